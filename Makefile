@@ -1,0 +1,39 @@
+# Every target works from a fresh clone: `make setup` runs first where it is needed.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check accept docs bench clean
+
+BIN := .venv/bin
+# Extra arguments for pytest: make test ARGS="-k sarif"
+ARGS ?=
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make .venv with all that is needed (instant when nothing changed)
+	@bash scripts/setup.sh
+
+demo: setup ## check an example project: findings, a fix, an HTML page
+	@bash scripts/demo.sh
+
+test: setup ## run the tests; ARGS goes to pytest
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: setup ## format, lint, types, floors, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+accept: setup ## rewrite the golden files; read the diff before you commit it
+	$(BIN)/python -m pytest -n 2 --accept $(ARGS)
+
+docs: setup ## write the generated pages
+	$(BIN)/python scripts/make_docs.py
+
+bench: setup ## measure speed and memory
+	$(BIN)/python benchmarks/run.py
+
+clean: ## remove what can be made again, .venv too
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

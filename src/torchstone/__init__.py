@@ -1,0 +1,34 @@
+"""Torchstone: the touchstone for PyTorch code.
+
+The names below are loaded when they are first used, so that linting never loads torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torchstone._version import __version__
+
+if TYPE_CHECKING:
+    from torchstone.core.report import Report
+    from torchstone.lint.engine import check_paths as check
+
+__all__ = ["Report", "__version__", "check"]
+
+_HOMES = {
+    "check": ("torchstone.lint.engine", "check_paths"),
+    "Report": ("torchstone.core.report", "Report"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'torchstone' has no attribute {name!r}")
+    import importlib
+
+    home, attribute = _HOMES[name]
+    return getattr(importlib.import_module(home), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

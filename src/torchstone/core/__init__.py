@@ -1,0 +1,1 @@
+"""The currency every room pays in: findings, evidence, measures, gaps, fixes and reports."""

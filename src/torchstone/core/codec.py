@@ -1,0 +1,233 @@
+"""Dataclasses to plain data and back, and the JSON schema that describes them.
+
+One walk over the types serves three readers: reports on disk, the published schema, and the
+schemas that agents get for a tool's options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+
+T = TypeVar("T")
+Data = Any
+
+
+def to_data(value: object) -> Data:
+    """Plain data (dict, list, str, number) that holds everything; empty fields are left out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out: dict[str, Data] = {}
+        kind = getattr(type(value), "kind", None)
+        if isinstance(kind, str):
+            out["kind"] = kind
+        for field in dataclasses.fields(value):
+            item = getattr(value, field.name)
+            if item != _default(field):
+                out[field.name] = to_data(item)
+        return out
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): to_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [to_data(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value
+
+
+def from_data(cls: type[T], data: Data, where: str = "report") -> T:
+    """The value that `to_data` wrote; anything else is an InputError, never a half-read object."""
+    return typing.cast(T, _decode(cls, data, where))
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _wrong(where: str, data: Data, expected: str) -> InputError:
+    given = repr(data)
+    return InputError(
+        where,
+        given if len(given) <= 60 else given[:57] + "...",
+        expected,
+        Text("write the file anew with this version of torchstone", "请用当前版本的 torchstone 重新生成该文件"),
+    )
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _decode(hint: Any, data: Data, where: str) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return data
+    if origin in (typing.Union, types.UnionType):
+        return _decode_union(args, data, where)
+    if origin is tuple:
+        if not isinstance(data, (list, tuple)):
+            raise _wrong(where, data, "a list")
+        if len(args) == 2 and args[1] is Ellipsis:
+            return tuple(_decode(args[0], item, f"{where}[{i}]") for i, item in enumerate(data))
+        if len(args) != len(data):
+            raise _wrong(where, data, f"{len(args)} values")
+        return tuple(_decode(arg, item, where) for arg, item in zip(args, data, strict=True))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(data, Mapping):
+            raise _wrong(where, data, "a mapping")
+        return {str(key): _decode(args[1], item, f"{where}.{key}") for key, item in data.items()}
+    if origin is typing.Literal:
+        if data not in args:
+            raise _wrong(where, data, f"one of {', '.join(map(str, args))}")
+        return data
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        try:
+            return hint(data)
+        except ValueError:
+            raise _wrong(where, data, f"one of {', '.join(str(m.value) for m in hint)}") from None
+    if dataclasses.is_dataclass(hint):
+        return _decode_dataclass(typing.cast(type, hint), data, where)
+    return _decode_plain(hint, data, where)
+
+
+def _decode_plain(hint: Any, data: Data, where: str) -> Any:
+    if hint is type(None):
+        if data is None:
+            return None
+    elif hint is float:
+        if isinstance(data, str) and data in ("nan", "inf", "-inf"):
+            return float(data)
+        if isinstance(data, (int, float)) and not isinstance(data, bool):
+            return data
+    elif hint is int:
+        if isinstance(data, int) and not isinstance(data, bool):
+            return data
+    elif isinstance(data, hint):
+        return data
+    raise _wrong(where, data, getattr(hint, "__name__", str(hint)))
+
+
+def _decode_union(args: tuple[Any, ...], data: Data, where: str) -> Any:
+    if data is None and type(None) in args:
+        return None
+    if isinstance(data, Mapping) and "kind" in data:
+        for arg in args:
+            if getattr(arg, "kind", None) == data["kind"]:
+                return _decode(arg, data, where)
+        raise _wrong(where, data["kind"], "a known kind of evidence")
+    for arg in sorted(args, key=lambda arg: arg is float):
+        try:
+            return _decode(arg, data, where)
+        except InputError:
+            continue
+    raise _wrong(where, data, " or ".join(getattr(arg, "__name__", str(arg)) for arg in args))
+
+
+def _decode_dataclass(cls: type, data: Data, where: str) -> Any:
+    if not isinstance(data, Mapping):
+        raise _wrong(where, data, f"a {cls.__name__} mapping")
+    hints, values = _hints(cls), {}
+    names = {field.name for field in dataclasses.fields(cls)}
+    for key, item in data.items():
+        if key in names:
+            values[key] = _decode(hints[key], item, f"{where}.{key}")
+    for field in dataclasses.fields(cls):
+        if field.name not in values and _default(field) is dataclasses.MISSING:
+            raise _wrong(where, sorted(data), f"the key {field.name!r}")
+    try:
+        return cls(**values)
+    except (TypeError, ValueError) as error:
+        raise _wrong(where, sorted(data), str(error)) from None
+
+
+# -- schema ---------------------------------------------------------------------------------------
+
+Describe = Callable[[type, str], str]
+
+
+def schema_of(
+    cls: type, describe: Describe | None = None, required: bool = True
+) -> dict[str, Data]:
+    """The JSON schema (draft 2020-12) of a dataclass, with every class it uses under `$defs`."""
+    definitions: dict[str, Data] = {}
+    _define(cls, definitions, describe, required)
+    root = definitions.pop(cls.__name__)
+    return {**root, "$defs": dict(sorted(definitions.items()))} if definitions else root
+
+
+def _define(
+    cls: type, definitions: dict[str, Data], describe: Describe | None, required: bool
+) -> None:
+    if cls.__name__ in definitions:
+        return
+    definitions[cls.__name__] = {}  # reserves the name: a Branch holds Branches
+    properties: dict[str, Data] = {}
+    needs: list[str] = []
+    kind = getattr(cls, "kind", None)
+    if isinstance(kind, str):
+        properties["kind"] = {"const": kind}
+        needs.append("kind")
+    for field in dataclasses.fields(cls):
+        shape = _shape(_hints(cls)[field.name], definitions, describe, required)
+        if describe and (text := describe(cls, field.name)):
+            shape = {**shape, "description": text}
+        properties[field.name] = shape
+        if required and _default(field) is dataclasses.MISSING:
+            needs.append(field.name)
+    definitions[cls.__name__] = {
+        "type": "object",
+        "properties": properties,
+        **({"required": needs} if needs else {}),
+        "additionalProperties": False,
+    }
+
+
+_PLAIN: dict[Any, Data] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    float: {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]},
+    type(None): {"type": "null"},
+    Any: {},
+}
+
+
+def _shape(
+    hint: Any, definitions: dict[str, Data], describe: Describe | None, required: bool
+) -> Data:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_shape(arg, definitions, describe, required) for arg in args]}
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        return {"type": "array", "items": _shape(args[0], definitions, describe, required)}
+    if origin is typing.Literal:
+        return {"enum": list(args)}
+    if origin is not None and issubclass(origin, Mapping):
+        return {
+            "type": "object",
+            "additionalProperties": _shape(args[1], definitions, describe, required),
+        }
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [member.value for member in hint]}
+    if dataclasses.is_dataclass(hint):
+        cls = typing.cast(type, hint)
+        _define(cls, definitions, describe, required)
+        return {"$ref": f"#/$defs/{cls.__name__}"}
+    raise TypeError(f"no schema for {hint!r}")
+
+
+

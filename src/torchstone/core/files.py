@@ -1,0 +1,52 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write beside the target, flush to disk, then take its name; a crash leaves the old file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    target = Path(os.path.realpath(path))  # a link stays a link
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(name, target.stat().st_mode & 0o7777)
+            os.replace(name, target)
+            return
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise _unwritable(path, error) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        str(path),
+        error.strerror or type(error).__name__,
+        Text("a place that can be written", "可写的位置"),
+        Text("choose another path with --output", "请用 --output 指定其他路径"),
+    )

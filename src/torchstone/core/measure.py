@@ -1,0 +1,24 @@
+"""A measure: a number worth showing that is no problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchstone.core.evidence import Evidence
+from torchstone.core.finding import Location
+from torchstone.core.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number with its unit and how it was obtained; pictures may stand beside it."""
+
+    name: str
+    value: float
+    unit: str
+    how: str
+    label: Text = Text("", "")
+    location: Location = Location()
+    spread: float | None = None
+    evidence: tuple[Evidence, ...] = ()
+    tool: str = "check"

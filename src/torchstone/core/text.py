@@ -1,0 +1,59 @@
+"""Every sentence a person reads exists in English and in Chinese."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One sentence in both languages; `{name}` marks what the occasion fills in."""
+
+    en: str
+    zh: str
+
+    def get(self, lang: str) -> str:
+        return self.zh if lang == "zh" else self.en
+
+    def placeholders(self) -> set[str]:
+        return {name for _, name, _, _ in string.Formatter().parse(self.en) if name}
+
+
+NOTHING = Text("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message id with its texts and arguments; the renderer chooses the language."""
+
+    id: str
+    text: Text = NOTHING
+    args: Mapping[str, str] = field(default_factory=dict)
+
+    def say(self, lang: str = "en") -> str:
+        return fill(self.text.get(lang), self.args)
+
+    def __bool__(self) -> bool:
+        return bool(self.text.en or self.text.zh)
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+def fill(template: str, args: Mapping[str, str]) -> str:
+    """Put arguments into a template without ever reaching into their attributes."""
+    out: list[str] = []
+    known = args if hasattr(args, "__missing__") else _Known(args)
+    for literal, name, _, _ in string.Formatter().parse(template):
+        out.append(literal)
+        if name is not None:
+            out.append(known[name])
+    return "".join(out)

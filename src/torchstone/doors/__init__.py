@@ -1,0 +1,1 @@
+"""Where people and agents come in: the command line, and later others."""

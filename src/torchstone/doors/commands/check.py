@@ -1,0 +1,109 @@
+"""`torchstone check PATHS`: static rules, like a linter."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from torchstone.core.finding import Severity
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+from torchstone.doors.common import CommonOptions
+from torchstone.doors.show import Progress, put, show, use_colour
+from torchstone.lint import baseline, fixer
+from torchstone.lint.engine import check
+from torchstone.lint.options import CheckOptions
+
+HELP = Text(
+    en="static rules: precision, performance, distributed, correctness; with fixes",
+    zh="静态规则：精度、性能、分布式、正确性，并可自动修复",
+)
+OPTIONS = CheckOptions
+CONFIGURABLE = True
+_MOST_ROUNDS = 10
+
+
+def run(options: CheckOptions, common: CommonOptions) -> int:
+    stdin = sys.stdin.buffer.read() if "-" in options.paths else b""
+    progress = Progress(common.lang, common.quiet)
+    report = check(options, stdin, progress)
+    progress.end()
+    if options.write_baseline:
+        return _write_baseline(report, options, common)
+    if options.diff:
+        return _show_diff(report, options, common)
+    if options.fix:
+        report = _fix(report, options, common, stdin)
+    show(report, common)
+    return exit_code(report, options.fail_on)
+
+
+def exit_code(report: Report, fail_on: str) -> int:
+    if report.failed:
+        return 3
+    if fail_on == "never":
+        return 0
+    return 1 if report.at_least(Severity(fail_on.upper())) else 0
+
+
+def _say(common: CommonOptions, en: str, zh: str) -> None:
+    if not common.quiet:
+        print(zh if common.lang == "zh" else en, file=sys.stderr)
+
+
+def _write_baseline(report: Report, options: CheckOptions, common: CommonOptions) -> int:
+    baseline.write(report.findings, Path(options.write_baseline))
+    count = len(report.findings)
+    _say(
+        common,
+        f"{count} findings recorded; next: torchstone check --baseline {options.write_baseline}",
+        f"已记录 {count} 个问题；下一步：torchstone check --baseline {options.write_baseline}",
+    )
+    return 3 if report.failed else 0
+
+
+def _show_diff(report: Report, options: CheckOptions, common: CommonOptions) -> int:
+    found = [item for item in report.findings if item.path != options.stdin_name]
+    made = fixer.changes(found, options.unsafe_fixes)
+    colour = not common.output and use_colour(common.colour)
+    put("".join(_painted(change.diff(), colour) for change in made), common)
+    fixed = sum(len(change.fixed) for change in made)
+    _say(
+        common,
+        f"{fixed} of {len(report.findings)} findings would be fixed in {len(made)} files",
+        f"将在 {len(made)} 个文件中修复 {len(report.findings)} 个问题中的 {fixed} 个",
+    )
+    return 3 if report.failed else 1 if made else 0
+
+
+def _painted(diff: str, colour: bool) -> str:
+    if not colour:
+        return diff
+    codes = {"+": "32", "-": "31", "@": "36"}
+    rows = []
+    for row in diff.splitlines(keepends=True):
+        code = "1" if row.startswith(("+++", "---")) else codes.get(row[:1])
+        rows.append(f"\x1b[{code}m{row.rstrip()}\x1b[0m\n" if code else row)
+    return "".join(rows)
+
+
+def _fix(report: Report, options: CheckOptions, common: CommonOptions, stdin: bytes) -> Report:
+    """Apply fixes until none is left that can be applied; some only show after others."""
+    fixed, files = 0, set()
+    again = replace(options, no_cache=True)
+    for _ in range(_MOST_ROUNDS):
+        made = fixer.changes((f for f in report.findings if f.path != options.stdin_name), options.unsafe_fixes)
+        if not made:
+            break
+        for change in made:
+            fixer.write(change)
+            files.add(change.path)
+            fixed += len(change.fixed)
+        report = check(again, stdin)
+    _say(
+        common,
+        f"fixed {fixed} findings in {len(files)} files",
+        f"已在 {len(files)} 个文件中修复 {fixed} 个问题",
+    )
+    return report

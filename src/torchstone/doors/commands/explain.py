@@ -1,0 +1,51 @@
+"""`torchstone explain RULE`: the page of a rule."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option
+from torchstone.core.text import Text
+from torchstone.doors.common import CommonOptions
+from torchstone.doors.show import put, use_colour
+from torchstone.lint.catalog import find_rule
+from torchstone.lint.page import rule_data, rule_page, rule_text
+from torchstone.render.style import Style
+
+HELP = Text(en="the page of a rule: why, when it is harmless, bad and good code", zh="规则说明：原因、无害的情形、正反示例")
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """What `torchstone explain` can be told."""
+
+    rule: tuple[str, ...] = option(
+        (), "code or name of a rule, or a TorchFix code", "规则代码或名称，也可用 TorchFix 代码",
+        positional=True, config=False, metavar="RULE",
+    )  # fmt: skip
+
+
+OPTIONS = ExplainOptions
+
+
+def run(options: ExplainOptions, common: CommonOptions) -> int:
+    if not options.rule:
+        raise UsageError(
+            "explain",
+            "no rule",
+            Text("a rule's code or name", "规则的代码或名称"),
+            Text("see `torchstone rules`", "参见 `torchstone rules`"),
+        )
+    rules = [find_rule(key) for key in options.rule]
+    if common.format == "json":
+        text = json.dumps([rule_data(rule) for rule in rules], ensure_ascii=False, indent=2) + "\n"
+    elif common.format == "markdown":
+        text = "\n".join(rule_page(rule, common.lang) for rule in rules)
+    else:
+        colour = use_colour(common.colour) and not common.output
+        style = Style(lang=common.lang, colour=colour)
+        text = "\n".join(rule_text(rule, style) for rule in rules)
+    put(text, common)
+    return 0

@@ -1,0 +1,75 @@
+"""Flags made from an options class."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from torchstone.core.errors import UsageError
+from torchstone.core.options import Option, options_of, unknown
+from torchstone.core.text import Text
+
+UNSET: Any = object()
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose mistakes are our errors, with the nearest flag named."""
+
+    known_flags: tuple[str, ...] = ()
+
+    def error(self, message: str) -> NoReturn:
+        given, expected = message, Text(f"the usage of `{self.prog}`", f"`{self.prog}` 的用法")
+        if message.startswith("unrecognized arguments: "):
+            word = message.removeprefix("unrecognized arguments: ").split()[0]
+            if word.startswith("-"):
+                raise unknown(self.prog, word.partition("=")[0], list(self.known_flags))
+        todo = Text(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
+        raise UsageError(self.prog, given, expected, todo)
+
+
+def add_options(parser: Parser, cls: type, lang: str) -> None:
+    """One flag (or positional) per option; what is not given stays UNSET."""
+    flags: list[str] = []
+    for item in options_of(cls):
+        _add(parser, item, lang)
+        flags += [item.flag, item.about.short]
+    parser.known_flags = (*parser.known_flags, *(flag for flag in flags if flag))
+
+
+def _add(parser: Parser, item: Option, lang: str) -> None:
+    about = item.about
+    text = about.help.get(lang).replace("%", "%%")
+    if about.positional:
+        parser.add_argument(item.name, nargs="*" if item.many else "?", default=UNSET,
+                            metavar=about.metavar or None, help=text)  # fmt: skip
+        return
+    names = [item.flag, about.short] if about.short else [item.flag]
+    if item.scalar is bool:
+        parser.add_argument(
+            *names, dest=item.name, action="store_const", const=True, default=UNSET, help=text
+        )
+        return
+    parser.add_argument(
+        *names,
+        dest=item.name,
+        action="append" if item.many else "store",
+        default=UNSET,
+        choices=about.choices or None,
+        type=item.scalar,
+        metavar=None if about.choices else about.metavar or item.key.upper(),
+        help=text,
+    )
+
+
+def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:
+    """The options that stand on the command line, checked for lists."""
+    values: dict[str, Any] = {}
+    for item in options_of(cls):
+        value = getattr(parsed, item.name, UNSET)
+        if value is UNSET or (item.about.positional and item.many and not value):
+            continue
+        if item.many:
+            parts = value if item.about.positional else [p for v in value for p in v.split(",")]
+            value = tuple(part for part in parts if part)
+        values[item.name] = value
+    return values

@@ -1,0 +1,56 @@
+"""`[tool.torchstone]` of the nearest pyproject.toml, checked against the options classes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from torchstone.core.errors import ConfigError
+from torchstone.core.options import from_mapping, unknown
+from torchstone.core.text import Text
+
+
+def find_config(start: Path) -> Path | None:
+    """The nearest pyproject.toml with a [tool.torchstone] table, from a folder upwards."""
+    at = start.resolve()
+    for folder in (at, *at.parents):
+        path = folder / "pyproject.toml"
+        if path.is_file() and b"tool.torchstone" in path.read_bytes():
+            return path
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
+def read_table(path: Path | None) -> dict[str, Any]:
+    """The [tool.torchstone] table; {} where there is none."""
+    if path is None:
+        return {}
+    todo = Text("mend the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件")
+    expected = Text("TOML with a [tool.torchstone] table", "含 [tool.torchstone] 表的 TOML")
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(str(path), str(error), expected, todo) from None
+    tool = data.get("tool", {})
+    table = tool.get("torchstone", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise ConfigError(str(path), repr(table), expected, todo)
+    return table
+
+
+def split_table(
+    table: dict[str, Any], path: Path | None, common: type, tools: dict[str, type]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Checked values of the common options and of each tool's own table."""
+    where = f"{path} [tool.torchstone]"
+    own = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    tables = {key: value for key, value in table.items() if isinstance(value, dict)}
+    for name in tables:
+        if name not in tools:
+            raise unknown(where, name, list(tools), ConfigError)
+    return from_mapping(common, own, where), {
+        name: from_mapping(tools[name], rows, f"{path} [tool.torchstone.{name}]")
+        for name, rows in tables.items()
+    }

@@ -1,0 +1,94 @@
+"""An answer goes to the terminal or to a file, in the reader's language and format."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from torchstone.core.files import write_atomically
+from torchstone.core.report import Report
+from torchstone.doors.common import CommonOptions
+from torchstone.render import render
+
+LONG = 30
+
+
+def use_colour(choice: str) -> bool:
+    """NO_COLOR and FORCE_COLOR are honoured; a pipe gets none."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def format_for(report: Report, options: CommonOptions) -> str:
+    """The format asked for; else by the file's ending, else text, shortened when it is long."""
+    if options.format:
+        return options.format
+    endings = {".json": "json", ".sarif": "sarif", ".md": "markdown", ".html": "html"}
+    ending = Path(options.output).suffix
+    if ending in endings:
+        return endings[ending]
+    return "concise" if len(report.findings) > LONG else "text"
+
+
+def show(report: Report, options: CommonOptions) -> None:
+    """Print the report, or write it whole to the file that was named."""
+    text = render(
+        report,
+        format_for(report, options),
+        lang=options.lang,
+        colour=not options.output and use_colour(options.colour),
+        detail=0 if options.quiet else 2 if options.verbose else 1,
+        budget=options.budget,
+    )
+    put(text, options)
+
+
+def put(text: str, options: CommonOptions) -> None:
+    if options.output:
+        write_atomically(Path(options.output), text)
+        if not options.quiet:
+            word = "已写入" if options.lang == "zh" else "wrote"
+            print(f"{word} {options.output}", file=sys.stderr)
+        return
+    stream = sys.stdout
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        stream.flush()
+        stream.buffer.write(text.encode(stream.encoding or "ascii", "backslashreplace"))
+    stream.flush()
+
+
+class Progress:
+    """A line on stderr, only on a terminal, only after a second."""
+
+    def __init__(self, lang: str, quiet: bool) -> None:
+        self._on = sys.stderr.isatty() and not quiet
+        self._lang = lang
+        self._start = time.monotonic()
+        self._last = 0.0
+        self._shown = False
+
+    def __call__(self, done: int, total: int, name: str) -> None:
+        if not self._on:
+            return
+        now = time.monotonic()
+        if now - self._start < 1 or now - self._last < 0.1:
+            return
+        self._last, self._shown = now, True
+        word = "检查中" if self._lang == "zh" else "checking"
+        line = f"{word} {done}/{total} {name}"
+        sys.stderr.write("\r\x1b[K" + (line if len(line) < 78 else line[:77] + "…"))
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

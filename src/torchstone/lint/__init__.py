@@ -1,0 +1,1 @@
+"""Rules on source: precision, performance, distributed, correctness and upgrade hazards."""

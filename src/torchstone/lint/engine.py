@@ -1,0 +1,305 @@
+"""`check`: files in, a report out. One parse per file, and only the rules whose words it holds."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchstone._version import __version__
+from torchstone.core.errors import UsageError
+from torchstone.core.finding import Confidence, Finding, Location, in_order
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.lint import baseline, comments
+from torchstone.lint.cache import Cache
+from torchstone.lint.catalog import all_rules, selected
+from torchstone.lint.findings import findings_of
+from torchstone.lint.ignores import apply_ignores
+from torchstone.lint.options import CheckOptions
+from torchstone.lint.result import Result
+from torchstone.lint.rule import Hit, Rule
+from torchstone.sources import versions
+from torchstone.sources.discover import File, discover
+from torchstone.sources.git import changed_lines
+from torchstone.sources.notebook import read_notebook
+from torchstone.sources.project import Project, parse
+from torchstone.sources.source import Source, decode
+
+_WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
+Progress = Callable[[int, int, str], None]
+
+
+def check(
+    options: CheckOptions,
+    stdin: bytes = b"",
+    progress: Progress | None = None,
+    cache_folder: Path | None = None,
+) -> Report:
+    """Look at everything the options name and say what is wrong."""
+    rules = selected(options.select, options.ignore)
+    paths = [path for path in options.paths if path != "-"]
+    files, gaps = discover(paths, options.exclude)
+    if "-" in options.paths:
+        files.append(File(Path(options.stdin_name), options.stdin_name, stdin))
+    project = Project(files)
+    torch = _torch_version(options.torch, paths)
+    run = _Run(rules, project, torch, options.no_cache, cache_folder, paths)
+    with _no_collector():
+        run.all(files, progress)
+    if not options.no_cache:
+        run.cache.save()
+    findings = [item for result in run.results.values() for item in result.findings]
+    gaps += [item for result in run.results.values() for item in result.gaps]
+    findings = _narrowed(findings, options, paths)
+    extra = _outside(options, paths)
+    report = Report(
+        "check",
+        in_order(findings),
+        _measures(run),
+        tuple(gaps),
+        {
+            "torchstone": __version__,
+            "python": platform.python_version(),
+            "torch": ".".join(map(str, torch)) if torch else "latest (not pinned by the project)",
+        },
+        {rule.code: rule.info() for rule in all_rules() if any(f.rule == rule.code for f in findings)},
+        " ".join(options.paths),
+    )
+    return report + extra if extra else report
+
+
+def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
+    if not options.with_tools:
+        return None
+    # outside tools are loaded only when asked for: nobody else pays for them
+    from torchstone.lint.outside import run_outside
+
+    return run_outside(options.with_tools, paths or ["."])
+
+
+def _narrowed(
+    findings: list[Finding], options: CheckOptions, paths: list[str]
+) -> list[Finding]:
+    floor = Confidence(options.min_confidence).rank
+    findings = [item for item in findings if item.confidence.rank <= floor]
+    if options.since:
+        changed = changed_lines(options.since, _folder(paths))
+        findings = [item for item in findings if _is_changed(item, changed)]
+    if options.baseline:
+        findings = baseline.without_known(findings, Path(options.baseline))
+    return findings
+
+
+def _folder(paths: list[str]) -> Path:
+    first = Path(paths[0]) if paths else Path(".")
+    return first if first.is_dir() else first.parent
+
+
+def _is_changed(finding: Finding, changed: dict[str, set[int] | None]) -> bool:
+    path = str(Path(finding.path).resolve())
+    if path not in changed:
+        return False
+    lines = changed[path]
+    span = range(finding.location.line, max(finding.location.end_line, finding.location.line) + 1)
+    return lines is None or finding.location.cell > 0 or any(line in lines for line in span)
+
+
+def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
+    if given:
+        version = versions.parse_version(given)
+        if version is None:
+            raise UsageError(
+                "--torch",
+                repr(given),
+                Text("a version such as 2.4", "形如 2.4 的版本号"),
+                Text("pass --torch 2.4", "请传入 --torch 2.4"),
+            )
+        return version
+    return versions.project_torch(_folder(paths))
+
+
+def _measures(run: _Run) -> tuple[Measure, ...]:
+    counted = "counted while reading"
+    return (
+        Measure("files", len(run.results), "files", counted, Text("files read", "已读取文件")),
+        Measure(
+            "lines",
+            sum(result.lines for result in run.results.values()),
+            "lines",
+            counted,
+            Text("lines read", "已读取行数"),
+        ),
+        Measure("rules", len(run.rules), "rules", counted, Text("rules used", "启用规则")),
+    )
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Syntax trees have no cycles: the collector would only walk them again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+class _Run:
+    """One pass over the files, and a second over those that asked about their callers."""
+
+    def __init__(
+        self,
+        rules: tuple[Rule, ...],
+        project: Project,
+        torch: versions.Version | None,
+        no_cache: bool,
+        cache_folder: Path | None,
+        paths: list[str],
+    ) -> None:
+        self.rules = tuple(
+            rule for rule in rules if torch is None or torch >= rule.torch_from
+        )
+        self.project = project
+        project.torch = torch
+        self.results: dict[str, Result] = {}
+        self._by_word: dict[bytes, list[Rule]] = {}
+        self._always: list[Rule] = []
+        for rule in self.rules:
+            if not rule.triggers:
+                self._always.append(rule)
+            for word in rule.triggers:
+                self._by_word.setdefault(word.encode(), []).append(rule)
+        self._needs = {rule.code: frozenset(map(str.encode, rule.needs)) for rule in self.rules}
+        self._trigger_words = frozenset(self._by_word)
+        codes = ",".join(rule.code for rule in self.rules)
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{_own_digest()}"
+        self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
+
+    def all(self, files: list[File], progress: Progress | None) -> None:
+        asking: list[tuple[File, bytes]] = []
+        for number, file in enumerate(files):
+            if progress is not None:
+                progress(number, len(files), file.name)
+            data = file.read()
+            if isinstance(data, Gap):
+                self.results[file.name] = Result(gaps=[data])
+                continue
+            self.cache.note(file.name, data)
+        self.cache.seal(self.project.tops)
+        for number, file in enumerate(files):
+            if file.name in self.results:
+                continue
+            if progress is not None:
+                progress(number, len(files), file.name)
+            known = self.cache.get(file.name)
+            if known is not None:
+                self.results[file.name] = known
+                continue
+            data = file.read()
+            if isinstance(data, Gap):
+                self.results[file.name] = Result(gaps=[data])
+            elif self.read(data, file.name):
+                asking.append((file, data))
+        if asking:
+            self.project.answer()
+            for file, data in asking:
+                self.read(data, file.name)
+        for name, result in self.results.items():
+            self.cache.put(name, result)
+
+    def read(self, data: bytes, name: str) -> bool:
+        """Check one file; True when its rules asked what only the whole project can answer."""
+        result = self.results[name] = Result()
+        text = decode(data, name)
+        if isinstance(text, Gap):
+            result.gaps.append(text)
+            return False
+        source: Source | None = Source(name, text)
+        if name.endswith(".ipynb") or (name == "<stdin>" and text.lstrip().startswith("{\n")):
+            source, result.gaps[:] = read_notebook(text, name)
+            if source is None:
+                return False
+            data = source.text.encode()
+        assert source is not None
+        result.lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        tree = parse(source)
+        if isinstance(tree, Gap):
+            result.gaps.append(tree)
+            return False
+        active = self._active(data)
+        marked = comments.MARK in data
+        if not active and not marked:
+            return False
+        return self._run(active, source, tree, result, marked)
+
+    def _active(self, data: bytes) -> list[Rule]:
+        """The rules whose words the file holds."""
+        if b"torch" not in data:
+            return []
+        words = set(data.translate(_WORDS).split())
+        found = {
+            rule.code: rule
+            for word in words & self._trigger_words
+            for rule in self._by_word[word]
+            if self._needs[rule.code] <= words
+        }
+        return [*found.values(), *self._always]
+
+    def _run(
+        self, active: list[Rule], source: Source, tree: ast.Module, result: Result, marked: bool
+    ) -> bool:
+        project = self.project
+        project.begin_file()
+        scene = project.scene(source, tree)
+        hits: list[Hit] = []
+        for rule in active:
+            try:
+                hits += rule.run(scene)
+            except Exception as error:  # a rule of ours that breaks must not take the rest down
+                result.gaps.append(_broken(rule, source.path, error))
+        found = findings_of(hits, scene)
+        if marked:
+            found = apply_ignores(found, scene, {rule.code for rule in self.rules})
+        result.findings = found
+        result.shared, result.missing = project.shared, frozenset(project.missing)
+        return project.asked
+
+
+def _broken(rule: Rule, path: str, error: Exception) -> Gap:
+    what = f"{type(error).__name__}: {error}"
+    return Gap(
+        path,
+        Message(
+            "rule.failed",
+            Text(f"rule {rule.code} failed here: {what}", f"规则 {rule.code} 在此失败：{what}"),
+        ),
+        f"torchstone check --ignore {rule.code} {path}",
+        Location(path),
+        failed=True,
+    )
+
+
+def _own_digest() -> str:
+    """Changes whenever a rule file does, so that a rule's author never sees stale findings."""
+    home = Path(__file__).parent
+    stamp = hashlib.sha256()
+    for folder in (home, home / "rules", home.parent / "sources"):
+        for path in sorted(folder.glob("*.py")):
+            status = path.stat()
+            stamp.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())
+    return stamp.hexdigest()[:16]
+
+
+def check_paths(paths: Iterable[str | Path] | str | Path, **options: object) -> Report:
+    """`torchstone.check`: the Python door to the same thing."""
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    return check(CheckOptions(paths=tuple(str(path) for path in given), **options))  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""Hits of rules become findings: located, with the source as evidence and a fingerprint."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable
+
+from torchstone.core.evidence import Snippet
+from torchstone.core.finding import Finding, Location, fingerprint
+from torchstone.core.text import Message
+from torchstone.lint.rule import Hit
+from torchstone.sources.scene import Scene
+
+_CONTEXT = 1
+
+
+def findings_of(hits: Iterable[Hit], scene: Scene) -> list[Finding]:
+    """Findings in order of place; equal ones of one scope are told apart by their order."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    found: list[Finding] = []
+    placed = sorted(hits, key=lambda hit: (*scene.span(hit.node)[:2], hit.rule.code))
+    for hit in placed:
+        scope = scene.scope_name(hit.node)
+        basis = (hit.rule.code, scope, _statement_text(scene, hit.node))
+        mark = fingerprint(hit.rule.code, f"{scene.path}:{scope}", basis[2], seen[basis])
+        seen[basis] += 1
+        found.append(_finding(hit, scene, scope, mark))
+    return found
+
+
+def _statement_text(scene: Scene, node: ast.AST) -> str:
+    """The first line of the statement: its identity, whatever happens inside a long body."""
+    statement = scene.statement(node) or node
+    text = scene.text(statement) if hasattr(statement, "lineno") else ""
+    header = text if not hasattr(statement, "body") else text.split("\n", 1)[0]
+    inner = scene.text(node) if hasattr(node, "lineno") and not hasattr(node, "body") else ""
+    return f"{header[:400]}\x1f{inner[:200]}"
+
+
+def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
+    rule = hit.rule
+    line, column, end_line, end_column = scene.span(hit.node)
+    if hasattr(hit.node, "body"):  # a whole loop or class is marked by its first line
+        end_line, end_column = line, len(scene.lines[line - 1].rstrip("\r\n")) if scene.lines else 0
+    cell, shown = scene.source.place(line)
+    where = Location(
+        scene.path, shown, column + 1, shown + end_line - line, end_column + 1, cell, scope
+    )
+    return Finding(
+        rule.code,
+        rule.name,
+        hit.severity,
+        hit.confidence,
+        Message(f"{rule.code}.say", hit.say, hit.args),
+        Message(f"{rule.code}.why", hit.why, hit.args),
+        Message(f"{rule.code}.suggest", hit.suggest, hit.args),
+        where,
+        (snippet(scene, line, column, end_line, end_column), *hit.evidence),
+        mark,
+        hit.fix,
+    )
+
+
+def snippet(scene: Scene, line: int, column: int, end_line: int, end_column: int) -> Snippet:
+    """The marked line with one line around it, within its notebook cell."""
+    lines, (cell, shown) = scene.lines, scene.source.place(line)
+    first = max(1, line - _CONTEXT)
+    last = min(len(lines), line + _CONTEXT)
+    while first < line and scene.source.place(first)[0] != cell:
+        first += 1
+    while last > line and scene.source.place(last)[0] != cell:
+        last -= 1
+    text = "\n".join(row.rstrip("\r\n")[:240] for row in lines[first - 1 : last])
+    row = lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
+    end = end_column if end_line == line else len(row)
+    return Snippet(scene.path, shown - (line - first), text, shown, column, max(end, column + 1))

@@ -1,0 +1,109 @@
+"""Fixes become files or diffs: never two over the same place, each file written whole."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.core.errors import InputError
+from torchstone.core.files import write_atomically
+from torchstone.core.finding import Finding
+from torchstone.core.fix import Edit, Safety, apply_edits
+from torchstone.core.lines import split_lines
+from torchstone.core.text import Text
+from torchstone.sources.notebook import edit_notebook
+from torchstone.sources.source import decode
+
+Span = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after its fixes."""
+
+    path: str
+    before: str
+    after: str
+    encoding: str
+    fixed: tuple[Finding, ...]
+
+    def diff(self) -> str:
+        rows = difflib.unified_diff(
+            split_lines(self.before), split_lines(self.after), f"a/{self.path}", f"b/{self.path}"
+        )
+        return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+def applicable(finding: Finding, unsafe: bool) -> bool:
+    fix = finding.fix
+    if fix is None or not fix.edits:
+        return False
+    return fix.safety is Safety.SAFE or (unsafe and fix.safety is Safety.UNSAFE)
+
+
+def choose(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
+    """Findings whose fixes can be made together; the first of two that meet wins."""
+    taken: list[Edit] = []
+    chosen: list[Finding] = []
+    for finding in findings:
+        if not applicable(finding, unsafe) or finding.fix is None:
+            continue
+        if any(_meet(edit, other) for edit in finding.fix.edits for other in taken if edit != other):
+            continue
+        taken += finding.fix.edits
+        chosen.append(finding)
+    return chosen
+
+
+def _meet(one: Edit, other: Edit) -> bool:
+    if (one.path, one.cell) != (other.path, other.cell):
+        return False
+    if one.start == other.start:
+        return True  # two insertions at one place would have no order
+    return one.start < other.end and other.start < one.end
+
+
+def changes(findings: Iterable[Finding], unsafe: bool) -> list[Change]:
+    """What the fixes make of each file; nothing is written."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in choose(findings, unsafe):
+        by_path.setdefault(finding.path, []).append(finding)
+    return [_change(path, group) for path, group in sorted(by_path.items())]
+
+
+def _change(path: str, findings: list[Finding]) -> Change:
+    data = Path(path).read_bytes()
+    text = decode(data, path)
+    if not isinstance(text, str):
+        raise InputError(
+            path,
+            text.reason.say("en"),
+            Text("the file that was checked", "刚才检查过的文件"),
+            Text("run check again", "请重新运行 check"),
+        )
+    encoding = next((e for e in ("utf-8-sig", "utf-8", "latin-1") if _round(text, e, data)), "utf-8")
+    if not _round(text, encoding, data):
+        encoding = _declared(data)
+    edits = list(dict.fromkeys(edit for item in findings if item.fix for edit in item.fix.edits))
+    after = edit_notebook(text, edits) if path.endswith(".ipynb") else apply_edits(text, edits)
+    return Change(path, text, after, encoding, tuple(findings))
+
+
+def _round(text: str, encoding: str, data: bytes) -> bool:
+    try:
+        return text.encode(encoding) == data
+    except UnicodeEncodeError:
+        return False
+
+
+def _declared(data: bytes) -> str:
+    import io
+    import tokenize
+
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+
+
+def write(change: Change) -> None:
+    write_atomically(Path(change.path), change.after.encode(change.encoding))

@@ -1,0 +1,174 @@
+"""What a rule is: its identity, its words in two languages, its samples and its checks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torchstone.core.evidence import Evidence
+from torchstone.core.finding import Confidence, Severity
+from torchstone.core.fix import Edit, Fix, Safety
+from torchstone.core.report import RuleInfo
+from torchstone.core.text import NOTHING, Message, Text
+from torchstone.sources.scene import Scene
+
+Group = Literal["precision", "correctness", "performance", "distributed", "upgrade", "torchstone"]
+HIGH, MEDIUM, LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
+CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
+Version = tuple[int, int]
+DOCS = "https://torchstone.readthedocs.io/rules/"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule fired at a node."""
+
+    rule: Rule
+    node: ast.AST
+    args: dict[str, str]
+    severity: Severity
+    confidence: Confidence
+    say: Text
+    why: Text
+    suggest: Text
+    fix: Fix | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+Check = Callable[[Any, Scene], Iterable[Hit]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. `bad` samples fire exactly once each, `good` ones never; `fixed[i]` is what the fix
+    makes of `bad[i]` ("" where it has none)."""
+
+    code: str
+    name: str
+    group: Group
+    severity: Severity
+    say: Text
+    why: Text
+    suggest: Text
+    bad: tuple[str, ...]
+    good: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    title: Text = NOTHING
+    """The rule in one sentence, for lists and pages; `say` with dots when empty."""
+    page: Text = NOTHING
+    """What more there is to know: when it is harmless, how it is decided, links."""
+    confidence: Confidence = CERTAIN
+    words: tuple[str, ...] = ()
+    """The file must hold one of these identifiers; what `on_call` names counts by itself."""
+    needs: tuple[str, ...] = ()
+    """The file must hold all of these identifiers."""
+    aliases: tuple[str, ...] = ()
+    """Codes of other tools that this rule answers to."""
+    torch_from: Version = (1, 0)
+    """The first torch version in which the advice is right."""
+    default: bool = True
+    on_calls: dict[str, list[Check]] = field(default_factory=dict)
+    on_nodes: dict[type[ast.AST], list[Check]] = field(default_factory=dict)
+    on_files: list[Callable[[Scene], Iterable[Hit]]] = field(default_factory=list)
+
+    def on_call(self, *names: str) -> Callable[[Check], Check]:
+        """Check calls of anything whose last name is one of these (import renames undone)."""
+
+        def register(check: Check) -> Check:
+            for name in names:
+                self.on_calls.setdefault(name, []).append(check)
+            return check
+
+        return register
+
+    def on(self, *kinds: type[ast.AST]) -> Callable[[Check], Check]:
+        """Check every node of these types."""
+
+        def register(check: Check) -> Check:
+            for kind in kinds:
+                self.on_nodes.setdefault(kind, []).append(check)
+            return check
+
+        return register
+
+    def on_file(self, check: Callable[[Scene], Iterable[Hit]]) -> Callable[[Scene], Iterable[Hit]]:
+        """Check a file as a whole."""
+        self.on_files.append(check)
+        return check
+
+    def at(
+        self,
+        node: ast.AST,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        say: Text | None = None,
+        why: Text | None = None,
+        suggest: Text | None = None,
+        fix: Fix | None = None,
+        evidence: tuple[Evidence, ...] = (),
+        **args: str,
+    ) -> Hit:
+        """This rule fired at a node; `args` fill the `{names}` of the texts."""
+        return Hit(
+            self, node, args, severity or self.severity, confidence or self.confidence,
+            say or self.say, why or self.why, suggest or self.suggest, fix, evidence,
+        )  # fmt: skip
+
+    @property
+    def triggers(self) -> frozenset[str]:
+        """Identifiers of which a file must hold at least one; empty means every file."""
+        return frozenset((*self.words, *self.on_calls))
+
+    @property
+    def fixable(self) -> bool:
+        return any(self.fixed)
+
+    @property
+    def url(self) -> str:
+        return f"{DOCS}{self.name}/"
+
+    def info(self) -> RuleInfo:
+        return RuleInfo(
+            self.code, self.name, self.group, self.severity, self.title if self.title.en else _shown(self.say),
+            _shown(self.why), _shown(self.suggest), self.url,
+        )  # fmt: skip
+
+    def run(self, scene: Scene) -> Iterator[Hit]:
+        """Every place in a file where the rule fires."""
+        for name, checks in self.on_calls.items():
+            for call in scene.calls.get(name, ()):
+                for check in checks:
+                    yield from check(call, scene)
+        for kind, node_checks in self.on_nodes.items():
+            for node in scene.tree.by_type.get(kind, ()):
+                for check in node_checks:
+                    yield from check(node, scene)
+        for whole in self.on_files:
+            yield from whole(scene)
+
+
+def _shown(template: Text) -> Text:
+    """A template as a sentence of its own: `{call}` becomes `…`."""
+    message = Message("", template, _Dots())
+    return Text(message.say("en"), message.say("zh"))
+
+
+class _Dots(dict[str, str]):
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __missing__(self, key: str) -> str:
+        return "…"
+
+
+def safe(*edits: Edit, says: Text = NOTHING) -> Fix:
+    """A fix that keeps the meaning, or removes only the defect."""
+    return Fix(edits, Safety.SAFE, Message("fix", says))
+
+
+def unsafe(*edits: Edit, says: Text = NOTHING) -> Fix:
+    """A fix that is right in the usual case; applied on request only."""
+    return Fix(edits, Safety.UNSAFE, Message("fix", says))

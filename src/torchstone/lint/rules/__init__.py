@@ -1,0 +1,1 @@
+"""One rule, one file: put it here and it is found, tested, documented and listed."""

@@ -1,0 +1,51 @@
+"""How a reader wants to see things: language, colour, width, how much."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from torchstone.core.finding import Severity
+
+_COLOURS = {
+    "red": "31", "yellow": "33", "blue": "34", "green": "32", "cyan": "36", "magenta": "35",
+    "bold": "1", "dim": "2",
+}  # fmt: skip
+SEVERITY_COLOUR = {Severity.HIGH: "red", Severity.MEDIUM: "yellow", Severity.LOW: "blue"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The reader's wishes; every renderer takes one."""
+
+    lang: str = "en"
+    colour: bool = False
+    width: int = 100
+    detail: int = 1
+    """0 is quiet (the bare findings), 1 the usual, 2 everything."""
+    budget: int = 1500
+    """Tokens, for the agent format."""
+
+    def paint(self, text: str, *colours: str) -> str:
+        """The text in colour, when colour is wanted; what it says never depends on it."""
+        if not self.colour or not text:
+            return text
+        codes = ";".join(_COLOURS[name] for name in colours)
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def say(self, en: str, zh: str) -> str:
+        return zh if self.lang == "zh" else en
+
+
+def printable(text: str) -> str:
+    """Text from analysed files with nothing in it that would steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\t\n" else f"\\x{ord(c):02x}" for c in text)
+
+
+def cells(text: str) -> int:
+    """How many columns a terminal needs for a text; Chinese characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,111 @@
+"""The full text form: `File:`, `Line 45: [HIGH] …`, `  -> reason`, `  -> what to do`."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Snippet
+from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.render import draw
+from torchstone.render.order import by_file, counts
+from torchstone.render.style import SEVERITY_COLOUR, Style, printable
+
+_INDENT = "     "
+
+
+def render(report: Report, style: Style) -> str:
+    blocks: list[str] = []
+    for path, findings in by_file(report):
+        title = style.paint(f"File: {printable(path) or report.subject or report.tool}", "bold")
+        blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
+    if style.detail:
+        blocks += [_measures(report, style)] if style.detail > 1 or not report.findings else []
+        blocks += [_gap(gap, style) for gap in report.gaps]
+        blocks.append(summary(report, style))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _finding(item: Finding, style: Style) -> str:
+    colour = SEVERITY_COLOUR[item.severity]
+    level = style.paint(f"[{item.severity}]", "bold", colour)
+    lines = [f"{_place(item, style)}: {level} {printable(item.message(style.lang))}"]
+    if item.why:
+        lines.append(f"  -> {printable(item.why.say(style.lang))}")
+    if item.remedy:
+        word = style.say("suggestion: ", "建议：")
+        lines.append(f"  -> {word}{printable(item.remedy.say(style.lang))}")
+    if style.detail:
+        for evidence in item.evidence:
+            if style.detail > 1 or isinstance(evidence, Snippet):
+                lines += (_INDENT + row for row in draw.text(evidence, style))
+        lines.append(_INDENT + style.paint(_footer(item, style), "dim"))
+    return "\n".join(lines)
+
+
+def _place(item: Finding, style: Style) -> str:
+    where = item.location
+    if not where.line:
+        return printable(str(where)) or item.tool
+    cell = style.say(f"Cell {where.cell}, ", f"Cell {where.cell}, ") if where.cell else ""
+    return f"{cell}Line {where.line}"
+
+
+def _footer(item: Finding, style: Style) -> str:
+    parts = [f"{item.rule} {item.name}"]
+    words = {"certain": "确定", "likely": "很可能", "possible": "可能"}
+    parts.append(style.say(item.confidence, words[item.confidence]))
+    if item.fix and item.fix.edits:
+        kinds = {"safe": "安全", "unsafe": "不安全，需 --unsafe-fixes", "show": "仅供参考"}
+        also = {"safe": "safe", "unsafe": "unsafe, needs --unsafe-fixes", "show": "for reading only"}
+        safety = item.fix.safety
+        parts.append(style.say(f"fix: {also[safety]}", f"可修复：{kinds[safety]}"))
+    if item.gain:
+        parts.append(f"{item.gain.value:g} {item.gain.unit} ({item.gain.how})")
+    return " · ".join(parts)
+
+
+def _gap(gap: Gap, style: Style) -> str:
+    word = style.say("NOT CHECKED" if gap.failed else "GAP", "未检查" if gap.failed else "缺口")
+    line = f":{gap.location.line}" if gap.location.line else ""
+    head = f"{style.paint(f'[{word}]', 'magenta')} {printable(gap.subject)}{line}"
+    close = style.say("to close it: ", "补上的办法：")
+    return f"{head}\n  -> {printable(gap.reason.say(style.lang))}\n  -> {close}{printable(gap.close)}"
+
+
+def _measures(report: Report, style: Style) -> str:
+    rows = []
+    for item in report.measures:
+        spread = f" ± {item.spread:g}" if item.spread is not None else ""
+        label = item.label.get(style.lang) or item.name
+        rows.append(f"{label}: {item.value:,g}{spread} {item.unit} ({item.how})")
+        for evidence in item.evidence:
+            rows += ("  " + row for row in draw.text(evidence, style))
+    return "\n".join(rows)
+
+
+def summary(report: Report, style: Style) -> str:
+    """One line: how many findings, of what kind, and the next command."""
+    found = counts(report)
+    total = sum(found.values())
+    gaps = len(report.gaps)
+    tail = style.say(f", {gaps} not checked", f"，{gaps} 处未检查") if gaps else ""
+    if not total:
+        return style.paint(style.say("No findings", "没有发现问题"), "green") + tail + "."
+    shown = ", ".join(
+        style.paint(f"{n} {level}", SEVERITY_COLOUR[level]) for level, n in found.items() if n
+    )
+    noun = style.say("finding" if total == 1 else "findings", "个问题")
+    head = style.say(f"{total} {noun}", f"{total} {noun}")
+    lines = [f"{head} ({shown}){tail}."]
+    fixable = sum(1 for item in report.findings if item.fix and item.fix.safety == "safe")
+    if fixable and report.tool.startswith("check"):
+        lines.append(
+            style.say(
+                f"{fixable} can be fixed safely: torchstone check --diff shows how, --fix does it.",
+                f"其中 {fixable} 个可安全修复：torchstone check --diff 查看，--fix 应用。",
+            )
+        )
+    first = report.findings[0].rule
+    if report.tool.startswith("check"):
+        lines.append(style.say(f"Why: torchstone explain {first}", f"原因：torchstone explain {first}"))
+    return "\n".join(lines)

@@ -1,0 +1,154 @@
+"""Which files are looked at: what is named, and in folders what git would not ignore."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchstone.core.errors import InputError
+from torchstone.core.gap import Gap
+from torchstone.core.text import Text
+from torchstone.sources.source import gap, read_bytes
+
+SUFFIXES = (".py", ".pyi", ".ipynb")
+SKIPPED = frozenset(
+    (".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints")
+    + (".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".torchstone", ".eggs")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to look at and the name that reports use for it."""
+
+    path: Path
+    name: str
+    data: bytes | None = None
+    """What standard input held; None for files that are read when they are needed."""
+
+    def read(self) -> bytes | Gap:
+        """The bytes, or why they cannot be had."""
+        return read_bytes(self.path, self.name) if self.data is None else self.data
+
+
+def discover(paths: Iterable[str], exclude: Iterable[str] = ()) -> tuple[list[File], list[Gap]]:
+    """The files below the paths, each once, in order of name; unreadable folders are gaps."""
+    files: dict[str, File] = {}
+    gaps: list[Gap] = []
+    patterns = tuple(exclude)
+    excluded = _spec(patterns) if patterns else None
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            for found in _walk(path, gaps, excluded):
+                files.setdefault(os.path.realpath(found.path), found)
+        elif path.exists():
+            files.setdefault(os.path.realpath(path), File(path, _name(path)))
+        else:
+            raise InputError(
+                "check",
+                f"path {given!r}",
+                Text("a file or folder that exists", "存在的文件或文件夹"),
+                Text("check the spelling, or use `-` for standard input", "请检查拼写；标准输入请用 `-`"),
+            )
+    return sorted(files.values(), key=lambda file: file.name), gaps
+
+
+def _name(path: Path) -> str:
+    return Path(os.path.normpath(path)).as_posix()
+
+
+def _spec(patterns: Iterable[str]) -> Any:
+    # loaded only when there is something to match: most one-file calls need none of it
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignore:
+    """The patterns of one .gitignore and the folder they count from."""
+
+    base: str
+    spec: Any
+
+
+def _read_ignore(folder: str) -> _Ignore | None:
+    try:
+        with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as file:
+            return _Ignore(folder, _spec(file.read().splitlines()))
+    except OSError:
+        return None
+
+
+def _ignores_above(folder: str) -> tuple[_Ignore, ...]:
+    """The .gitignore files between the root of the work tree and the folder, outermost first."""
+    chain: list[str] = []
+    at = os.path.realpath(folder)
+    while not os.path.isdir(os.path.join(at, ".git")):
+        parent = os.path.dirname(at)
+        if parent == at:
+            return ()
+        chain.append(parent)
+        at = parent
+    found = (_read_ignore(above) for above in reversed(chain))
+    return tuple(ignore for ignore in found if ignore)
+
+
+def _ignored(ignores: tuple[_Ignore, ...], path: str, folder: bool) -> bool:
+    """The innermost file that has an opinion decides, as in git."""
+    for ignore in reversed(ignores):
+        relative = os.path.relpath(path, ignore.base).replace(os.sep, "/")
+        verdict = ignore.spec.check_file(relative + "/" if folder else relative).include
+        if verdict is not None:
+            return bool(verdict)
+    return False
+
+
+def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
+    seen: set[tuple[int, int]] = set()
+    root = os.path.realpath(top)
+    stack: list[tuple[str, str, tuple[_Ignore, ...]]] = [(root, _name(top), _ignores_above(root))]
+    while stack:
+        folder, name, ignores = stack.pop()
+        try:
+            status = os.stat(folder)
+            if (status.st_dev, status.st_ino) in seen:
+                continue  # a link back to a folder above
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            gaps.append(
+                gap(name, "source.unreadable", f"cannot be read: {why}", f"无法读取：{why}", f"ls -ld {name}")
+            )
+            continue
+        own = _read_ignore(folder) if any(e.name == ".gitignore" for e in entries) else None
+        here = (*ignores, own) if own else ignores
+        for entry in entries:
+            shown = entry.name if name == "." else f"{name}/{entry.name}"
+            try:
+                is_folder = entry.is_dir()
+            except OSError:
+                is_folder = False
+            if not is_folder and not entry.name.endswith(SUFFIXES):
+                continue
+            if is_folder and (entry.name in SKIPPED or _is_environment(entry.path)):
+                continue
+            if here and _ignored(here, entry.path, is_folder):
+                continue
+            inner = os.path.relpath(entry.path, root).replace(os.sep, "/") + "/" * is_folder
+            if excluded is not None and excluded.match_file(inner):
+                continue
+            if is_folder:
+                stack.append((entry.path, shown, here))
+            else:
+                yield File(Path(entry.path), shown)
+
+
+def _is_environment(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))

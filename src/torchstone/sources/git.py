@@ -1,0 +1,66 @@
+"""What changed since a commit, asked of git without running anything the repository configures."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.text import Text
+
+# a hostile repository may name programs in its configuration: none of them is run
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
+_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:
+    """Absolute path → lines added or changed since the commit; None is a wholly new file."""
+    if commit.startswith("-"):
+        raise UsageError("--since", repr(commit), *_commit_texts())
+    top = Path(_git(folder, "rev-parse", "--show-toplevel").strip())
+    _git(folder, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+    base = _git(folder, "merge-base", commit, "HEAD").strip() or commit
+    out = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "--no-prefix",
+               "--relative", base, "--")  # fmt: skip
+    lines: dict[str, set[int] | None] = {}
+    current: set[int] | None = None
+    for row in out.splitlines():
+        if row.startswith("+++ "):
+            name = row[4:].split("\t")[0].strip('"')
+            current = set()
+            if name != "/dev/null":
+                lines[str(top / name)] = current
+        elif current is not None and (match := _HUNK.match(row)):
+            start, count = int(match[1]), int(match[2] or 1)
+            current.update(range(start, start + count))
+    for name in _git(top, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
+        if name:
+            lines[str(top / name)] = None
+    return lines
+
+
+def _commit_texts() -> tuple[Text, Text]:
+    return (
+        Text("a commit of this repository", "本仓库的一个提交"),
+        Text("see `git log --oneline`", "参见 `git log --oneline`"),
+    )
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(
+            ("git", *_SAFE, *words), cwd=folder, capture_output=True, text=True, errors="replace",
+            timeout=120, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(
+            "--since",
+            str(error),
+            Text("a working git", "可用的 git"),
+            Text("install git, or leave --since away", "请安装 git，或去掉 --since"),
+        ) from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise InputError("--since", said[-1] if said else " ".join(words), *_commit_texts())
+    return done.stdout

@@ -1,0 +1,395 @@
+"""All files of one check together: what a name of another file stands for, and who calls what.
+
+Questions about callers cannot be answered while files are still being read. The first pass notes
+them; `answer` then looks only at files that hold the names in question, and the files that asked
+are read once more.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from torchstone.core.gap import Gap
+from torchstone.sources.discover import File
+from torchstone.sources.ranks import is_rank_test
+from torchstone.sources.regions import Region, lexical
+from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.source import Source, decode, gap
+
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Function
+
+_KEPT = 24
+_OUTSIDE = ("torch.", "numpy.", "torchvision.", "transformers.", "accelerate.", "os.", "contextlib.")
+_DEPTH = 3
+# names that a star import of torch is known to bring; torch itself is never loaded to ask
+_TORCH_HOMES = ("torch", "torch.nn", "torch.nn.functional", "torch.distributed", "torch.optim",
+                "torch.utils.data", "torch.cuda.amp", "torch.amp", "torch.autograd")  # fmt: skip
+Key = tuple[str, str]
+
+
+def parse(source: Source) -> ast.Module | Gap:
+    """The syntax tree, or why there is none; the source is never executed."""
+    try:
+        flags = ast.PyCF_ONLY_AST
+        if source.cell_starts:
+            flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        tree = compile(source.text, source.path, "exec", flags, dont_inherit=True)
+    except SyntaxError as error:
+        line = error.lineno or 1
+        hint = " (Python 2?)" if "Missing parentheses" in str(error.msg) else ""
+        return gap(
+            source.path,
+            "source.syntax",
+            f"line {line} does not parse as Python 3: {error.msg}{hint}",
+            f"第 {line} 行无法按 Python 3 解析：{error.msg}{hint}",
+            f"python -m py_compile {source.path}",
+            line=line,
+        )
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        why = str(error) or type(error).__name__
+        return gap(
+            source.path,
+            "source.too-deep",
+            f"nested more deeply than Python's own parser takes ({why})",
+            f"嵌套层次超过 Python 解析器的上限（{why}）",
+            "break the expression into parts",
+        )
+    return tree
+
+
+class Project:
+    """The files of one check and what they know of each other."""
+
+    def __init__(self, files: Iterable[File] = ()) -> None:
+        self._files = {_posix(file.path): file for file in files}
+        self._by_name = {file.name: file for file in self._files.values()}
+        self._tops = {PurePosixPath(path).parts[-1].partition(".")[0] for path in self._files} | {
+            part for path in self._files for part in PurePosixPath(path).parts[-4:-1]
+        }
+        self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._resolved: dict[tuple[str, str], str] = {}
+        self._exports: dict[str, dict[str, str]] = {}
+        self._questions: set[Key] = set()
+        self._answers: dict[Key, Region | None] | None = None
+        self.torch: tuple[int, int] | None = None
+        """The oldest torch the project says it runs with."""
+        self.begin_file()
+
+    def begin_file(self) -> None:
+        """Start to note what the next file needs of the others."""
+        self.asked = False
+        """Set when a file asked something that only `answer` can tell."""
+        self.shared = False
+        """Set when another file had a say."""
+        self.missing: set[str] = set()
+        """Top-level names that were looked for and are not part of the project."""
+
+    @property
+    def tops(self) -> set[str]:
+        """The names under which something of the project can be imported."""
+        return self._tops
+
+    # -- scenes ---------------------------------------------------------------------------------
+
+    def scene(self, source: Source, tree: ast.Module) -> Scene:
+        file = self._by_name.get(source.path)
+        module, package = self._module_name(_posix(file.path)) if file else (_stem(source.path), "")
+        return Scene(source, tree, self, module, package)
+
+    def _module_name(self, path: str) -> tuple[str, str]:
+        """(module, package) of a file, by the `__init__.py` files above it."""
+        pure = PurePosixPath(path)
+        parts = [] if pure.stem == "__init__" else [pure.stem]
+        folder = pure.parent
+        while _posix(folder / "__init__.py") in self._files or os.path.exists(folder / "__init__.py"):
+            parts.insert(0, folder.name)
+            if folder.parent == folder:
+                break
+            folder = folder.parent
+        package = parts if pure.stem == "__init__" else parts[:-1]
+        return ".".join(parts), ".".join(package)
+
+    def _load(self, path: str) -> Scene | None:
+        """Another file of the project, parsed; the last few are kept."""
+        if path in self._scenes:
+            self._scenes.move_to_end(path)
+            return self._scenes[path]
+        file = self._files[path]
+        scene: Scene | None = None
+        data = file.read()
+        if isinstance(data, bytes) and not file.name.endswith(".ipynb"):
+            text = decode(data, file.name)
+            if isinstance(text, str):
+                tree = parse(Source(file.name, text))
+                if isinstance(tree, ast.Module):
+                    scene = self.scene(Source(file.name, text), tree)
+        self._scenes[path] = scene
+        if len(self._scenes) > _KEPT:
+            self._scenes.popitem(last=False)
+        return scene
+
+    # -- names of other files -------------------------------------------------------------------
+
+    def find(self, module: str, importer: str) -> str | None:
+        """The path of a module of the project as seen from one of its files."""
+        top = module.partition(".")[0]
+        if top not in self._tops:
+            self.missing.add(top)
+            return None
+        self.shared = True
+        key = (module, os.path.dirname(importer))
+        if key not in self._found:
+            self._found[key] = self._search(module, importer)
+        return self._found[key]
+
+    def _search(self, module: str, importer: str) -> str | None:
+        file = self._by_name.get(importer)
+        if file is None:
+            return None
+        inner = module.replace(".", "/")
+        folder = PurePosixPath(_posix(file.path)).parent
+        for base in (folder, *folder.parents):
+            for shape in (f"{inner}.py", f"{inner}/__init__.py", f"src/{inner}.py", f"src/{inner}/__init__.py"):
+                path = f"{base}/{shape}"
+                if path in self._files:
+                    return path
+        return None
+
+    def resolve(self, name: str, importer: str, depth: int = 5) -> str:
+        """Follow a qualified name through re-exports of the project to where it comes from."""
+        if name.startswith(_OUTSIDE) or not self._files or not depth:
+            return name
+        key = (name, os.path.dirname(importer))
+        if key not in self._resolved:
+            self._resolved[key] = self._follow(name, importer, depth)
+        return self._resolved[key]
+
+    def _follow(self, name: str, importer: str, depth: int) -> str:
+        parts = name.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            path = self.find(".".join(parts[:cut]), importer)
+            if path is None:
+                continue
+            target = self._export(path).get(parts[cut])
+            if target and target != ".".join(parts[: cut + 1]):
+                file = self._files[path].name
+                return self.resolve(".".join((target, *parts[cut + 1 :])), file, depth - 1)
+            return name
+        return name
+
+    def _export(self, path: str) -> dict[str, str]:
+        """What a module's imports and plain aliases bind, by name."""
+        if path not in self._exports:
+            scene = self._load(path)
+            table: dict[str, str] = {}
+            if scene is not None:
+                table.update(scene.imports.aliases)
+                for statement in scene.root.body:
+                    if isinstance(statement, ast.Assign) and isinstance(
+                        statement.value, (ast.Name, ast.Attribute)
+                    ):
+                        full = scene.qualified(statement.value)
+                        for target in statement.targets:
+                            if full and isinstance(target, ast.Name):
+                                table[target.id] = full
+                for star in scene.imports.stars:
+                    inner = self.find(star, scene.path)
+                    if inner is not None and inner != path:
+                        table = {**self._export(inner), **table}
+            self._exports[path] = table
+        return self._exports[path]
+
+    def star(self, module: str, name: str, importer: str) -> str:
+        """What `name` stands for after `from module import *`, or ""."""
+        path = self.find(module, importer)
+        if path is not None:
+            scene = self._load(path)
+            if name in self._export(path):
+                return self._export(path)[name]
+            if scene is not None and name in scene.bound:
+                return f"{module}.{name}"
+            for star in scene.imports.stars if scene else ():
+                if star in _TORCH_HOMES:
+                    return f"{star}.{name}"
+            return ""
+        return f"{module}.{name}" if module in _TORCH_HOMES else ""
+
+    def definition(self, scene: Scene, node: ast.AST, full: str) -> tuple[Scene, ast.AST] | None:
+        """The class or function of the project that a name stands for, and its file."""
+        if not full and isinstance(node, ast.Name):
+            for item in scene.all(*FUNCTIONS, ast.ClassDef):
+                if item.name == node.id and isinstance(scene.parent(item), (ast.Module, ast.If)):
+                    return scene, item
+            return None
+        module, _, name = full.rpartition(".")
+        path = self.find(module, scene.path) if module else None
+        other = self._load(path) if path else None
+        for item in other.all(*FUNCTIONS, ast.ClassDef) if other else ():
+            if item.name == name and isinstance(other.parent(item), (ast.Module, ast.If)):  # type: ignore[union-attr]
+                return other, item  # type: ignore[return-value]
+        return None
+
+    def class_named(
+        self, scene: Scene, node: ast.AST, full: str
+    ) -> tuple[Scene, ast.ClassDef] | None:
+        found = self.definition(scene, node, full)
+        return (found[0], found[1]) if found and isinstance(found[1], ast.ClassDef) else None
+
+    def returns_rank_test(self, scene: Scene, call: ast.Call, depth: int) -> bool:
+        """Whether a function of the project answers with something that differs between ranks."""
+        found = self.definition(scene, call.func, scene.qualified(call.func)) if depth > 0 else None
+        if found is None or not isinstance(found[1], FUNCTIONS):
+            return False
+        home, function = found
+        return any(
+            is_rank_test(home, item.value, depth)
+            for item in home.inside(function)
+            if isinstance(item, ast.Return) and item.value is not None
+        )
+
+    # -- callers --------------------------------------------------------------------------------
+
+    def region_of_callers(self, scene: Scene, function: ast.AST) -> Region | None:
+        """The region that every call of a function stands in; None when that is not known."""
+        assert isinstance(function, FUNCTIONS)
+        key = (scene.path, scene.scope_name(function))
+        if self._answers is None:
+            self._questions.add(key)
+            self.asked = self.shared = True
+            return None
+        self.shared = True
+        return self._answers.get(key)
+
+    def answer(self) -> None:
+        """Answer the questions noted so far from every file that holds one of the names."""
+        pending, known = set(self._questions), {}
+        self._answers = {}
+        for _ in range(_DEPTH):
+            if not pending:
+                break
+            sites = self._call_sites(pending)
+            following: set[Key] = set()
+            for key in pending:
+                known[key] = sites[key]
+                for _, caller in sites[key] or ():
+                    if caller is not None and caller not in known:
+                        following.add(caller)
+            pending = following
+        for key in self._questions:
+            self._answers[key] = self._common(key, known, frozenset())
+        self._scenes.clear()
+
+    def _call_sites(self, keys: set[Key]) -> dict[Key, list[tuple[Region, Key | None]] | None]:
+        """Per function: the region of every call and the function it stands in; None is unknown."""
+        names = {name.rpartition(".")[2] for _, name in keys}
+        # a module's forward runs when an instance is called, so the class's own name counts
+        classes = {name.split(".")[-2] for _, name in keys if "." in name}
+        needles = [name.encode() for name in names | classes if name != "forward"]
+        sites: dict[Key, list[tuple[Region, Key | None]] | None] = {key: [] for key in keys}
+        for path, file in self._files.items():
+            data = file.read()
+            if not isinstance(data, bytes) or not any(needle in data for needle in needles):
+                continue
+            scene = self._load(path)
+            if scene is not None:
+                for key in keys:
+                    _collect(scene, key, sites)
+        return sites
+
+    def _common(
+        self,
+        key: Key,
+        known: dict[Key, list[tuple[Region, Key | None]] | None],
+        above: frozenset[Key],
+    ) -> Region | None:
+        rows = known.get(key)
+        if not rows or key in above:
+            return None
+        regions: list[Region] = []
+        for region, caller in rows:
+            if caller is not None and (region.autocast is None or not region.without_grad):
+                outer = self._common(caller, known, above | {key})
+                if outer is not None:
+                    region = replace(
+                        region,
+                        autocast=region.autocast or outer.autocast,
+                        no_grad=region.no_grad or outer.no_grad,
+                        inference_mode=region.inference_mode or outer.inference_mode,
+                    )
+            regions.append(region)
+        casts = [region.autocast for region in regions]
+        cast = casts[0] if all(casts) else None
+        if cast is not None:
+            same = all((c.device, c.dtype) == (cast.device, cast.dtype) for c in casts if c)
+            sure = all(c.certain for c in casts if c)
+            cast = replace(cast, certain=sure, node=None)
+            cast = cast if same else replace(cast, device="", dtype="")
+        return Region(
+            autocast=cast,
+            no_grad=all(region.without_grad for region in regions),
+            inference_mode=all(region.inference_mode for region in regions),
+            via=key[1],
+        )
+
+
+def _collect(
+    scene: Scene, key: Key, sites: dict[Key, list[tuple[Region, Key | None]] | None]
+) -> None:
+    """Add the calls of one function that stand in one file."""
+    path, qualname = key
+    owner, _, name = qualname.rpartition(".")
+    calls = list(scene.calls.get(name, ()))
+    if name in ("forward", "__call__") and owner:
+        calls = _instance_calls(scene, owner.rpartition(".")[2])
+    rows = sites[key]
+    for call in calls:
+        if rows is None:
+            return
+        if not owner and isinstance(call.func, ast.Attribute) and scene.method(call):
+            continue  # a method of the same name is another function
+        if owner and name != "forward" and isinstance(call.func, ast.Name):
+            continue
+        region, function = lexical(scene, call)
+        caller = (scene.path, scene.scope_name(function)) if function is not None else None
+        rows.append((region, caller))
+    if rows is not None and _escapes(scene, name, owner):
+        sites[key] = None
+
+
+def _instance_calls(scene: Scene, class_name: str) -> list[ast.Call]:
+    """Calls of whatever was bound to `Class(...)` in a file: `net = Net()` … `net(x)`."""
+    bound: set[str] = set()
+    for made in scene.calls.get(class_name, ()):
+        statement = scene.statement(made)
+        if isinstance(statement, ast.Assign) and scene.origin(statement.value) is not None:
+            bound.update(scene.dotted(target) for target in statement.targets)
+    bound.discard("")
+    return [call for call in scene.all(ast.Call) if scene.dotted(call.func) in bound]
+
+
+def _escapes(scene: Scene, name: str, owner: str) -> bool:
+    """Whether a function is handed on as a value, so that not every call of it can be seen."""
+    if owner:
+        return False
+    for node in scene.all(ast.Name):
+        if node.id == name and isinstance(node.ctx, ast.Load):
+            up = scene.parent(node)
+            if not (isinstance(up, ast.Call) and up.func is node):
+                return True
+    return False
+
+
+def _posix(path: Path | PurePosixPath) -> str:
+    return Path(os.path.realpath(path)).as_posix()
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).stem

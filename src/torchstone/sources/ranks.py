@@ -1,0 +1,129 @@
+"""Whether a place runs on some ranks only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Scene
+
+RANK_CALLS = frozenset(
+    ("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
+    + ("torch.distributed.distributed_c10d.get_rank",)
+)
+_RANK_NAME = re.compile(r"^(?:(?:global|local|node|world|dp|tp|pp|ddp|data_parallel)_?)?rank$|^RANK$|^LOCAL_RANK$", re.I)
+_HELPER_NAME = re.compile(
+    r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first)"
+    r"(?:_?(?:process|rank|node|worker|proc|zero))*$"
+)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True)
+class RankBranch:
+    """Why a place runs on some ranks only."""
+
+    test: ast.expr
+    """The condition that differs between ranks."""
+    node: ast.stmt | ast.expr
+    """The branch, or the early return that ended the function for the other ranks."""
+    early: bool
+    """True for an early return, continue or raise before the place."""
+    arm: str = ""
+    """body or orelse, for a branch."""
+
+
+def is_rank_test(scene: Scene, test: ast.expr, depth: int = 4) -> bool:
+    """Whether a condition can differ between the ranks of one job."""
+    return _depends(scene, test, depth)
+
+
+def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
+    if not depth:
+        return False
+    if isinstance(node, ast.UnaryOp):
+        return _depends(scene, node.operand, depth)
+    if isinstance(node, ast.BoolOp):
+        return any(_depends(scene, part, depth) for part in node.values)
+    if isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return False  # `rank is None` asks whether there are ranks at all
+        if any(scene.literal(side) == -1 for side in sides):
+            return False  # `local_rank == -1` is the old way to say "not distributed"
+        return any(_is_rank(scene, side, depth) for side in sides)
+    if isinstance(node, ast.Call):
+        if _HELPER_NAME.match(scene.last_name(node.func)):
+            return True
+        return scene.project.returns_rank_test(scene, node, depth - 1)
+    if isinstance(node, ast.Attribute):
+        return bool(_HELPER_NAME.match(node.attr))
+    if isinstance(node, ast.Name):
+        if _HELPER_NAME.match(node.id):
+            return True
+        value = scene.value(node)
+        return value is not None and value is not node and _depends(scene, value, depth - 1)
+    return False
+
+
+def _is_rank(scene: Scene, node: ast.AST, depth: int) -> bool:
+    if isinstance(node, ast.Call):
+        full = scene.qualified(node.func)
+        if full in RANK_CALLS or scene.last_name(node.func) in ("get_rank", "get_local_rank", "get_global_rank"):
+            return True
+        if full == "int" or scene.last_name(node.func) == "int":
+            return any(_is_rank(scene, argument, depth) for argument in node.args)
+        if full in ("os.environ.get", "os.getenv") and node.args:
+            return scene.literal(node.args[0]) in ("RANK", "LOCAL_RANK")
+        return False
+    if isinstance(node, ast.Subscript):
+        return scene.qualified(node.value) == "os.environ" and scene.literal(node.slice) in (
+            "RANK",
+            "LOCAL_RANK",
+        )
+    if isinstance(node, ast.BinOp):
+        return _is_rank(scene, node.left, depth) or _is_rank(scene, node.right, depth)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        if _RANK_NAME.match(scene.last_name(node)):
+            return True
+        value = scene.value(node)
+        return value is not None and depth > 0 and _is_rank(scene, value, depth - 1)
+    return False
+
+
+def rank_branch(scene: Scene, node: ast.AST) -> RankBranch | None:
+    """The innermost rank-dependent branch around a node, or an early exit before it."""
+    child: ast.AST = node
+    for up in scene.ancestors(node):
+        if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is not up.test:
+            if is_rank_test(scene, up.test):
+                body = up.body if isinstance(up.body, list) else [up.body]
+                return RankBranch(up.test, up, False, "body" if child in body else "orelse")
+        early = _early_exit(scene, up, child)
+        if early is not None:
+            return early
+        if isinstance(up, (*_FUNCTIONS, ast.Lambda)):
+            return None
+        child = up
+    return None
+
+
+def _early_exit(scene: Scene, block_owner: ast.AST, child: ast.AST) -> RankBranch | None:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(block_owner, name, None)
+        if not isinstance(block, list) or child not in block:
+            continue
+        for statement in block[: block.index(child)]:
+            if not isinstance(statement, ast.If) or statement.orelse:
+                continue
+            last = statement.body[-1]
+            if isinstance(last, (ast.Return, ast.Continue, ast.Raise)) and is_rank_test(
+                scene, statement.test
+            ):
+                if isinstance(last, ast.Continue) and isinstance(block_owner, _FUNCTIONS):
+                    continue
+                return RankBranch(statement.test, statement, True)
+    return None

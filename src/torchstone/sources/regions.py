@@ -1,0 +1,210 @@
+"""Which autocast, no_grad and inference_mode regions a place is in.
+
+A region is opened by a with-statement or a decorator, or reaches a function of the project because
+every call of that function stands inside one.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from torchstone.sources import values
+
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Scene
+
+AUTOCASTS = {
+    "torch.autocast": "",
+    "torch.amp.autocast": "",
+    "torch.amp.autocast_mode.autocast": "",
+    "torch.cuda.amp.autocast": "cuda",
+    "torch.cuda.amp.autocast_mode.autocast": "cuda",
+    "torch.cpu.amp.autocast": "cpu",
+    "torch.npu.amp.autocast": "npu",
+}
+NO_GRAD = frozenset(("torch.no_grad", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"))
+INFERENCE = frozenset(("torch.inference_mode", "torch.autograd.inference_mode"))
+ENABLE_GRAD = frozenset(("torch.enable_grad", "torch.autograd.enable_grad"))
+SET_GRAD = frozenset(("torch.set_grad_enabled", "torch.autograd.set_grad_enabled"))
+DEFAULT_DTYPES = {"cuda": "float16", "cpu": "bfloat16", "xpu": "float16", "npu": "float16", "mps": "float16"}
+MODULE_BASES = frozenset(
+    ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module")
+    + ("torch.nn.Sequential", "torch.nn.ModuleList")
+    + ("pytorch_lightning.LightningModule", "lightning.LightningModule")
+    + ("lightning.pytorch.LightningModule", "transformers.PreTrainedModel", "diffusers.ModelMixin")
+)
+DATASET_BASES = frozenset(
+    f"torch.utils.data.{name}"
+    for name in ("Dataset", "IterableDataset", "dataset.Dataset", "dataset.IterableDataset")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Autocast:
+    """An autocast region that is open."""
+
+    device: str
+    """cuda, cpu, … or "" when the source does not tell."""
+    dtype: str
+    """float16, bfloat16 or "" when the source does not tell."""
+    node: ast.AST | None = None
+    certain: bool = True
+    """False when it may be switched off at run time (`enabled=flag`, a nullcontext instead)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What holds at a place."""
+
+    autocast: Autocast | None = None
+    autocast_off: bool = False
+    """Inside `autocast(enabled=False)`."""
+    no_grad: bool = False
+    inference_mode: bool = False
+    via: str = ""
+    """The function whose callers open the region; "" when the place's own function does."""
+
+    @property
+    def without_grad(self) -> bool:
+        return self.no_grad or self.inference_mode
+
+
+def _autocast(scene: Scene, node: ast.AST | None, depth: int = 4) -> Autocast | None:
+    if node is None or not depth:
+        return None
+    if isinstance(node, ast.IfExp):
+        either = _autocast(scene, node.body, depth - 1) or _autocast(scene, node.orelse, depth - 1)
+        return replace(either, certain=False) if either else None
+    if isinstance(node, ast.Name):
+        for binding in values.bindings(scene, node):
+            if binding.how == "assign" and binding.value is not node:
+                found = _autocast(scene, binding.value, depth - 1)
+                if found:
+                    several = len(values.bindings(scene, node)) > 1
+                    return replace(found, certain=found.certain and not several)
+        return None
+    if isinstance(node, ast.Attribute):
+        made = values.origin(scene, node)
+        return _autocast(scene, made, depth - 1) if made is not node else None
+    if not isinstance(node, ast.Call):
+        return None
+    full = scene.qualified(node.func)
+    if full == "functools.partial":
+        return _autocast_from(scene, node.args[0], node, 1) if node.args else None
+    return _autocast_from(scene, node.func, node, 0) or (
+        _autocast(scene, node.func, depth - 1) if isinstance(node.func, ast.Name) else None
+    )
+
+
+def _autocast_from(
+    scene: Scene, func: ast.expr, call: ast.Call, skipped: int
+) -> Autocast | None:
+    full = scene.qualified(func)
+    known = full in AUTOCASTS
+    if not known and not (scene.method(func) == "autocast" or full.endswith(".autocast")):
+        return None
+    device = AUTOCASTS.get(full, "")
+    if known and not device:
+        given = scene.argument(call, skipped, "device_type")
+        literal = scene.literal(given)
+        device = literal.partition(":")[0] if isinstance(literal, str) else ""
+    dtype_given = scene.keyword(call, "dtype")
+    if dtype_given is None and full in ("torch.autocast", "torch.amp.autocast"):
+        dtype_given = scene.argument(call, skipped + 1)
+    dtype = scene.dtype_literal(dtype_given)
+    if dtype_given is None and known:
+        dtype = DEFAULT_DTYPES.get(device, "")
+    enabled = scene.keyword(call, "enabled")
+    if enabled is None and device and full.startswith(("torch.cuda.", "torch.cpu.")):
+        enabled = scene.argument(call, skipped)
+    switched = scene.literal(enabled) if enabled is not None else True
+    if switched is False:
+        return _OFF
+    return Autocast(device, dtype, call, certain=switched is True and known)
+
+
+_OFF = Autocast("", "off")
+
+
+def lexical(scene: Scene, node: ast.AST) -> tuple[Region, ast.AST | None]:
+    """The region from a node's own function, and that function (None at module level)."""
+    region = Region()
+    cast_known = grad_known = False
+    child = node
+    for up in scene.ancestors(node):
+        contexts: list[ast.expr] = []
+        if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body:
+            contexts = [item.context_expr for item in reversed(up.items)]
+        elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in up.body:
+            contexts = list(up.decorator_list)
+        for context in contexts:
+            if not cast_known and (found := _autocast(scene, context)):
+                cast_known = True
+                off = found is _OFF
+                region = replace(region, autocast=None if off else found, autocast_off=off)
+            grad = None if grad_known else _grad(scene, context)
+            if grad:
+                grad_known = True
+                region = replace(
+                    region, no_grad=grad == "no_grad", inference_mode=grad == "inference"
+                )
+        child = up
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if not grad_known and _switched_off(scene, up, node):
+                region = replace(region, no_grad=True)
+            return region, up
+    return region, None
+
+
+def _grad(scene: Scene, context: ast.expr) -> str:
+    func = context.func if isinstance(context, ast.Call) else context
+    full = scene.qualified(func)
+    if full in NO_GRAD:
+        return "no_grad"
+    if full in INFERENCE:
+        on = isinstance(context, ast.Call) and scene.literal(scene.argument(context, 0, "mode"))
+        return "" if on is False and isinstance(context, ast.Call) and context.args else "inference"
+    if full in ENABLE_GRAD:
+        return "enabled"
+    if full in SET_GRAD and isinstance(context, ast.Call):
+        on = scene.literal(scene.argument(context, 0, "mode"))
+        return "no_grad" if on is False else "enabled"
+    return ""
+
+
+def _switched_off(scene: Scene, function: ast.AST, node: ast.AST) -> bool:
+    """Whether `torch.set_grad_enabled(False)` stands as a statement of the function before."""
+    for call in scene.calls.get("set_grad_enabled", ()):
+        if (
+            scene.qualified(call.func) in SET_GRAD
+            and isinstance(scene.parent(call), ast.Expr)
+            and scene.function(call) is function
+            and call.lineno < getattr(node, "lineno", 0)
+            and scene.literal(scene.argument(call, 0, "mode")) is False
+        ):
+            return True
+    return False
+
+
+def region_of(scene: Scene, node: ast.AST) -> Region:
+    """The region at a node; what its own function leaves open is asked of the callers."""
+    region, function = lexical(scene, node)
+    if function is None:
+        return region
+    open_cast = region.autocast is None and not region.autocast_off
+    if not open_cast and region.without_grad:
+        return region
+    outer = scene.project.region_of_callers(scene, function)
+    if outer is None:
+        return region
+    if open_cast:
+        region = replace(
+            region, autocast=outer.autocast, autocast_off=outer.autocast_off, via=outer.via
+        )
+    if not region.without_grad:
+        region = replace(
+            region, no_grad=outer.no_grad, inference_mode=outer.inference_mode, via=outer.via
+        )
+    return region

@@ -1,0 +1,436 @@
+"""What a rule may ask about a place in a file: names, scopes, regions, loops, values."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from torchstone.core.fix import Edit
+from torchstone.core.lines import split_lines
+from torchstone.sources import ranks, regions, training, values
+from torchstone.sources.names import Imports, dotted, read_imports
+from torchstone.sources.source import Source
+from torchstone.sources.tree import Tree, inside
+
+if TYPE_CHECKING:
+    from torchstone.sources.project import Project
+
+N = TypeVar("N", bound=ast.AST)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+MISSING = object()
+
+
+class Scene:
+    """One parsed file and the questions rules put to it. Nothing is computed before it is asked."""
+
+    def __init__(
+        self, source: Source, root: ast.Module, project: Project, module: str, package: str
+    ) -> None:
+        self.source = source
+        self.path = source.path
+        self.root = root
+        self.project = project
+        self.module = module
+        """Dotted name of this file within the project."""
+        self.tree = Tree(root)
+        by_type = self.tree.by_type
+        self.imports: Imports = read_imports(by_type[ast.Import] + by_type[ast.ImportFrom], package)
+        self.cache: dict[Any, Any] = {}
+        """Answers that rules or helpers want to keep for this file."""
+
+    # -- the tree -------------------------------------------------------------------------------
+
+    def all(self, *kinds: type[N]) -> list[N]:
+        """Every node of these types in the file."""
+        found: list[Any] = []
+        for kind in kinds:
+            found += self.tree.by_type.get(kind, ())
+        return found
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.tree.parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, innermost first, up to the module."""
+        parents = self.tree.parents
+        while (up := parents.get(node)) is not None:
+            yield up
+            node = up
+
+    def enclosing(self, node: ast.AST, *kinds: type[N]) -> N | None:
+        """The innermost node of these types around a node."""
+        for up in self.ancestors(node):
+            if isinstance(up, kinds):
+                return up
+        return None
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """The function, lambda or module whose variables the node sees."""
+        return self.enclosing(node, *SCOPES) or self.root  # type: ignore[type-var]
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The innermost named function around a node."""
+        return self.enclosing(node, *FUNCTIONS)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node."""
+        return self.enclosing(node, ast.ClassDef)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that a node is, or is part of."""
+        return node if isinstance(node, ast.stmt) else self.enclosing(node, ast.stmt)
+
+    def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of statements that a statement stands in."""
+        up = self.parent(statement)
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            block = getattr(up, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return [statement]
+
+    def within(self, node: ast.AST, outer: ast.AST) -> bool:
+        """Whether a node is `outer` or stands below it."""
+        return node is outer or any(up is outer for up in self.ancestors(node))
+
+    def inside(self, node: ast.AST) -> list[ast.AST]:
+        """A node and everything below it."""
+        return inside(node)
+
+    def scope_name(self, node: ast.AST) -> str:
+        """Dotted names of the classes and functions around a node, its own included."""
+        names = [
+            up.name
+            for up in (node, *self.ancestors(node))
+            if isinstance(up, (*FUNCTIONS, ast.ClassDef))
+        ]
+        return ".".join(reversed(names))
+
+    # -- names ----------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """Calls by the last name of what is called, import renames undone."""
+        renamed = self.imports.renamed()
+        found: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.all(ast.Call):
+            func = call.func
+            if func.__class__ is ast.Attribute:
+                found[func.attr].append(call)  # type: ignore[attr-defined]
+            elif func.__class__ is ast.Name:
+                name = func.id  # type: ignore[attr-defined]
+                found[renamed.get(name, name)].append(call)
+        return found
+
+    def qualified(self, node: ast.AST | None) -> str:
+        """The full name of a name or attribute chain (`torch.nn.functional.softmax`), or ""."""
+        if node is None:
+            return ""
+        base, names = dotted(node)
+        if not isinstance(base, ast.Name):
+            return ""
+        target = self.imports.aliases.get(base.id)
+        if target is None:
+            return self._from_star(base.id, names)
+        return self.project.resolve(".".join((target, *names)), self.source.path)
+
+    def _from_star(self, name: str, names: list[str]) -> str:
+        if not self.imports.stars or name in self.bound:
+            return ""
+        for star in self.imports.stars:
+            found = self.project.star(star, name, self.source.path)
+            if found:
+                return self.project.resolve(".".join((found, *names)), self.source.path)
+        return ""
+
+    @functools.cached_property
+    def bound(self) -> frozenset[str]:
+        """Names that the file itself defines anywhere."""
+        names = {node.id for node in self.all(ast.Name) if isinstance(node.ctx, ast.Store)}
+        names.update(node.name for node in self.all(*FUNCTIONS, ast.ClassDef))
+        names.update(argument.arg for argument in self.all(ast.arg))
+        return frozenset(names)
+
+    def is_name(self, node: ast.AST | None, names: Collection[str]) -> bool:
+        """Whether a node stands for one of these qualified names."""
+        return self.qualified(node) in names
+
+    def method(self, node: ast.AST | None) -> str:
+        """The attribute's name when a node is `value.name` (or a call of it) on a value, not on an
+        imported module; else ""."""
+        func = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(func, ast.Attribute):
+            return ""
+        base, _ = dotted(func)
+        if isinstance(base, ast.Name) and base.id in self.imports.aliases:
+            return ""
+        return func.attr
+
+    def receiver(self, call: ast.Call) -> ast.expr | None:
+        """The value that a method is called on."""
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+    def last_name(self, node: ast.AST | None) -> str:
+        """`b` of `a.b`, `a` of `a`, else ""."""
+        if isinstance(node, ast.Attribute):
+            return node.attr
+        return node.id if isinstance(node, ast.Name) else ""
+
+    def dotted(self, node: ast.AST | None) -> str:
+        """The chain as it is written (`self.model.head`), or "" when it is more than names."""
+        if node is None:
+            return ""
+        base, names = dotted(node)
+        return ".".join((base.id, *names)) if isinstance(base, ast.Name) else ""
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    def keyword(self, call: ast.Call, name: str) -> ast.expr | None:
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        return None
+
+    def argument(self, call: ast.Call, position: int, name: str = "") -> ast.expr | None:
+        """An argument by place or name; None when absent or hidden behind a star."""
+        if name and (found := self.keyword(call, name)) is not None:
+            return found
+        before = call.args[: position + 1]
+        if len(before) > position and not any(isinstance(a, ast.Starred) for a in before):
+            return before[position]
+        return None
+
+    def has_star(self, call: ast.Call) -> bool:
+        """Whether `*args` or `**kwargs` may hide arguments."""
+        return any(isinstance(a, ast.Starred) for a in call.args) or any(
+            keyword.arg is None for keyword in call.keywords
+        )
+
+    def literal(self, node: ast.AST | None) -> Any:
+        """The value of a constant (also `-1`, and a name bound once to one), else MISSING."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self.literal(node.operand)
+            return -inner if isinstance(inner, (int, float)) else MISSING
+        if isinstance(node, ast.Name):
+            bindings = values.bindings(self, node)
+            if len(bindings) == 1 and isinstance(bindings[0].value, ast.Constant):
+                return bindings[0].value.value
+        return MISSING
+
+    # -- text and edits -------------------------------------------------------------------------
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The file's lines with their endings."""
+        return split_lines(self.source.text)
+
+    def _column(self, line: int, offset: int) -> int:
+        """Characters, where `ast` counts UTF-8 bytes."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+    def span(self, node: ast.AST) -> tuple[int, int, int, int]:
+        """First line, column, last line, column; lines from 1, columns from 0, in characters."""
+        line, end = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
+        return (
+            line,
+            self._column(line, getattr(node, "col_offset", 0)),
+            end,
+            self._column(end, getattr(node, "end_col_offset", None) or 0),
+        )
+
+    def text(self, node: ast.AST) -> str:
+        """The node as it is written."""
+        line, column, end_line, end_column = self.span(node)
+        if line == end_line:
+            return self.lines[line - 1][column:end_column]
+        middle = self.lines[line : end_line - 1]
+        return "".join((self.lines[line - 1][column:], *middle, self.lines[end_line - 1][:end_column]))
+
+    def brief(self, node: ast.AST, width: int = 48) -> str:
+        """The node on one line, shortened in the middle, for messages."""
+        text = " ".join(self.text(node).split())
+        return text if len(text) <= width else text[: width - 12] + " … " + text[-9:]
+
+    def edit(self, line: int, column: int, end_line: int, end_column: int, text: str) -> Edit:
+        cell, first = self.source.place(line)
+        return Edit(self.path, first, column, first + end_line - line, end_column, text, cell)
+
+    def replace(self, node: ast.AST, text: str) -> Edit:
+        """Put text where a node stands."""
+        return self.edit(*self.span(node), text)
+
+    def replace_between(self, start: ast.AST, end: ast.AST, text: str) -> Edit:
+        """Put text between the end of one node and the end of a later one."""
+        _, _, line, column = self.span(start)
+        _, _, end_line, end_column = self.span(end)
+        return self.edit(line, column, end_line, end_column, text)
+
+    def insert_before(self, node: ast.AST, text: str) -> Edit:
+        line, column, _, _ = self.span(node)
+        return self.edit(line, column, line, column, text)
+
+    def insert_after(self, node: ast.AST, text: str) -> Edit:
+        _, _, line, column = self.span(node)
+        return self.edit(line, column, line, column, text)
+
+    def insert_line_before(self, statement: ast.stmt, text: str) -> Edit:
+        """A new line with the statement's own indentation, before it."""
+        line, column, _, _ = self.span(statement)
+        indent = self.lines[line - 1][:column]
+        return self.edit(line, 0, line, 0, f"{indent}{text}{self._ending(line)}")
+
+    def insert_line_after(self, statement: ast.stmt, text: str) -> Edit:
+        """A new line with the statement's own indentation, after it."""
+        line, column, end_line, _ = self.span(statement)
+        indent = self.lines[line - 1][:column]
+        length = len(self.lines[end_line - 1].rstrip("\r\n"))
+        return self.edit(end_line, length, end_line, length, f"{self._ending(line)}{indent}{text}")
+
+    def _ending(self, line: int) -> str:
+        body = self.lines[line - 1]
+        return body[len(body.rstrip("\r\n")) :] or "\n"
+
+    def delete_line(self, statement: ast.stmt) -> Edit | None:
+        """Remove a statement that has its lines to itself, unless its block would be empty."""
+        line, column, end_line, end_column = self.span(statement)
+        before, last = self.lines[line - 1][:column], self.lines[end_line - 1]
+        tail = last[end_column:].strip()
+        if before.strip() or (tail and not tail.startswith("#")):
+            return None
+        if len(self.block_of(statement)) == 1:
+            return self.edit(line, column, end_line, end_column, "pass")
+        if end_line < len(self.lines):
+            return self.edit(line, 0, end_line + 1, 0, "")
+        return self.edit(line, 0, end_line, len(last), "")
+
+    def add_keyword(self, call: ast.Call, text: str) -> Edit:
+        """Add `name=value` at the end of a call's arguments, keeping a trailing comma's style."""
+        _, _, end_line, end_column = self.span(call)
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if not arguments:
+            return self.edit(end_line, end_column - 1, end_line, end_column - 1, text)
+        last = max(arguments, key=lambda item: (item.end_lineno or 0, item.end_col_offset or 0))
+        _, _, line, column = self.span(last)
+        line, column = self._past_brackets(line, column, end_line, end_column - 1)
+        return self.edit(line, column, line, column, f", {text}")
+
+    def _past_brackets(self, line: int, column: int, end_line: int, end: int) -> tuple[int, int]:
+        """Behind the brackets that close around an argument, as in `f((x))`."""
+        at_line, at = line, column
+        while (at_line, at) < (end_line, end):
+            row = self.lines[at_line - 1]
+            if at >= len(row.rstrip("\r\n")) or row[at] == "#":
+                at_line, at = at_line + 1, 0
+                continue
+            if row[at] == ")":
+                line, column = at_line, at + 1
+            elif not row[at].isspace():
+                break
+            at += 1
+        return line, column
+
+    # -- what is known about a place (each answered by a file of its own) -------------------------
+
+    def region(self, node: ast.AST) -> regions.Region:
+        """Autocast, no_grad and inference_mode at a node, callers of its function included."""
+        return regions.region_of(self, node)
+
+    def lexical_region(self, node: ast.AST) -> regions.Region:
+        """The same, but from this function alone."""
+        return regions.lexical(self, node)[0]
+
+    def step_loop(self, node: ast.AST) -> ast.AST | None:
+        """The loop (or step function) that runs a training step each time round, if in one."""
+        return training.step_loop(self, node)
+
+    def in_step_loop(self, node: ast.AST) -> bool:
+        """Whether the node runs on every training step (not gated by `if step % n`)."""
+        loop = training.step_loop(self, node)
+        return loop is not None and not training.gated(self, node, loop)
+
+    def rank_branch(self, node: ast.AST) -> ranks.RankBranch | None:
+        """The rank-dependent branch or early return that decides whether a node runs."""
+        return ranks.rank_branch(self, node)
+
+    def is_module_class(self, node: ast.ClassDef) -> bool:
+        """Whether a class is an nn.Module, also through classes of the project."""
+        return self.derives(node, regions.MODULE_BASES)
+
+    def derives(self, node: ast.ClassDef, names: Collection[str], depth: int = 6) -> bool:
+        """Whether a class has one of these qualified names among its bases."""
+        for base in node.bases:
+            if isinstance(base, ast.Subscript):
+                base = base.value
+            full = self.qualified(base)
+            if full in names:
+                return True
+            found = self.project.class_named(self, base, full) if depth else None
+            if found and found[1] is not node and found[0].derives(found[1], names, depth - 1):
+                return True
+        return False
+
+    def forward_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The nn.Module class whose `forward` a node stands in."""
+        return self._method_class(node, ("forward",), regions.MODULE_BASES)
+
+    def getitem_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The Dataset class whose `__getitem__` (or `__iter__`) a node stands in."""
+        return self._method_class(node, ("__getitem__", "__iter__"), regions.DATASET_BASES)
+
+    def _method_class(
+        self, node: ast.AST, methods: Collection[str], bases: Collection[str]
+    ) -> ast.ClassDef | None:
+        function = self.function(node)
+        while function is not None:
+            owner = self.parent(function)
+            if isinstance(owner, ast.ClassDef):
+                if function.name in methods and self.derives(owner, bases):
+                    return owner
+                return None
+            function = self.function(function)
+        return None
+
+    def value(self, node: ast.AST | None) -> ast.expr | None:
+        """The expression last bound to a name before it is read here, when that is plain to see."""
+        return values.value_of(self, node)
+
+    def bindings(self, node: ast.Name) -> list[values.Binding]:
+        """Everything that binds this name in the scope that owns it."""
+        return values.bindings(self, node)
+
+    def attribute_values(self, owner: ast.ClassDef, name: str) -> list[ast.expr]:
+        """Every expression that the class assigns to `self.name`."""
+        return values.attribute_values(self, owner, name)
+
+    def origin(self, node: ast.AST | None) -> ast.expr | None:
+        """What a name or `self.attribute` was made from: the expression at its first source."""
+        return values.origin(self, node)
+
+    def dtype(self, node: ast.AST | None) -> str:
+        """`float16`, `bfloat16`, `float32`, … of a tensor expression where it is known, else ""."""
+        return values.dtype_of(self, node)
+
+    def dtype_literal(self, node: ast.AST | None) -> str:
+        """`float16` for `torch.half`, `torch.float16`, "float16"; "" for what is no dtype."""
+        return values.dtype_literal(self, node)
+
+    def is_half(self, node: ast.AST | None) -> bool:
+        """Whether an expression is known to hold float16 or bfloat16."""
+        return values.dtype_of(self, node) in ("float16", "bfloat16")
+
+    def is_model(self, node: ast.AST | None) -> bool:
+        """Whether an expression is an nn.Module as far as its making or its name tells."""
+        return values.is_model(self, node)
+
+    def is_optimizer(self, node: ast.AST | None) -> bool:
+        """Whether an expression is an optimizer as far as its making or its name tells."""
+        return values.is_optimizer(self, node)

@@ -1,0 +1,134 @@
+"""Which loops run a training step each time round."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Scene
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def backward_calls(scene: Scene) -> list[ast.Call]:
+    """`loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`."""
+    found = scene.cache.get("backward")
+    if found is None:
+        found = [call for call in scene.calls.get("backward", ()) if _is_backward(scene, call)]
+        scene.cache["backward"] = found
+    return list(found)
+
+
+def _is_backward(scene: Scene, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if scene.dotted(call.func.value) in ("ctx", "super", "self"):
+        return False  # an autograd.Function's own
+    function = scene.function(call)
+    return function is None or function.name not in ("backward",)
+
+
+def step_calls(scene: Scene) -> list[ast.Call]:
+    """`optimizer.step()` and `scaler.step(optimizer)`."""
+    found = scene.cache.get("step")
+    if found is None:
+        found = [
+            call
+            for call in scene.calls.get("step", ())
+            if isinstance(call.func, ast.Attribute)
+            and (
+                scene.is_optimizer(call.func.value)
+                or (len(call.args) == 1 and scene.is_optimizer(call.args[0]))
+            )
+        ]
+        scene.cache["step"] = found
+    return list(found)
+
+
+def step_loops(scene: Scene) -> dict[ast.AST, ast.Call]:
+    """Loops that are the innermost around a backward or optimizer step, with that call.
+
+    Where no loop is around it, the function itself stands for one if it does both: a step
+    function, called once a step.
+    """
+    found: dict[ast.AST, ast.Call] | None = scene.cache.get("step_loops")
+    if found is not None:
+        return found
+    found = {}
+    backward, steps = backward_calls(scene), step_calls(scene)
+    for call in (*backward, *steps):
+        loop = _innermost_loop(scene, call)
+        if loop is not None:
+            found.setdefault(loop, call)
+    for call in backward:
+        function = scene.function(call)
+        if function is not None and _innermost_loop(scene, call) is None:
+            if any(scene.function(step) is function for step in steps):
+                found.setdefault(function, call)
+    scene.cache["step_loops"] = found
+    return found
+
+
+def _innermost_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
+    child = node
+    for up in scene.ancestors(node):
+        if isinstance(up, _LOOPS) and child in up.body:
+            return up
+        if isinstance(up, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            return None
+        child = up
+    return None
+
+
+def step_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
+    """The step loop or step function whose body a node is part of."""
+    loops = step_loops(scene)
+    if not loops:
+        return None
+    child = node
+    for up in scene.ancestors(node):
+        if up in loops and child in up.body:  # type: ignore[attr-defined]
+            return up
+        if isinstance(up, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            return None
+        child = up
+    return None
+
+
+def gated(scene: Scene, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether the node runs only now and then: under `if step % n`, a counter's limit, a flag that
+    asks for logging, in an exception handler, or on the way out (`break`, `raise`)."""
+    child = node
+    for up in scene.ancestors(node):
+        if up is loop:
+            return False
+        if isinstance(up, ast.ExceptHandler):
+            return True
+        if isinstance(up, ast.If) and child is not up.test:
+            if _seldom(scene, up.test) or _leaves(up.body if child in up.body else up.orelse):
+                return True
+        if isinstance(up, ast.IfExp) and child is not up.test and _seldom(scene, up.test):
+            return True
+        child = up
+    return False
+
+
+_SELDOM_WORDS = ("log", "eval", "save", "print", "debug", "verbose", "last", "every", "interval",
+                 "should", "valid", "profile", "master", "rank", "main", "sync", "nan", "first",
+                 "display", "report", "freq", "checkpoint")  # fmt: skip
+
+
+def _seldom(scene: Scene, test: ast.expr) -> bool:
+    for part in scene.inside(test):
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+            return True
+        name = scene.last_name(part).lower()
+        if name and any(word in name for word in _SELDOM_WORDS):
+            return True
+    return False
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], (ast.Break, ast.Raise, ast.Return))

@@ -1,0 +1,77 @@
+"""One walk over a syntax tree: every node's parent, and the nodes by type."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+# Annotations, operators and contexts are never asked for; leaving them out halves the walk.
+_SKIPPED = frozenset(
+    ("ctx", "type_comment", "type_ignores", "op", "ops", "annotation", "returns", "type_params")
+    + ("id", "attr", "arg", "module", "level", "simple", "is_async", "conversion", "kind", "asname")
+)
+_PLAIN_NAME = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.alias)
+_PLAIN_NAMES = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+
+
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    skipped = set(_SKIPPED)
+    if kind in _PLAIN_NAME:
+        skipped.add("name")
+    if kind in _PLAIN_NAMES:
+        skipped.add("names")
+    if kind.__name__.startswith("Match"):
+        skipped |= {"name", "rest", "kwd_attrs", "cls"}
+    return tuple(name for name in kind._fields if name not in skipped)
+
+
+FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: _fields(kind)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+_LEAVES = frozenset((type(None), str, ast.Constant, ast.Pass, ast.Break))
+
+
+class Tree:
+    """A module's nodes with their parents; built in one pass without recursion."""
+
+    __slots__ = ("by_type", "parents", "root")
+
+    def __init__(self, root: ast.Module) -> None:
+        self.root = root
+        parents: dict[ast.AST, ast.AST] = {}
+        by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        nodes: list[ast.AST] = [root]
+        add, leaves, fields = nodes.append, _LEAVES, FIELDS
+        for node in nodes:  # grows while it is walked
+            kind = node.__class__
+            by_type[kind].append(node)
+            for name in fields[kind]:
+                value = getattr(node, name, None)
+                if value.__class__ is list:
+                    for child in value:  # type: ignore[union-attr]
+                        if child.__class__ not in leaves:
+                            parents[child] = node
+                            add(child)
+                elif value.__class__ not in leaves:
+                    parents[value] = node  # type: ignore[index]
+                    add(value)  # type: ignore[arg-type]
+        self.parents = parents
+        self.by_type = by_type
+
+
+def inside(node: ast.AST) -> list[ast.AST]:
+    """The node and everything below it, in source order as far as the tree has one."""
+    found: list[ast.AST] = []
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        for name in reversed(FIELDS[item.__class__]):
+            value = getattr(item, name, None)
+            if value.__class__ is list:
+                stack.extend(v for v in reversed(value) if isinstance(v, ast.AST))  # type: ignore[call-overload]
+            elif isinstance(value, ast.AST):
+                stack.append(value)
+    return found

@@ -1,0 +1,284 @@
+"""Where a value comes from, and what that tells: its dtype, or that it is a model."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Scene
+
+DTYPES = {
+    "float16": "float16", "half": "float16", "bfloat16": "bfloat16", "float32": "float32",
+    "float": "float32", "float64": "float64", "double": "float64", "int64": "int64", "long": "int64",
+    "int32": "int32", "int": "int32", "int16": "int16", "short": "int16", "int8": "int8",
+    "uint8": "uint8", "bool": "bool", "complex64": "complex64", "cfloat": "complex64",
+    "complex128": "complex128", "cdouble": "complex128", "complex32": "complex32",
+    "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
+}  # fmt: skip
+_CAST_METHODS = {
+    "half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64",
+    "long": "int64", "int": "int32", "bool": "bool", "byte": "uint8", "short": "int16",
+    "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+_KEEPS_DTYPE = frozenset(
+    "view reshape transpose permute contiguous cuda cpu detach clone squeeze unsqueeze flatten "
+    "expand expand_as repeat view_as t mT relu tanh sigmoid abs clamp masked_fill unfold roll flip "
+    "softmax log_softmax sum mean matmul mm bmm add mul sub div exp log sqrt pow gather narrow "
+    "index_select requires_grad_ chunk split dropout to_sparse movedim swapaxes".split()
+)
+_FACTORIES = frozenset(
+    f"torch.{name}" for name in ("zeros", "ones", "rand", "randn", "empty", "linspace", "eye")
+)
+_FIRST_ARGUMENT = frozenset(
+    f"{home}.{name}"
+    for home in ("torch", "torch.nn.functional")
+    for name in ("relu", "gelu", "silu", "softmax", "matmul", "bmm", "mm", "sigmoid", "tanh", "exp",
+                 "dropout", "linear", "log_softmax", "sum", "mean", "abs", "sqrt", "clamp")
+)  # fmt: skip
+_TRANSFORMS = frozenset(("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train"))
+_MODEL_NAME = re.compile(
+    r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|vae|transformer|critic|actor"
+    r"|policy|generator|discriminator|resnet|bert|llama|gpt|vit|unet|classifier|netG|netD)\d*$",
+    re.IGNORECASE,
+)
+_OPTIMIZER_NAME = re.compile(r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE)
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One place where a name gets a value."""
+
+    node: ast.AST
+    """The name or argument that is bound."""
+    value: ast.expr | None
+    """The expression, when the name takes all of it; None for loops, unpacking, parameters."""
+    statement: ast.AST
+    how: str
+    """assign, augment, loop, with, unpack, parameter, delete, import or define."""
+
+    @property
+    def position(self) -> tuple[int, int]:
+        return getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0)
+
+
+def _all_bindings(scene: Scene) -> dict[tuple[ast.AST, str], list[Binding]]:
+    if "bindings" in scene.cache:
+        found: dict[tuple[ast.AST, str], list[Binding]] = scene.cache["bindings"]
+        return found
+    found = defaultdict(list)
+    for name in scene.all(ast.Name):
+        if isinstance(name.ctx, ast.Load):
+            continue
+        found[scene.scope(name), name.id].append(_binding(scene, name))
+    for argument in scene.all(ast.arg):
+        scope = scene.scope(argument)
+        found[scope, argument.arg].append(Binding(argument, None, scope, "parameter"))
+    for rows in found.values():
+        rows.sort(key=lambda binding: binding.position)
+    scene.cache["bindings"] = found
+    return found
+
+
+def _binding(scene: Scene, name: ast.Name) -> Binding:
+    up = scene.parent(name)
+    if isinstance(up, ast.Assign) and name in up.targets:
+        return Binding(name, up.value, up, "assign")
+    if isinstance(up, (ast.AnnAssign, ast.NamedExpr)) and up.target is name:
+        return Binding(name, up.value, up, "assign")
+    if isinstance(up, ast.AugAssign) and up.target is name:
+        return Binding(name, None, up, "augment")
+    if isinstance(up, ast.withitem):
+        return Binding(name, up.context_expr, scene.statement(name) or up, "with")
+    if isinstance(up, (ast.Tuple, ast.List)):
+        paired = _paired(scene, name, up)
+        if paired is not None:
+            return paired
+    statement = scene.statement(name) or scene.root
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        return Binding(name, None, statement, "loop")
+    if isinstance(name.ctx, ast.Del):
+        return Binding(name, None, statement, "delete")
+    return Binding(name, None, statement, "unpack")
+
+
+def _paired(scene: Scene, name: ast.Name, targets: ast.Tuple | ast.List) -> Binding | None:
+    """`a, b = x, y` binds a to x and b to y."""
+    up = scene.parent(targets)
+    if not isinstance(up, ast.Assign) or not isinstance(up.value, (ast.Tuple, ast.List)):
+        return None
+    sources = up.value.elts
+    if len(sources) != len(targets.elts) or any(isinstance(s, ast.Starred) for s in sources):
+        return None
+    return Binding(name, sources[targets.elts.index(name)], up, "assign")
+
+
+def bindings(scene: Scene, node: ast.Name) -> list[Binding]:
+    """Everything that binds this name in the innermost scope that does so."""
+    found = _all_bindings(scene)
+    scope = scene.scope(node)
+    while True:
+        rows = found.get((scope, node.id))
+        if rows or scope is scene.root:
+            return rows or []
+        scope = scene.scope(scope)
+
+
+def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
+    """The expression last bound before the node, unless a branch or loop leaves it open."""
+    if not isinstance(node, ast.Name):
+        return None
+    rows = bindings(scene, node)
+    if not rows:
+        return None
+    at = (node.lineno, node.col_offset)
+    same_scope = scene.scope(node) is scene.scope(rows[0].node)
+    before = [row for row in rows if row.position < at] if same_scope else rows
+    if not before or (not same_scope and len(before) > 1):
+        return None
+    last = before[-1]
+    own = scene.statement(node)
+    if last.statement is own and len(before) > 1:
+        last = before[-2]  # `x = f(x)` reads the x before
+    if last.how not in ("assign", "with"):
+        return None
+    return last.value
+
+
+def attribute_values(scene: Scene, owner: ast.ClassDef, name: str) -> list[ast.expr]:
+    """Every expression that the class assigns to `self.name`."""
+    table = scene.cache.get("attributes")
+    if table is None:
+        table = defaultdict(list)
+        for statement in scene.all(ast.Assign, ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                if (
+                    isinstance(target, ast.Attribute)
+                    and isinstance(target.value, ast.Name)
+                    and target.value.id == "self"
+                    and statement.value is not None
+                    and (home := scene.class_of(statement)) is not None
+                ):
+                    table[home, target.attr].append(statement.value)
+        scene.cache["attributes"] = table
+    found: list[ast.expr] = table.get((owner, name), [])
+    return found
+
+
+def origin(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> ast.expr | None:
+    """The expression at the first source of a name or of `self.attribute`."""
+    current = node
+    for _ in range(depth):
+        step: ast.expr | None = None
+        if isinstance(current, ast.Name):
+            step = value_of(scene, current)
+        elif (
+            isinstance(current, ast.Attribute)
+            and isinstance(current.value, ast.Name)
+            and current.value.id == "self"
+            and (owner := scene.class_of(current)) is not None
+        ):
+            made = attribute_values(scene, owner, current.attr)
+            step = made[0] if len(made) == 1 else None
+        elif isinstance(current, ast.Call) and scene.method(current) in _TRANSFORMS:
+            step = scene.receiver(current)
+        if step is None:
+            break
+        current = step
+    return current if isinstance(current, ast.expr) else None
+
+
+def dtype_literal(scene: Scene, node: ast.AST | None) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return DTYPES.get(node.value.removeprefix("torch."), "")
+    full = scene.qualified(node)
+    if full.startswith("torch."):
+        return DTYPES.get(full.removeprefix("torch."), "")
+    if isinstance(node, ast.Name) and (value := value_of(scene, node)) is not None:
+        return dtype_literal(scene, value) if not isinstance(value, ast.Name) else ""
+    return ""
+
+
+def dtype_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:
+    """The dtype of a tensor expression where local assignments tell it, else ""."""
+    if node is None or not depth:
+        return ""
+    if isinstance(node, ast.Name):
+        value = value_of(scene, node)
+        return dtype_of(scene, value, depth - 1) if value is not None else ""
+    if isinstance(node, ast.Subscript):
+        return dtype_of(scene, node.value, depth - 1)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return _dtype_of_operation(scene, node, depth)
+    if isinstance(node, ast.Call):
+        return _dtype_of_call(scene, node, depth)
+    return ""
+
+
+def _dtype_of_operation(scene: Scene, node: ast.BinOp | ast.UnaryOp, depth: int) -> str:
+    if isinstance(node, ast.UnaryOp):
+        return dtype_of(scene, node.operand, depth - 1)
+    left, right = (dtype_of(scene, side, depth - 1) for side in (node.left, node.right))
+    if isinstance(node.right, ast.Constant):
+        return left
+    if isinstance(node.left, ast.Constant):
+        return right
+    return left if left == right else ""
+
+
+def _dtype_of_call(scene: Scene, call: ast.Call, depth: int) -> str:
+    given = scene.keyword(call, "dtype")
+    if given is not None:
+        return dtype_literal(scene, given)
+    method = scene.method(call)
+    receiver = scene.receiver(call)
+    if method in _CAST_METHODS and not call.args:
+        return _CAST_METHODS[method]
+    if method in ("to", "type"):
+        for argument in call.args:
+            found = dtype_literal(scene, argument)
+            if found and not (isinstance(argument, ast.Constant) and method == "to"):
+                return found
+        # `.to(device)` keeps the dtype; `.to(something)` may be a dtype that nobody can see here
+        plain = [a for a in call.args if isinstance(a, ast.Constant) or "device" in scene.text(a)]
+        return dtype_of(scene, receiver, depth - 1) if len(plain) == len(call.args) else ""
+    if method in _KEEPS_DTYPE:
+        return dtype_of(scene, receiver, depth - 1)
+    full = scene.qualified(call.func)
+    if full in _FIRST_ARGUMENT and call.args:
+        return dtype_of(scene, call.args[0], depth - 1)
+    if full in _FACTORIES:
+        return "float32"
+    return ""
+
+
+def is_model(scene: Scene, node: ast.AST | None) -> bool:
+    source = origin(scene, node)
+    if isinstance(source, ast.Call):
+        full = scene.qualified(source.func)
+        if full.startswith("torch.nn.") and not full.startswith(
+            ("torch.nn.functional.", "torch.nn.Parameter", "torch.nn.parameter")
+        ):
+            return True
+        if full.startswith(("torchvision.models.", "timm.create_model", "torch.hub.load")):
+            return True
+        if scene.last_name(source.func) in ("from_pretrained", "from_config", "create_model"):
+            return True
+        made = scene.project.class_named(scene, source.func, full)
+        if made is not None:
+            return made[0].is_module_class(made[1])
+    return bool(_MODEL_NAME.search(scene.last_name(node)))
+
+
+def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
+    source = origin(scene, node)
+    if isinstance(source, ast.Call) and scene.qualified(source.func).startswith("torch.optim."):
+        return ".lr_scheduler." not in scene.qualified(source.func)
+    if isinstance(node, ast.Subscript):
+        return is_optimizer(scene, node.value)
+    return bool(_OPTIMIZER_NAME.search(scene.last_name(node)))

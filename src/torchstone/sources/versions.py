@@ -1,0 +1,63 @@
+"""Which torch a project runs with, as its own requirements say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+Version = tuple[int, int]
+
+_REQUIREMENT = re.compile(r"^\s*[\"']?torch\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
+_CLAUSE = re.compile(r"(==|~=|>=|>)\s*v?(\d+)\.(\d+)")
+_FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
+_LEVELS = 4
+
+
+def parse_version(text: str) -> Version | None:
+    match = re.match(r"^\s*v?(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def project_torch(folder: Path) -> Version | None:
+    """The oldest torch that the nearest requirements admit; None when they do not say."""
+    at = folder.resolve()
+    for _ in range(_LEVELS):
+        found = _declared(at)
+        if found is not None:
+            return found
+        if (at / ".git").exists() or at.parent == at:
+            return None
+        at = at.parent
+    return None
+
+
+def _declared(folder: Path) -> Version | None:
+    texts = [_pyproject(folder / "pyproject.toml")]
+    texts += [_read(folder / name) for name in _FILES]
+    for text in texts:
+        for match in _REQUIREMENT.finditer(text):
+            clauses = [(int(a), int(b)) for _, a, b in _CLAUSE.findall(match[1])]
+            if clauses:
+                return min(clauses)
+    return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")[:200_000]
+    except OSError:
+        return ""
+
+
+def _pyproject(path: Path) -> str:
+    """The dependency strings, a line each; a broken file is the configuration reader's business."""
+    try:
+        data = tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError:
+        return ""
+    project = data.get("project", {})
+    groups = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
+    lists = [project.get("dependencies", [])] if isinstance(project, dict) else []
+    lists += groups.values() if isinstance(groups, dict) else []
+    return "\n".join(item for rows in lists if isinstance(rows, list) for item in map(str, rows))

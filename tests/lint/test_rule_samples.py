@@ -1,0 +1,103 @@
+"""Rules test themselves from their own samples."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from torchstone.core.fix import apply_edits
+from torchstone.core.report import Report
+from torchstone.lint.catalog import GROUPS, all_rules
+from torchstone.lint.engine import check
+from torchstone.lint.options import CheckOptions
+from torchstone.lint.rule import Rule
+
+RULES = all_rules()
+BY_NAME = [pytest.param(rule, id=rule.name) for rule in RULES]
+BAD = [
+    pytest.param(rule, index, id=f"{rule.name}-{index}")
+    for rule in RULES
+    for index in range(len(rule.bad))
+]
+GOOD = [
+    pytest.param(rule, index, id=f"{rule.name}-{index}")
+    for rule in RULES
+    for index in range(len(rule.good))
+]
+
+
+def run(source: str, select: tuple[str, ...] = (), confidence: str = "likely") -> Report:
+    options = CheckOptions(
+        paths=("-",), select=select, no_cache=True, stdin_name="sample.py", min_confidence=confidence
+    )
+    report = check(options, stdin=source.encode())
+    assert not report.gaps, [gap.reason.say() for gap in report.gaps]
+    return report
+
+
+def fired(rule: Rule, source: str) -> list[str]:
+    # TS001 judges the comments of the rules that run, so its samples need them all
+    select = () if rule.code == "TS001" else (rule.code,)
+    return [f"{f.rule}:{f.line}" for f in run(source, select).findings if f.rule == rule.code]
+
+
+@pytest.mark.parametrize(("rule", "index"), BAD)
+def test_bad_fires_exactly_once(rule: Rule, index: int) -> None:
+    assert len(fired(rule, rule.bad[index])) == 1, fired(rule, rule.bad[index])
+
+
+@pytest.mark.parametrize(("rule", "index"), GOOD)
+def test_good_stays_quiet(rule: Rule, index: int) -> None:
+    assert fired(rule, rule.good[index]) == []
+
+
+@pytest.mark.parametrize(("rule", "index"), BAD)
+def test_fix_turns_bad_into_good_and_is_stable(rule: Rule, index: int) -> None:
+    expected = rule.fixed[index] if index < len(rule.fixed) else ""
+    select = () if rule.code == "TS001" else (rule.code,)
+    found = [f for f in run(rule.bad[index], select).findings if f.rule == rule.code]
+    fix = found[0].fix
+    assert (fix is not None) == bool(expected), "a fix needs its `fixed` sample and the reverse"
+    if fix is None:
+        return
+    after = apply_edits(rule.bad[index], fix.edits)
+    assert after == expected
+    ast.parse(after)
+    assert fired(rule, after) == [], "the fix does not mend the finding"
+
+
+@pytest.mark.parametrize("rule", BY_NAME)
+def test_rule_is_whole(rule: Rule) -> None:
+    assert re.fullmatch(r"TS\d{3}", rule.code)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+    assert rule.group in GROUPS
+    assert rule.bad and rule.good
+    assert len(rule.fixed) in (0, len(rule.bad))
+    for text in (rule.say, rule.why, rule.suggest, rule.page):
+        assert text.en and text.zh, f"{rule.code}: a text is missing in one language"
+    for text in (rule.say, rule.why, rule.suggest):
+        assert "\n" not in text.en + text.zh
+    assert re.search(r"[\u4e00-\u9fff]", rule.why.zh + rule.suggest.zh)
+    assert rule.triggers or rule.code == "TS001", "a rule needs words that a file must hold"
+
+
+@pytest.mark.parametrize("rule", BY_NAME)
+def test_texts_are_filled_in_completely(rule: Rule) -> None:
+    for source in rule.bad:
+        select = () if rule.code == "TS001" else (rule.code,)
+        for finding in run(source, select).findings:
+            if finding.rule != rule.code:
+                continue
+            for message in (finding.what, finding.why, finding.remedy):
+                for lang in ("en", "zh"):
+                    names = set(message.text.placeholders()) - set(message.args)
+                    assert not names, f"{rule.code}: {names} not filled in ({lang})"
+
+
+def test_codes_belong_to_their_group() -> None:
+    digits = {"torchstone": "0", "precision": "1", "correctness": "2", "performance": "3",
+              "distributed": "4", "upgrade": "5"}  # fmt: skip
+    wrong = [rule.code for rule in RULES if rule.code[2] != digits[rule.group]]
+    assert not wrong
