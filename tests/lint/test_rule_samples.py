@@ -30,7 +30,11 @@ GOOD = [
 
 def run(source: str, select: tuple[str, ...] = (), confidence: str = "likely") -> Report:
     options = CheckOptions(
-        paths=("-",), select=select, no_cache=True, stdin_name="sample.py", min_confidence=confidence
+        paths=("-",),
+        select=select,
+        no_cache=True,
+        stdin_name="sample.py",
+        min_confidence=confidence,
     )
     report = check(options, stdin=source.encode())
     assert not report.gaps, [gap.reason.say() for gap in report.gaps]
@@ -73,10 +77,12 @@ def test_rule_is_whole(rule: Rule) -> None:
     assert re.fullmatch(r"TS\d{3}", rule.code)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
     assert rule.group in GROUPS
-    assert rule.bad and rule.good
+    assert rule.bad
+    assert rule.good
     assert len(rule.fixed) in (0, len(rule.bad))
     for text in (rule.say, rule.why, rule.suggest, rule.page):
-        assert text.en and text.zh, f"{rule.code}: a text is missing in one language"
+        assert text.en, f"{rule.code}: a text is missing in English"
+        assert text.zh, f"{rule.code}: a text is missing in Chinese"
     for text in (rule.say, rule.why, rule.suggest):
         assert "\n" not in text.en + text.zh
     assert re.search(r"[\u4e00-\u9fff]", rule.why.zh + rule.suggest.zh)

@@ -61,7 +61,10 @@ def _wrong(where: str, data: Data, expected: str) -> InputError:
         where,
         given if len(given) <= 60 else given[:57] + "...",
         expected,
-        Text("write the file anew with this version of torchstone", "请用当前版本的 torchstone 重新生成该文件"),
+        Text(
+            "write the file anew with this version of torchstone",
+            "请用当前版本的 torchstone 重新生成该文件",
+        ),
     )
 
 
@@ -228,6 +231,3 @@ def _shape(
         _define(cls, definitions, describe, required)
         return {"$ref": f"#/$defs/{cls.__name__}"}
     raise TypeError(f"no schema for {hint!r}")
-
-
-

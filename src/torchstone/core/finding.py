@@ -64,7 +64,12 @@ class Location:
         if self.path:
             place = self.path + (f":cell {self.cell}" if self.cell else "")
             return f"{place}:{self.line}:{self.column}" if self.line else place
-        parts = (self.module, self.tensor, self.op, "" if self.step is None else f"step {self.step}")
+        parts = (
+            self.module,
+            self.tensor,
+            self.op,
+            "" if self.step is None else f"step {self.step}",
+        )
         return " ".join(part for part in parts if part)
 
 

@@ -48,7 +48,8 @@ class Option:
 
     @property
     def key(self) -> str:
-        return self.name.replace("_", "-")
+        """The name in configuration files: that of the flag."""
+        return self.about.flag.lstrip("-") or self.name.replace("_", "-")
 
     @property
     def flag(self) -> str:
@@ -93,10 +94,14 @@ def _checked(item: Option, value: Any, where: str) -> Any:
     if item.many and not isinstance(value, list):
         raise ConfigError(where, repr(value), Text("a list", "列表"), todo)
     for one in values:
-        wrong_kind = type(one) is not item.scalar and not (item.scalar is float and type(one) is int)
+        wrong_kind = type(one) is not item.scalar and not (
+            item.scalar is float and type(one) is int
+        )
         if wrong_kind:
             name = item.scalar.__name__
-            raise ConfigError(where, repr(one), Text(f"a value of type {name}", f"{name} 类型的值"), todo)
+            raise ConfigError(
+                where, repr(one), Text(f"a value of type {name}", f"{name} 类型的值"), todo
+            )
         if item.about.choices and one not in item.about.choices:
             choices = ", ".join(item.about.choices)
             raise ConfigError(where, repr(one), Text(f"one of {choices}", f"{choices} 之一"), todo)
@@ -123,10 +128,7 @@ def options_schema(cls: type, lang: str = "en") -> dict[str, Any]:
     for name, item in about.items():
         if item.choices:
             shape = schema["properties"][name]
-            target = shape["items"] if "items" in shape else shape
-            schema["properties"][name] = (
-                {**shape, "items": {**target, "enum": list(item.choices)}}
-                if "items" in shape
-                else {**shape, "enum": list(item.choices)}
-            )
+            choices = {"enum": list(item.choices)}
+            inner = {"items": {**shape["items"], **choices}} if "items" in shape else choices
+            schema["properties"][name] = {**shape, **inner}
     return schema

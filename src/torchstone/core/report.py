@@ -88,18 +88,17 @@ class Report:
         return any(gap.failed for gap in self.gaps)
 
     def to_data(self) -> dict[str, Any]:
-        data = {
+        return {
             "schema": SCHEMA,
             "version": __version__,
             "tool": self.tool,
             "subject": self.subject,
             "environment": dict(self.environment),
-            "findings": [to_data(item) for item in self.findings],
+            "findings": [_finding_data(item) for item in self.findings],
             "measures": [to_data(item) for item in self.measures],
             "gaps": [to_data(item) for item in self.gaps],
             "rules": {key: to_data(item) for key, item in sorted(self.rules.items())},
         }
-        return data
 
     def to_json(self, indent: int | None = 2) -> str:
         return json.dumps(self.to_data(), ensure_ascii=False, indent=indent, allow_nan=False)
@@ -118,7 +117,14 @@ class Report:
 
     def to(self, format: str, lang: str = "en", **options: Any) -> str:
         """This report in one of the output formats (text, json, sarif, html, …)."""
-        return _renderer()(self, format, lang=lang, **options)
+        text: str = _renderer()(self, format, lang=lang, **options)
+        return text
+
+
+def _finding_data(item: Finding) -> dict[str, Any]:
+    """A finding with what scripts ask for most within easy reach."""
+    handy = {"path": item.path, "line": item.line, "message": item.message("en")}
+    return {**to_data(item), **handy}
 
 
 def _renderer() -> Any:
@@ -149,6 +155,8 @@ def report_schema() -> dict[str, Any]:
         "version": {"type": "string"},
         **schema["properties"],
     }
+    for name, kind in (("path", "string"), ("line", "integer"), ("message", "string")):
+        schema["$defs"]["Finding"]["properties"][name] = {"type": kind}
     schema["required"] = [
         "schema", "version", "tool", "environment", "findings", "measures", "gaps",
     ]  # fmt: skip

@@ -73,7 +73,11 @@ def _run(words: list[str], lang: str) -> int:
 
 
 def _configured(
-    command: ModuleType, name: str, flags: dict[str, Any], own: type | None, own_flags: dict[str, Any]
+    command: ModuleType,
+    name: str,
+    flags: dict[str, Any],
+    own: type | None,
+    own_flags: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     if not getattr(command, "READS_CONFIG", True):
         return {}, {}
@@ -113,7 +117,8 @@ def _overview(names: list[str], lang: str) -> str:
         return zh if lang == "zh" else en
 
     lines = [
-        f"torchstone {__version__} – " + say("the touchstone for PyTorch code", "PyTorch 代码的试金石"),
+        f"torchstone {__version__} – "
+        + say("the touchstone for PyTorch code", "PyTorch 代码的试金石"),
         "",
         say("usage: torchstone COMMAND [OPTIONS]", "用法：torchstone 命令 [选项]"),
         "",

@@ -13,7 +13,10 @@ class CommonOptions:
     """How the answer looks and where it goes."""
 
     lang: str = option(
-        "", "language of the output; from the locale by default", "输出语言；默认取自系统区域设置", choices=LANGS
+        "",
+        "language of the output; from the locale by default",
+        "输出语言；默认取自系统区域设置",
+        choices=LANGS,
     )
     format: str = option(
         "", "output format; by default text, shortened above 30 findings",
@@ -21,13 +24,26 @@ class CommonOptions:
         choices=("text", "concise", "json", "sarif", "markdown", "html", "github", "agent"),
     )  # fmt: skip
     output: str = option(
-        "", "write the answer to this file", "把结果写入该文件", short="-o", config=False, metavar="PATH"
+        "",
+        "write the answer to this file",
+        "把结果写入该文件",
+        short="-o",
+        config=False,
+        metavar="PATH",
     )
     colour: str = option(
-        "auto", "colour on the terminal", "终端是否使用颜色", flag="--color", choices=("auto", "always", "never")
+        "auto",
+        "colour on the terminal",
+        "终端是否使用颜色",
+        flag="--color",
+        choices=("auto", "always", "never"),
     )
-    quiet: bool = option(False, "the bare findings only", "只输出问题本身", short="-q", config=False)
-    verbose: bool = option(False, "all evidence and measures", "输出全部证据与度量", short="-v", config=False)
+    quiet: bool = option(
+        False, "the bare findings only", "只输出问题本身", short="-q", config=False
+    )
+    verbose: bool = option(
+        False, "all evidence and measures", "输出全部证据与度量", short="-v", config=False
+    )
     budget: int = option(
         1500, "tokens that the agent format may use", "agent 格式可用的 token 数", metavar="TOKENS"
     )

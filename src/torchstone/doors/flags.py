@@ -53,7 +53,7 @@ def _add(parser: Parser, item: Option, lang: str) -> None:
         *names,
         dest=item.name,
         action="append" if item.many else "store",
-        default=UNSET,
+        default=None if item.many else UNSET,
         choices=about.choices or None,
         type=item.scalar,
         metavar=None if about.choices else about.metavar or item.key.upper(),
@@ -66,7 +66,7 @@ def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in options_of(cls):
         value = getattr(parsed, item.name, UNSET)
-        if value is UNSET or (item.about.positional and item.many and not value):
+        if value is UNSET or (item.many and not value):
             continue
         if item.many:
             parts = value if item.about.positional else [p for v in value for p in v.split(",")]

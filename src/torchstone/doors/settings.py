@@ -27,7 +27,9 @@ def read_table(path: Path | None) -> dict[str, Any]:
     """The [tool.torchstone] table; {} where there is none."""
     if path is None:
         return {}
-    todo = Text("mend the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件")
+    todo = Text(
+        "mend the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件"
+    )
     expected = Text("TOML with a [tool.torchstone] table", "含 [tool.torchstone] 表的 TOML")
     try:
         data = tomllib.loads(path.read_text("utf-8"))

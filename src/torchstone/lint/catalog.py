@@ -22,7 +22,9 @@ def all_rules() -> tuple[Rule, ...]:
     names = [key for rule in rules for key in (rule.code, rule.name)]
     twice = {key for key in names if names.count(key) > 1} if len(set(names)) < len(names) else ()
     if twice:
-        raise ValueError(f"rules: {sorted(twice)} used twice, expected once; rename one file's rule")
+        raise ValueError(
+            f"rules: {sorted(twice)} used twice, expected once; rename one file's rule"
+        )
     return tuple(rules)
 
 

@@ -70,7 +70,11 @@ def check(
             "python": platform.python_version(),
             "torch": ".".join(map(str, torch)) if torch else "latest (not pinned by the project)",
         },
-        {rule.code: rule.info() for rule in all_rules() if any(f.rule == rule.code for f in findings)},
+        {
+            rule.code: rule.info()
+            for rule in all_rules()
+            if any(f.rule == rule.code for f in findings)
+        },
         " ".join(options.paths),
     )
     return report + extra if extra else report
@@ -85,14 +89,15 @@ def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
     return run_outside(options.with_tools, paths or ["."])
 
 
-def _narrowed(
-    findings: list[Finding], options: CheckOptions, paths: list[str]
-) -> list[Finding]:
+def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) -> list[Finding]:
     floor = Confidence(options.min_confidence).rank
     findings = [item for item in findings if item.confidence.rank <= floor]
     if options.since:
         changed = changed_lines(options.since, _folder(paths))
         findings = [item for item in findings if _is_changed(item, changed)]
+    if options.show:
+        wanted = tuple(key.removeprefix("#").lower() for key in options.show)
+        findings = [item for item in findings if item.fingerprint.startswith(wanted)]
     if options.baseline:
         findings = baseline.without_known(findings, Path(options.baseline))
     return findings
@@ -165,9 +170,7 @@ class _Run:
         cache_folder: Path | None,
         paths: list[str],
     ) -> None:
-        self.rules = tuple(
-            rule for rule in rules if torch is None or torch >= rule.torch_from
-        )
+        self.rules = tuple(rule for rule in rules if torch is None or torch >= rule.torch_from)
         self.project = project
         project.torch = torch
         self.results: dict[str, Result] = {}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
-from torchstone.core.evidence import Snippet
+from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Finding, Location, fingerprint
+from torchstone.core.fix import Edit, Fix, apply_edits
+from torchstone.core.lines import split_lines
 from torchstone.core.text import Message
 from torchstone.lint.rule import Hit
 from torchstone.sources.scene import Scene
@@ -56,7 +59,11 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         Message(f"{rule.code}.why", hit.why, hit.args),
         Message(f"{rule.code}.suggest", hit.suggest, hit.args),
         where,
-        (snippet(scene, line, column, end_line, end_column), *hit.evidence),
+        (
+            snippet(scene, line, column, end_line, end_column),
+            *([preview(scene, hit.fix)] if hit.fix and hit.fix.edits else ()),
+            *hit.evidence,
+        ),
         mark,
         hit.fix,
     )
@@ -75,3 +82,42 @@ def snippet(scene: Scene, line: int, column: int, end_line: int, end_column: int
     row = lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
     end = end_column if end_line == line else len(row)
     return Snippet(scene.path, shown - (line - first), text, shown, column, max(end, column + 1))
+
+
+def preview(scene: Scene, fix: Fix) -> Diff:
+    """The lines that a fix touches, before and after, one hunk for each group of edits."""
+    rows: list[str] = []
+    for group in _neighbours(fix.edits):
+        first, last = group[0].line, max(edit.end_line for edit in group)
+        before = _cell_lines(scene, group[0].cell)[first - 1 : last]
+        local = [
+            replace(edit, line=edit.line - first + 1, end_line=edit.end_line - first + 1)
+            for edit in group
+        ]
+        after = split_lines(apply_edits("".join(before), local))
+        shared = 0
+        while before and after and before[-1] == after[-1]:
+            before, after, shared = before[:-1], after[:-1], shared + 1
+        rows.append(f"@@ {first} @@")
+        rows += (f"-{row.rstrip()}" for row in before)
+        rows += (f"+{row.rstrip()}" for row in after)
+    return Diff("\n".join(rows))
+
+
+def _cell_lines(scene: Scene, cell: int) -> list[str]:
+    if not cell:
+        return scene.lines
+    index = scene.source.cell_numbers.index(cell)
+    starts = (*scene.source.cell_starts, len(scene.lines) + 1)
+    return scene.lines[starts[index] - 1 : starts[index + 1] - 1]
+
+
+def _neighbours(edits: tuple[Edit, ...]) -> list[list[Edit]]:
+    """Edits in order, those on the same or adjacent lines together."""
+    groups: list[list[Edit]] = []
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        if groups and edit.cell == groups[-1][-1].cell and edit.line <= groups[-1][-1].end_line + 1:
+            groups[-1].append(edit)
+        else:
+            groups.append([edit])
+    return groups

@@ -33,7 +33,9 @@ class Change:
         rows = difflib.unified_diff(
             split_lines(self.before), split_lines(self.after), f"a/{self.path}", f"b/{self.path}"
         )
-        return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+        return "".join(
+            row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows
+        )
 
 
 def applicable(finding: Finding, unsafe: bool) -> bool:
@@ -50,7 +52,9 @@ def choose(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
     for finding in findings:
         if not applicable(finding, unsafe) or finding.fix is None:
             continue
-        if any(_meet(edit, other) for edit in finding.fix.edits for other in taken if edit != other):
+        if any(
+            _meet(edit, other) for edit in finding.fix.edits for other in taken if edit != other
+        ):
             continue
         taken += finding.fix.edits
         chosen.append(finding)
@@ -83,7 +87,9 @@ def _change(path: str, findings: list[Finding]) -> Change:
             Text("the file that was checked", "刚才检查过的文件"),
             Text("run check again", "请重新运行 check"),
         )
-    encoding = next((e for e in ("utf-8-sig", "utf-8", "latin-1") if _round(text, e, data)), "utf-8")
+    encoding = next(
+        (e for e in ("utf-8-sig", "utf-8", "latin-1") if _round(text, e, data)), "utf-8"
+    )
     if not _round(text, encoding, data):
         encoding = _declared(data)
     edits = list(dict.fromkeys(edit for item in findings if item.fix for edit in item.fix.edits))

@@ -19,7 +19,9 @@ def apply_ignores(found: list[Finding], scene: Scene, running: set[str]) -> list
     ignores = read_ignores(scene.source)
     kept = [finding for finding in found if not _silenced(finding, ignores, scene)]
     if RULE.code in running:
-        kept += findings_of((_unused(item, scene) for item in ignores if _idle(item, running)), scene)
+        kept += findings_of(
+            (_unused(item, scene) for item in ignores if _idle(item, running)), scene
+        )
     return kept
 
 

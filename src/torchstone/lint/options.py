@@ -33,6 +33,10 @@ class CheckOptions:
         "low", "exit 1 only for findings at least this severe", "仅当存在不低于此级别的问题时以 1 退出",
         choices=("high", "medium", "low", "never"),
     )  # fmt: skip
+    show: tuple[str, ...] = option(
+        (), "only the findings with these ids (as the agent format prints them), in full",
+        "只显示这些编号（agent 格式所列）的问题，完整输出", config=False, metavar="ID",
+    )  # fmt: skip
     fix: bool = option(
         False, "apply safe fixes", "应用安全的修复", config=False,
     )  # fmt: skip

@@ -27,7 +27,9 @@ def _facts(rule: Rule, lang: str) -> str:
         return zh if lang == "zh" else en
 
     parts = [rule.group, rule.severity.value]
-    parts.append(say("has a fix", "可修复") if rule.fixable else say("no automatic fix", "无自动修复"))
+    parts.append(
+        say("has a fix", "可修复") if rule.fixable else say("no automatic fix", "无自动修复")
+    )
     if rule.torch_from > (1, 0):
         version = ".".join(map(str, rule.torch_from))
         parts.append(say(f"for torch >= {version}", f"适用于 torch >= {version}"))

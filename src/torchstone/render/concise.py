@@ -15,10 +15,14 @@ def render(report: Report, style: Style) -> str:
             level = style.paint(f"[{item.severity}]", SEVERITY_COLOUR[item.severity])
             mark = " [*]" if item.fix and item.fix.safety == "safe" else ""
             where = style.paint(printable(str(item.location)), "bold")
-            lines.append(f"{where}: {level} {item.rule} {printable(item.message(style.lang))}{mark}")
+            lines.append(
+                f"{where}: {level} {item.rule} {printable(item.message(style.lang))}{mark}"
+            )
     for gap in report.gaps:
         place = f"{gap.subject}:{gap.location.line}" if gap.location.line else gap.subject
-        word = style.say("[NOT CHECKED]", "[未检查]") if gap.failed else style.say("[GAP]", "[缺口]")
+        word = (
+            style.say("[NOT CHECKED]", "[未检查]") if gap.failed else style.say("[GAP]", "[缺口]")
+        )
         lines.append(f"{printable(place)}: {word} {printable(gap.reason.say(style.lang))}")
     if style.detail:
         lines += ["", summary(report, style)] if lines else [summary(report, style)]

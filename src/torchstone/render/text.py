@@ -56,7 +56,11 @@ def _footer(item: Finding, style: Style) -> str:
     parts.append(style.say(item.confidence, words[item.confidence]))
     if item.fix and item.fix.edits:
         kinds = {"safe": "安全", "unsafe": "不安全，需 --unsafe-fixes", "show": "仅供参考"}
-        also = {"safe": "safe", "unsafe": "unsafe, needs --unsafe-fixes", "show": "for reading only"}
+        also = {
+            "safe": "safe",
+            "unsafe": "unsafe, needs --unsafe-fixes",
+            "show": "for reading only",
+        }
         safety = item.fix.safety
         parts.append(style.say(f"fix: {also[safety]}", f"可修复：{kinds[safety]}"))
     if item.gain:
@@ -69,7 +73,9 @@ def _gap(gap: Gap, style: Style) -> str:
     line = f":{gap.location.line}" if gap.location.line else ""
     head = f"{style.paint(f'[{word}]', 'magenta')} {printable(gap.subject)}{line}"
     close = style.say("to close it: ", "补上的办法：")
-    return f"{head}\n  -> {printable(gap.reason.say(style.lang))}\n  -> {close}{printable(gap.close)}"
+    return (
+        f"{head}\n  -> {printable(gap.reason.say(style.lang))}\n  -> {close}{printable(gap.close)}"
+    )
 
 
 def _measures(report: Report, style: Style) -> str:
@@ -107,5 +113,7 @@ def summary(report: Report, style: Style) -> str:
         )
     first = report.findings[0].rule
     if report.tool.startswith("check"):
-        lines.append(style.say(f"Why: torchstone explain {first}", f"原因：torchstone explain {first}"))
+        lines.append(
+            style.say(f"Why: torchstone explain {first}", f"原因：torchstone explain {first}")
+        )
     return "\n".join(lines)

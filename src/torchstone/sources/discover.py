@@ -52,7 +52,10 @@ def discover(paths: Iterable[str], exclude: Iterable[str] = ()) -> tuple[list[Fi
                 "check",
                 f"path {given!r}",
                 Text("a file or folder that exists", "存在的文件或文件夹"),
-                Text("check the spelling, or use `-` for standard input", "请检查拼写；标准输入请用 `-`"),
+                Text(
+                    "check the spelling, or use `-` for standard input",
+                    "请检查拼写；标准输入请用 `-`",
+                ),
             )
     return sorted(files.values(), key=lambda file: file.name), gaps
 
@@ -124,7 +127,13 @@ def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
         except OSError as error:
             why = error.strerror or type(error).__name__
             gaps.append(
-                gap(name, "source.unreadable", f"cannot be read: {why}", f"无法读取：{why}", f"ls -ld {name}")
+                gap(
+                    name,
+                    "source.unreadable",
+                    f"cannot be read: {why}",
+                    f"无法读取：{why}",
+                    f"ls -ld {name}",
+                )
             )
             continue
         own = _read_ignore(folder) if any(e.name == ".gitignore" for e in entries) else None

@@ -23,10 +23,18 @@ from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
 if TYPE_CHECKING:
-    from torchstone.sources.scene import Function
+    pass
 
 _KEPT = 24
-_OUTSIDE = ("torch.", "numpy.", "torchvision.", "transformers.", "accelerate.", "os.", "contextlib.")
+_OUTSIDE = (
+    "torch.",
+    "numpy.",
+    "torchvision.",
+    "transformers.",
+    "accelerate.",
+    "os.",
+    "contextlib.",
+)
 _DEPTH = 3
 # names that a star import of torch is known to bring; torch itself is never loaded to ask
 _TORCH_HOMES = ("torch", "torch.nn", "torch.nn.functional", "torch.distributed", "torch.optim",
@@ -40,7 +48,7 @@ def parse(source: Source) -> ast.Module | Gap:
         flags = ast.PyCF_ONLY_AST
         if source.cell_starts:
             flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        tree = compile(source.text, source.path, "exec", flags, dont_inherit=True)
+        tree: ast.Module = compile(source.text, source.path, "exec", flags, dont_inherit=True)
     except SyntaxError as error:
         line = error.lineno or 1
         hint = " (Python 2?)" if "Missing parentheses" in str(error.msg) else ""
@@ -109,7 +117,9 @@ class Project:
         pure = PurePosixPath(path)
         parts = [] if pure.stem == "__init__" else [pure.stem]
         folder = pure.parent
-        while _posix(folder / "__init__.py") in self._files or os.path.exists(folder / "__init__.py"):
+        while _posix(folder / "__init__.py") in self._files or os.path.exists(
+            folder / "__init__.py"
+        ):
             parts.insert(0, folder.name)
             if folder.parent == folder:
                 break
@@ -157,7 +167,12 @@ class Project:
         inner = module.replace(".", "/")
         folder = PurePosixPath(_posix(file.path)).parent
         for base in (folder, *folder.parents):
-            for shape in (f"{inner}.py", f"{inner}/__init__.py", f"src/{inner}.py", f"src/{inner}/__init__.py"):
+            for shape in (
+                f"{inner}.py",
+                f"{inner}/__init__.py",
+                f"src/{inner}.py",
+                f"src/{inner}/__init__.py",
+            ):
                 path = f"{base}/{shape}"
                 if path in self._files:
                     return path
@@ -225,17 +240,11 @@ class Project:
     def definition(self, scene: Scene, node: ast.AST, full: str) -> tuple[Scene, ast.AST] | None:
         """The class or function of the project that a name stands for, and its file."""
         if not full and isinstance(node, ast.Name):
-            for item in scene.all(*FUNCTIONS, ast.ClassDef):
-                if item.name == node.id and isinstance(scene.parent(item), (ast.Module, ast.If)):
-                    return scene, item
-            return None
+            return _top_level(scene, node.id)
         module, _, name = full.rpartition(".")
         path = self.find(module, scene.path) if module else None
         other = self._load(path) if path else None
-        for item in other.all(*FUNCTIONS, ast.ClassDef) if other else ():
-            if item.name == name and isinstance(other.parent(item), (ast.Module, ast.If)):  # type: ignore[union-attr]
-                return other, item  # type: ignore[return-value]
-        return None
+        return _top_level(other, name) if other else None
 
     def class_named(
         self, scene: Scene, node: ast.AST, full: str
@@ -340,11 +349,18 @@ class Project:
         )
 
 
+def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
+    for item in scene.definitions:
+        if item.name == name and isinstance(scene.parent(item), (ast.Module, ast.If)):
+            return scene, item
+    return None
+
+
 def _collect(
     scene: Scene, key: Key, sites: dict[Key, list[tuple[Region, Key | None]] | None]
 ) -> None:
     """Add the calls of one function that stand in one file."""
-    path, qualname = key
+    _, qualname = key
     owner, _, name = qualname.rpartition(".")
     calls = list(scene.calls.get(name, ()))
     if name in ("forward", "__call__") and owner:

@@ -14,7 +14,9 @@ RANK_CALLS = frozenset(
     ("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
     + ("torch.distributed.distributed_c10d.get_rank",)
 )
-_RANK_NAME = re.compile(r"^(?:(?:global|local|node|world|dp|tp|pp|ddp|data_parallel)_?)?rank$|^RANK$|^LOCAL_RANK$", re.I)
+_RANK_NAME = re.compile(
+    r"^(?:(?:global|local|node|world|dp|tp|pp|ddp|data_parallel)_?)?rank$|^RANK$|^LOCAL_RANK$", re.I
+)
 _HELPER_NAME = re.compile(
     r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first)"
     r"(?:_?(?:process|rank|node|worker|proc|zero))*$"
@@ -72,7 +74,11 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
 def _is_rank(scene: Scene, node: ast.AST, depth: int) -> bool:
     if isinstance(node, ast.Call):
         full = scene.qualified(node.func)
-        if full in RANK_CALLS or scene.last_name(node.func) in ("get_rank", "get_local_rank", "get_global_rank"):
+        if full in RANK_CALLS or scene.last_name(node.func) in (
+            "get_rank",
+            "get_local_rank",
+            "get_global_rank",
+        ):
             return True
         if full == "int" or scene.last_name(node.func) == "int":
             return any(_is_rank(scene, argument, depth) for argument in node.args)

@@ -28,7 +28,13 @@ NO_GRAD = frozenset(("torch.no_grad", "torch.autograd.no_grad", "torch.autograd.
 INFERENCE = frozenset(("torch.inference_mode", "torch.autograd.inference_mode"))
 ENABLE_GRAD = frozenset(("torch.enable_grad", "torch.autograd.enable_grad"))
 SET_GRAD = frozenset(("torch.set_grad_enabled", "torch.autograd.set_grad_enabled"))
-DEFAULT_DTYPES = {"cuda": "float16", "cpu": "bfloat16", "xpu": "float16", "npu": "float16", "mps": "float16"}
+DEFAULT_DTYPES = {
+    "cuda": "float16",
+    "cpu": "bfloat16",
+    "xpu": "float16",
+    "npu": "float16",
+    "mps": "float16",
+}
 MODULE_BASES = frozenset(
     ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module")
     + ("torch.nn.Sequential", "torch.nn.ModuleList")
@@ -98,9 +104,7 @@ def _autocast(scene: Scene, node: ast.AST | None, depth: int = 4) -> Autocast | 
     )
 
 
-def _autocast_from(
-    scene: Scene, func: ast.expr, call: ast.Call, skipped: int
-) -> Autocast | None:
+def _autocast_from(scene: Scene, func: ast.expr, call: ast.Call, skipped: int) -> Autocast | None:
     full = scene.qualified(func)
     known = full in AUTOCASTS
     if not known and not (scene.method(func) == "autocast" or full.endswith(".autocast")):

@@ -53,6 +53,14 @@ class Scene:
             found += self.tree.by_type.get(kind, ())
         return found
 
+    @property
+    def definitions(self) -> list[Function | ast.ClassDef]:
+        """Every function and class of the file."""
+        found: list[Function | ast.ClassDef] = []
+        found += self.all(ast.FunctionDef)
+        found += self.all(ast.AsyncFunctionDef)
+        return found + self.all(ast.ClassDef)
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self.tree.parents.get(node)
 
@@ -72,11 +80,14 @@ class Scene:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function, lambda or module whose variables the node sees."""
-        return self.enclosing(node, *SCOPES) or self.root  # type: ignore[type-var]
+        return self.enclosing(node, *SCOPES) or self.root
 
     def function(self, node: ast.AST) -> Function | None:
         """The innermost named function around a node."""
-        return self.enclosing(node, *FUNCTIONS)
+        for up in self.ancestors(node):
+            if isinstance(up, FUNCTIONS):
+                return up
+        return None
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -122,9 +133,9 @@ class Scene:
         for call in self.all(ast.Call):
             func = call.func
             if func.__class__ is ast.Attribute:
-                found[func.attr].append(call)  # type: ignore[attr-defined]
+                found[func.attr].append(call)
             elif func.__class__ is ast.Name:
-                name = func.id  # type: ignore[attr-defined]
+                name = func.id
                 found[renamed.get(name, name)].append(call)
         return found
 
@@ -153,7 +164,7 @@ class Scene:
     def bound(self) -> frozenset[str]:
         """Names that the file itself defines anywhere."""
         names = {node.id for node in self.all(ast.Name) if isinstance(node.ctx, ast.Store)}
-        names.update(node.name for node in self.all(*FUNCTIONS, ast.ClassDef))
+        names.update(node.name for node in self.definitions)
         names.update(argument.arg for argument in self.all(ast.arg))
         return frozenset(names)
 
@@ -253,7 +264,9 @@ class Scene:
         if line == end_line:
             return self.lines[line - 1][column:end_column]
         middle = self.lines[line : end_line - 1]
-        return "".join((self.lines[line - 1][column:], *middle, self.lines[end_line - 1][:end_column]))
+        return "".join(
+            (self.lines[line - 1][column:], *middle, self.lines[end_line - 1][:end_column])
+        )
 
     def brief(self, node: ast.AST, width: int = 48) -> str:
         """The node on one line, shortened in the middle, for messages."""

@@ -50,7 +50,7 @@ class Tree:
             for name in fields[kind]:
                 value = getattr(node, name, None)
                 if value.__class__ is list:
-                    for child in value:  # type: ignore[union-attr]
+                    for child in value:
                         if child.__class__ not in leaves:
                             parents[child] = node
                             add(child)
@@ -71,7 +71,7 @@ def inside(node: ast.AST) -> list[ast.AST]:
         for name in reversed(FIELDS[item.__class__]):
             value = getattr(item, name, None)
             if value.__class__ is list:
-                stack.extend(v for v in reversed(value) if isinstance(v, ast.AST))  # type: ignore[call-overload]
+                stack.extend(v for v in reversed(value) if isinstance(v, ast.AST))
             elif isinstance(value, ast.AST):
                 stack.append(value)
     return found

@@ -39,13 +39,17 @@ _FIRST_ARGUMENT = frozenset(
     for name in ("relu", "gelu", "silu", "softmax", "matmul", "bmm", "mm", "sigmoid", "tanh", "exp",
                  "dropout", "linear", "log_softmax", "sum", "mean", "abs", "sqrt", "clamp")
 )  # fmt: skip
-_TRANSFORMS = frozenset(("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train"))
+_TRANSFORMS = frozenset(
+    ("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train")
+)
 _MODEL_NAME = re.compile(
     r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|vae|transformer|critic|actor"
     r"|policy|generator|discriminator|resnet|bert|llama|gpt|vit|unet|classifier|netG|netD)\d*$",
     re.IGNORECASE,
 )
-_OPTIMIZER_NAME = re.compile(r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE)
+_OPTIMIZER_NAME = re.compile(
+    r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE
+)
 _DEPTH = 8
 
 
@@ -154,7 +158,9 @@ def attribute_values(scene: Scene, owner: ast.ClassDef, name: str) -> list[ast.e
     table = scene.cache.get("attributes")
     if table is None:
         table = defaultdict(list)
-        for statement in scene.all(ast.Assign, ast.AnnAssign):
+        statements: list[ast.Assign | ast.AnnAssign] = [*scene.all(ast.Assign)]
+        statements += scene.all(ast.AnnAssign)
+        for statement in statements:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:
                 if (

@@ -93,7 +93,9 @@ def _fix(report: Report, options: CheckOptions, common: CommonOptions, stdin: by
     fixed, files = 0, set()
     again = replace(options, no_cache=True)
     for _ in range(_MOST_ROUNDS):
-        made = fixer.changes((f for f in report.findings if f.path != options.stdin_name), options.unsafe_fixes)
+        made = fixer.changes(
+            (f for f in report.findings if f.path != options.stdin_name), options.unsafe_fixes
+        )
         if not made:
             break
         for change in made:

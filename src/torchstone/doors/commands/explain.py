@@ -14,7 +14,10 @@ from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style
 
-HELP = Text(en="the page of a rule: why, when it is harmless, bad and good code", zh="规则说明：原因、无害的情形、正反示例")
+HELP = Text(
+    en="the page of a rule: why, when it is harmless, bad and good code",
+    zh="规则说明：原因、无害的情形、正反示例",
+)
 
 
 @dataclass(frozen=True, slots=True)

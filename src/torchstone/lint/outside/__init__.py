@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchstone.core.registry import modules_in
 from torchstone.core.options import unknown
+from torchstone.core.registry import modules_in
 from torchstone.core.report import Report, merge
 
 

@@ -1,0 +1,49 @@
+"""mypy's errors in our currency."""
+
+from __future__ import annotations
+
+import json
+
+from torchstone.core.finding import Finding, Location, Severity
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.lint.outside import _process
+from torchstone.lint.outside._finding import foreign, shown
+
+NAME = "mypy"
+
+
+def run(paths: list[str]) -> Report:
+    program = _process.program(NAME)
+    if program is None:
+        return Report(NAME, gaps=(_process.missing(NAME),))
+    command = [
+        *program,
+        "--output=json",
+        "--no-error-summary",
+        "--hide-error-context",
+        "--",
+        *paths,
+    ]
+    code, out, err = _process.run(command)
+    findings: list[Finding] = []
+    gaps: list[Gap] = []
+    for line in out.splitlines():
+        found = _read(line)
+        if found is not None:
+            findings.append(found)
+    if code not in (0, 1):
+        why = (err.strip() or out.strip() or f"exit {code}").splitlines()[-1]
+        gaps.append(_process.failed(NAME, why, f"mypy {' '.join(paths)}"))
+    return Report(NAME, tuple(findings), gaps=tuple(gaps))
+
+
+def _read(line: str) -> Finding | None:
+    try:
+        row = json.loads(line)
+        if row["severity"] == "note":
+            return None
+        where = Location(shown(row["file"]), int(row["line"]), max(int(row["column"]), 0) + 1)
+        return foreign(NAME, row.get("code") or "", Severity.MEDIUM, str(row["message"]), where)
+    except (ValueError, KeyError, TypeError):
+        return None

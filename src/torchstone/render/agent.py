@@ -1,0 +1,56 @@
+"""For agents: the findings that matter most within a token budget, with ids to ask for more."""
+
+from __future__ import annotations
+
+from torchstone.core.finding import Finding
+from torchstone.core.report import Report
+from torchstone.render.order import counts, worst_first
+from torchstone.render.style import Style, printable
+
+
+def tokens(text: str) -> int:
+    """An upper estimate: 3.5 ASCII characters a token, one token a Chinese character."""
+    narrow = sum(1 for char in text if char.isascii())
+    return int(narrow / 3.5) + (len(text) - narrow) + 1
+
+
+def render(report: Report, style: Style) -> str:
+    found = counts(report)
+    total = sum(found.values())
+    listed = " ".join(f"{level}={count}" for level, count in found.items() if count)
+    head = f"torchstone {report.tool}: {total} findings {listed}".rstrip()
+    gaps = [f"NOT-CHECKED {gap.subject}: {gap.reason.say(style.lang)}" for gap in report.gaps[:5]]
+    if len(report.gaps) > 5:
+        gaps.append(f"NOT-CHECKED {len(report.gaps) - 5} more")
+    lines = [head, *map(printable, gaps)]
+    left = style.budget - tokens("\n".join(lines)) - 60
+    shown = 0
+    for item in worst_first(report.findings):
+        entry = _entry(item, style)
+        if tokens(entry) > left:
+            entry = _short(item, style)
+            if tokens(entry) > left:
+                break
+        lines.append(entry)
+        left -= tokens(entry)
+        shown += 1
+    if shown < total:
+        lines.append(
+            f"+{total - shown} more: raise --budget, or narrow with --select RULE / a path"
+        )
+    if total:
+        lines.append(
+            "expand: torchstone check PATH --show ID -v; torchstone explain RULE; fix: --diff, --fix"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _short(item: Finding, style: Style) -> str:
+    return f"#{item.fingerprint[:8]} {item.severity} {item.rule} {printable(str(item.location))}"
+
+
+def _entry(item: Finding, style: Style) -> str:
+    fix = f" fix={item.fix.safety}" if item.fix and item.fix.edits else ""
+    what = printable(item.message(style.lang))
+    todo = f"\n  do: {printable(item.remedy.say(style.lang))}" if item.remedy else ""
+    return f"{_short(item, style)} {item.confidence}{fix}: {what}{todo}"

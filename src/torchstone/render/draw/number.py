@@ -1,0 +1,25 @@
+"""One value with its unit."""
+
+from __future__ import annotations
+
+from html import escape
+
+from torchstone.core.evidence import Number
+from torchstone.render.draw import _scale
+from torchstone.render.style import Style, printable
+
+
+def _shown(evidence: Number) -> str:
+    spread = f" ± {_scale.number(evidence.spread)}" if evidence.spread is not None else ""
+    return f"{_scale.number(evidence.value)}{spread} {evidence.unit}".rstrip()
+
+
+def text(evidence: Number, style: Style) -> list[str]:
+    return [printable(f"{evidence.name}: {_shown(evidence)} ({evidence.how})")]
+
+
+def html(evidence: Number, style: Style) -> str:
+    return (
+        f'<p class="number"><b>{escape(evidence.name)}</b> {escape(_shown(evidence))} '
+        f"<small>{escape(evidence.how)}</small></p>"
+    )

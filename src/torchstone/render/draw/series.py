@@ -1,0 +1,19 @@
+"""Values over steps: a row of blocks in the terminal, a curve in a page."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Plot, Series
+from torchstone.render.draw import _scale, plot
+from torchstone.render.style import Style, printable
+
+
+def text(evidence: Series, style: Style) -> list[str]:
+    good = _scale.finite(evidence.y)
+    if not good:
+        return [f"{printable(evidence.name)}: " + style.say("no values", "没有数值")]
+    ends = f"{_scale.number(min(good))} … {_scale.number(max(good))} {evidence.unit}"
+    return [printable(f"{evidence.name} {_scale.spark(evidence.y)} {ends} ({evidence.how})")]
+
+
+def html(evidence: Series, style: Style) -> str:
+    return plot.html(Plot(evidence.name, (evidence,), evidence.x_name, evidence.unit), style)

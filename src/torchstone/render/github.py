@@ -1,0 +1,57 @@
+"""GitHub workflow commands: findings stand beside the changed lines of a pull request."""
+
+from __future__ import annotations
+
+from torchstone.core.finding import Severity
+from torchstone.core.report import Report
+from torchstone.render.order import by_file
+from torchstone.render.style import Style
+
+_LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
+
+
+def render(report: Report, style: Style) -> str:
+    lines: list[str] = []
+    for _, findings in by_file(report):
+        for item in findings:
+            where = item.location
+            properties = {
+                "title": f"{item.rule} {item.name}",
+                "file": where.path,
+                "line": str(where.line),
+                "endLine": str(max(where.end_line, where.line)),
+                "col": str(where.column),
+            }
+            if where.end_line == where.line:
+                properties["endColumn"] = str(where.end_column)
+            parts = (
+                item.message(style.lang),
+                item.why.say(style.lang),
+                item.remedy.say(style.lang),
+            )
+            cell = f"cell {where.cell}: " if where.cell else ""
+            lines.append(
+                _command(_LEVELS[item.severity], properties, cell + "\n".join(filter(None, parts)))
+            )
+    for gap in report.gaps:
+        place = {
+            "title": "torchstone",
+            "file": gap.location.path,
+            "line": str(gap.location.line or 1),
+        }
+        text = f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.close})"
+        lines.append(_command("error" if gap.failed else "notice", place, text))
+    return "".join(line + "\n" for line in lines)
+
+
+def _command(level: str, properties: dict[str, str], message: str) -> str:
+    shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
+    return f"::{level} {shown}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,105 @@
+"""Markdown, for pull requests and wikis."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Diff, Snippet, Table
+from torchstone.core.finding import Finding
+from torchstone.core.report import Report
+from torchstone.render import draw
+from torchstone.render.order import by_file, counts
+from torchstone.render.style import Style
+
+
+def render(report: Report, style: Style) -> str:
+    out = [f"# torchstone {report.tool}", "", _summary(report, style), ""]
+    for path, findings in by_file(report):
+        out += [f"## {_plain(path or report.subject)}", ""]
+        for item in findings:
+            out += [*_finding(item, style), ""]
+    if report.measures:
+        out += _measures(report, style)
+    if report.gaps:
+        out += ["## " + style.say("Not checked", "未检查"), ""]
+        for gap in report.gaps:
+            line = f":{gap.location.line}" if gap.location.line else ""
+            out.append(
+                f"- **{_plain(gap.subject)}{line}**: {_plain(gap.reason.say(style.lang))} – {_code(gap.close)}"
+            )
+        out.append("")
+    return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _summary(report: Report, style: Style) -> str:
+    found = counts(report)
+    total = sum(found.values())
+    if not total:
+        return style.say("No findings.", "没有发现问题。")
+    listed = ", ".join(f"{count} {level}" for level, count in found.items() if count)
+    return style.say(f"{total} findings: {listed}.", f"共 {total} 个问题：{listed}。")
+
+
+def _finding(item: Finding, style: Style) -> list[str]:
+    where = item.location
+    place = f"Line {where.line}" if where.line else str(where)
+    place = f"Cell {where.cell}, {place}" if where.cell else place
+    out = [f"### {place}: [{item.severity}] {_plain(item.message(style.lang))}", ""]
+    if item.why:
+        out.append(f"- {_plain(item.why.say(style.lang))}")
+    if item.remedy:
+        word = style.say("suggestion: ", "建议：")
+        out.append(f"- {word}{_plain(item.remedy.say(style.lang))}")
+    out.append(f"- {_code(item.rule)} {item.name} · {item.confidence}")
+    for evidence in item.evidence:
+        if isinstance(evidence, Table):
+            out += ["", *_table(evidence)]
+        else:
+            kind = "diff" if isinstance(evidence, Diff) else ""
+            kind = "python" if isinstance(evidence, Snippet) else kind
+            body = evidence.text if isinstance(evidence, (Snippet, Diff)) else None
+            rows = body.split("\n") if body is not None else draw.text(evidence, style)
+            out += ["", *_fence(rows, kind)]
+    return out
+
+
+def _fence(rows: list[str], kind: str) -> list[str]:
+    longest = max((len(row) - len(row.lstrip("`")) for row in rows), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return [f"{ticks}{kind}", *rows, ticks]
+
+
+def _table(table: Table) -> list[str]:
+    head = "| " + " | ".join(_plain(name) for name in table.columns) + " |"
+    rule = "|" + "---|" * len(table.columns)
+    rows = ["| " + " | ".join(_plain(str(cell)) for cell in row) + " |" for row in table.rows]
+    return [head, rule, *rows]
+
+
+def _measures(report: Report, style: Style) -> list[str]:
+    out = ["## " + style.say("Measures", "度量"), ""]
+    names = style.say("measure,value,unit,how obtained", "度量,数值,单位,获得方式").split(",")
+    out += ["| " + " | ".join(names) + " |", "|---|--:|---|---|"]
+    for item in report.measures:
+        label = _plain(item.label.get(style.lang) or item.name)
+        out.append(f"| {label} | {item.value:,g} | {item.unit} | {_plain(item.how)} |")
+    out.append("")
+    for item in report.measures:
+        for evidence in item.evidence:
+            out += [*_fence(draw.text(evidence, style), ""), ""]
+    return out
+
+
+def _plain(text: str) -> str:
+    """Text that is shown as it is: no markup or table cell of its own."""
+    text = " ".join(text.split())
+    for char in "\\<>|*_":
+        text = (
+            text.replace(char, "\\" + char)
+            if char in "\\|*_"
+            else text.replace(char, {"<": "&lt;", ">": "&gt;"}[char])
+        )
+    return text
+
+
+def _code(text: str) -> str:
+    ticks = "``" if "`" in text else "`"
+    return f"{ticks}{text}{ticks}"
