@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -70,7 +71,9 @@ def _wrong(where: str, data: Data, expected: str) -> InputError:
 
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
+    # the union of all evidence is imported by name: classes that hold some do without it at start
+    evidence = importlib.import_module("torchstone.core.pictures").Evidence
+    return typing.get_type_hints(cls, localns={"Evidence": evidence})
 
 
 def _decode(hint: Any, data: Data, where: str) -> Any:

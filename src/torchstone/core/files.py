@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 from torchstone.core.errors import InputError
@@ -17,7 +16,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+        name = str(target.parent / f".{target.name[:40]}.{os.getpid()}.{os.urandom(4).hex()}")
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise _unwritable(path, error) from None
     try:

@@ -6,10 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from torchstone.core.evidence import Evidence, Number
+from torchstone.core.evidence import Number
 from torchstone.core.fix import Fix
 from torchstone.core.text import Message
+
+if TYPE_CHECKING:
+    from torchstone.core.pictures import Evidence
 
 
 class Severity(StrEnum):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torchstone.core.evidence import Evidence
 from torchstone.core.finding import Location
-from torchstone.core.text import Text
+from torchstone.core.text import Text, Words
+
+if TYPE_CHECKING:
+    from torchstone.core.pictures import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class Measure:
     name: str
     value: float
     unit: str
-    how: str
+    how: Words
     label: Text = Text("", "")
     location: Location = Location()
     spread: float | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -112,6 +111,8 @@ def unknown(
     where: str, given: str, known: Sequence[str], error: type[TorchstoneError] = UsageError
 ) -> TorchstoneError:
     """An error for a name that does not exist, with the nearest one that does."""
+    import difflib  # only a mistake pays for it
+
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
     if near:
         todo = Text(f"did you mean {near[0]!r}?", f"您是否想用 {near[0]!r}？")

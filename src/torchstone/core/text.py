@@ -26,6 +26,12 @@ class Text:
 
 
 NOTHING = Text("", "")
+Words = Text | str
+"""What a person reads: a Text, or a plain string that is the same in every language (a name)."""
+
+
+def words(value: Words, lang: str) -> str:
+    return value.get(lang) if isinstance(value, Text) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,8 @@ def read_table(path: Path | None) -> dict[str, Any]:
         "mend the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件"
     )
     expected = Text("TOML with a [tool.torchstone] table", "含 [tool.torchstone] 表的 TOML")
+    import tomllib
+
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

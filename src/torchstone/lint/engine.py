@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 import hashlib
-import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.lint import baseline, comments
+from torchstone.lint import comments
 from torchstone.lint.cache import Cache
 from torchstone.lint.catalog import all_rules, selected
 from torchstone.lint.findings import findings_of
@@ -28,8 +27,6 @@ from torchstone.lint.result import Result
 from torchstone.lint.rule import Hit, Rule
 from torchstone.sources import versions
 from torchstone.sources.discover import File, discover
-from torchstone.sources.git import changed_lines
-from torchstone.sources.notebook import read_notebook
 from torchstone.sources.project import Project, parse
 from torchstone.sources.source import Source, decode
 
@@ -67,7 +64,7 @@ def check(
         tuple(gaps),
         {
             "torchstone": __version__,
-            "python": platform.python_version(),
+            "python": "{}.{}.{}".format(*sys.version_info[:3]),
             "torch": ".".join(map(str, torch)) if torch else "latest (not pinned by the project)",
         },
         {
@@ -93,12 +90,16 @@ def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) 
     floor = Confidence(options.min_confidence).rank
     findings = [item for item in findings if item.confidence.rank <= floor]
     if options.since:
+        from torchstone.sources.git import changed_lines
+
         changed = changed_lines(options.since, _folder(paths))
         findings = [item for item in findings if _is_changed(item, changed)]
     if options.show:
         wanted = tuple(key.removeprefix("#").lower() for key in options.show)
         findings = [item for item in findings if item.fingerprint.startswith(wanted)]
     if options.baseline:
+        from torchstone.lint import baseline
+
         findings = baseline.without_known(findings, Path(options.baseline))
     return findings
 
@@ -132,7 +133,7 @@ def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
 
 
 def _measures(run: _Run) -> tuple[Measure, ...]:
-    counted = "counted while reading"
+    counted = Text("counted while reading", "读取时统计")
     return (
         Measure("files", len(run.results), "files", counted, Text("files read", "已读取文件")),
         Measure(
@@ -228,6 +229,8 @@ class _Run:
             return False
         source: Source | None = Source(name, text)
         if name.endswith(".ipynb") or (name == "<stdin>" and text.lstrip().startswith("{\n")):
+            from torchstone.sources.notebook import read_notebook
+
             source, result.gaps[:] = read_notebook(text, name)
             if source is None:
                 return False

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from torchstone.core.evidence import Evidence
 from torchstone.core.finding import Confidence, Severity
 from torchstone.core.fix import Edit, Fix, Safety
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import NOTHING, Message, Text
 from torchstone.sources.scene import Scene
+
+if TYPE_CHECKING:
+    from torchstone.core.pictures import Evidence
 
 Group = Literal["precision", "correctness", "performance", "distributed", "upgrade", "torchstone"]
 HIGH, MEDIUM, LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW

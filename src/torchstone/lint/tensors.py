@@ -11,7 +11,7 @@ from torchstone.sources.scene import Scene
 _DEVICE_WORDS = re.compile(r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I)
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 _CRITERION = re.compile(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
-_LOSS = re.compile(r"(?:^|_)loss(?:_\w+)?$", re.I)
+_MADE_BY_MODEL = re.compile(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
 _OUTPUT_FIELDS = frozenset(("loss", "logits", "last_hidden_state"))
 _WRAPPERS = frozenset(("accelerator", "fabric", "strategy", "engine", "manager", "booster"))
 # methods of a tensor whose answer is again a tensor on the same device
@@ -123,7 +123,7 @@ def _name_is_tensor(scene: Scene, node: ast.Name, depth: int) -> bool:
     last = _last_binding_value(scene, node)
     if isinstance(last, ast.Call):
         return scene.qualified(last.func) in _PAIRS or (
-            bool(_LOSS.search(node.id) or node.id in ("logits", "output", "outputs"))
+            bool(_MADE_BY_MODEL.search(node.id))
             and (scene.is_model(last.func) or is_criterion(scene, last.func))
         )
     return False
@@ -145,6 +145,8 @@ def _is_output(scene: Scene, node: ast.expr) -> bool:
 def _call_is_tensor(scene: Scene, call: ast.Call, depth: int) -> bool:
     method = scene.method(call)
     if method:
+        if goes_to_device(scene, call):
+            return True
         if method == "to":
             return not goes_to_host(scene, call) and is_tensor(scene, scene.receiver(call), depth - 1)
         if method in _METHODS:
@@ -161,7 +163,7 @@ def _call_is_tensor(scene: Scene, call: ast.Call, depth: int) -> bool:
     return is_criterion(scene, call.func) or (
         isinstance(call.func, (ast.Name, ast.Attribute))
         and scene.is_model(call.func)
-        and _LOSS.search(_assigned_name(scene, call)) is not None
+        and _MADE_BY_MODEL.search(_assigned_name(scene, call)) is not None
     )
 
 
@@ -195,6 +197,33 @@ def goes_to_host(scene: Scene, call: ast.Call) -> bool:
     return isinstance(literal, str) and literal.startswith("cpu")
 
 
+def goes_to_device(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call moves something to an accelerator: `.cuda()`, `.to(device)`, `.to("cuda:0")`."""
+    method = scene.method(call)
+    if method in ("cuda", "npu", "xpu"):
+        return True
+    return method == "to" and is_device(scene, scene.argument(call, 0, "device"))
+
+
+def is_device(scene: Scene, node: ast.AST | None) -> bool:
+    """Whether an expression stands for a device that is, or may well be, an accelerator."""
+    if node is None:
+        return False
+    if isinstance(node, ast.Call):
+        return scene.qualified(node.func) == "torch.device" and not _is_cpu(scene, node)
+    literal = scene.literal(node)
+    if isinstance(literal, str):
+        return literal.partition(":")[0] in ("cuda", "npu", "xpu", "mps", "hpu", "mlu")
+    return "device" in scene.last_name(node).lower() and not _is_cpu(scene, scene.value(node))
+
+
+def _is_cpu(scene: Scene, made: ast.expr | None) -> bool:
+    if isinstance(made, ast.Call) and scene.qualified(made.func) == "torch.device":
+        made = scene.argument(made, 0)
+    literal = scene.literal(made)
+    return isinstance(literal, str) and literal.startswith("cpu")
+
+
 def chain(scene: Scene, node: ast.AST | None) -> list[ast.Call]:
     """The method calls of `x.a().b().c()`, outermost first."""
     found: list[ast.Call] = []
@@ -214,7 +243,7 @@ def is_array(scene: Scene, node: ast.AST | None) -> bool:
         base = base.func if isinstance(base, ast.Call) else base.value
     if scene.qualified(base).partition(".")[0] in ("numpy", "pandas", "math", "random"):
         return True
-    if isinstance(base, ast.Name) and base is not node or isinstance(node, ast.Name):
+    if (isinstance(base, ast.Name) and base is not node) or isinstance(node, ast.Name):
         value = scene.value(base)
         return value is not None and value is not node and is_array_value(scene, value)
     return False

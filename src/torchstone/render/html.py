@@ -7,16 +7,16 @@ from html import escape
 from pathlib import Path
 
 from torchstone._version import __version__
-from torchstone.core.evidence import Evidence
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Text
 from torchstone.render import draw
 from torchstone.render.draw import _scale
 from torchstone.render.order import by_file, counts, worst_first
-from torchstone.render.style import Style
+from torchstone.render.style import Style, markup
 
 MAX_BYTES = 4_500_000
 _PAGE = Path(__file__).parent / "page"
@@ -64,30 +64,21 @@ def _within_budget(report: Report, style: Style) -> tuple[dict[int, str], int]:
     size = 0
     for item in worst_first(report.findings):
         info = report.rules.get(item.rule)
-        markup = _finding(item, info.group if info else item.tool, style)
-        size += len(markup.encode("utf-8", "replace"))
+        entry = _finding(item, info.group if info else item.tool, style)
+        size += len(entry.encode("utf-8", "replace"))
         if size > MAX_BYTES:
             break
-        kept[id(item)] = markup
+        kept[id(item)] = entry
     return kept, len(report.findings) - len(kept)
 
 
-def _both(text: Text | Message) -> str:
-    """Both languages; the page shows the one its reader chose."""
-    if isinstance(text, Message):
-        text = Text(text.say("en"), text.say("zh"))
-    if text.en == text.zh:
-        return escape(text.en)
-    return f'<span lang="en">{escape(text.en)}</span><span lang="zh">{escape(text.zh)}</span>'
-
-
 def _say(en: str, zh: str) -> str:
-    return _both(Text(en, zh))
+    return markup(Text(en, zh))
 
 
 def _header(report: Report) -> str:
     chips = "".join(
-        f'<span class="chip {level.lower()}">{_both(_LEVELS[level])} <b>{count}</b></span>'
+        f'<span class="chip {level.lower()}">{markup(_LEVELS[level])} <b>{count}</b></span>'
         for level, count in counts(report).items()
     )
     gaps = len(report.gaps)
@@ -102,7 +93,7 @@ def _header(report: Report) -> str:
 def _controls(report: Report) -> str:
     levels = "".join(
         f'<label class="{level.lower()}"><input type="checkbox" name="level" value="{level}" checked>'
-        f"{_both(_LEVELS[level])}</label>"
+        f"{markup(_LEVELS[level])}</label>"
         for level in Severity
     )
     groups = sorted({info.group for info in report.rules.values()})
@@ -152,7 +143,7 @@ def _file(path: str, rows: list[tuple[Finding, str]], report: Report) -> str:
     title = escape(path or report.subject or report.tool)
     return (
         f'<section class="file"><h2>{title} <small>{len(rows)}</small></h2>'
-        f"{''.join(markup for _, markup in rows)}</section>"
+        f"{''.join(entry for _, entry in rows)}</section>"
     )
 
 
@@ -170,17 +161,17 @@ def _finding(item: Finding, group: str, style: Style) -> str:
         if fix
         else ""
     )
-    reason = f"<li>{_both(item.why)}</li>" if item.why else ""
+    reason = f"<li>{markup(item.why)}</li>" if item.why else ""
     remedy = (
-        f'<li class="do"><b>{_say("do: ", "建议：")}</b>{_both(item.remedy)}</li>'
+        f'<li class="do"><b>{_say("do: ", "建议：")}</b>{markup(item.remedy)}</li>'
         if item.remedy
         else ""
     )
     return (
         f'<details class="finding {level}" data-level="{item.severity}" data-group="{escape(group, quote=True)}" '
         f'data-fix="{int(fix is not None)}" data-words="{escape(words.lower(), quote=True)}" id="f-{item.fingerprint}">'
-        f'<summary><span class="level {level}">{_both(_LEVELS[item.severity])}</span>'
-        f'<span class="place">{escape(place)}</span><span class="what">{_both(item.what)}</span>'
+        f'<summary><span class="level {level}">{markup(_LEVELS[item.severity])}</span>'
+        f'<span class="place">{escape(place)}</span><span class="what">{markup(item.what)}</span>'
         f'{badge}<span class="rule">{item.rule} {escape(item.name)}</span></summary>'
         f'<div class="body"><ul>{reason}{remedy}</ul>{_evidence(item.evidence, style)}'
         f'<p class="meta">{escape(item.confidence)} · {escape(where.scope)} · '
@@ -209,9 +200,9 @@ def _measures(measures: tuple[Measure, ...], style: Style) -> str:
     if not measures:
         return ""
     rows = "".join(
-        f"<tr><td>{_both(item.label) if item.label.en else escape(item.name)}</td>"
+        f"<tr><td>{markup(item.label) if item.label.en else escape(item.name)}</td>"
         f'<td class="n">{_scale.number(item.value)}</td><td>{escape(item.unit)}</td>'
-        f"<td>{escape(item.how)}</td></tr>"
+        f"<td>{markup(item.how)}</td></tr>"
         for item in measures
     )
     pictures = "".join(_evidence(item.evidence, style) for item in measures)
@@ -235,7 +226,7 @@ def _gaps(gaps: tuple[Gap, ...]) -> str:
         return ""
     rows = "".join(
         f"<li><b>{escape(gap.subject)}{f':{gap.location.line}' if gap.location.line else ''}</b> "
-        f"{_both(gap.reason)} <code>{escape(gap.close)}</code></li>"
+        f"{markup(gap.reason)} <code>{escape(gap.close)}</code></li>"
         for gap in gaps[:500]
     )
     return f'<section id="gaps"><h2>{_say("Not checked", "未检查")}</h2><ul>{rows}</ul></section>'

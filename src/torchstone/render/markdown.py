@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from torchstone.core.evidence import Diff, Snippet, Table
+from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Finding
+from torchstone.core.pictures import Table
 from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.order import by_file, counts
@@ -80,7 +81,7 @@ def _measures(report: Report, style: Style) -> list[str]:
     out += ["| " + " | ".join(names) + " |", "|---|--:|---|---|"]
     for item in report.measures:
         label = _plain(item.label.get(style.lang) or item.name)
-        out.append(f"| {label} | {item.value:,g} | {item.unit} | {_plain(item.how)} |")
+        out.append(f"| {label} | {item.value:,g} | {item.unit} | {_plain(style.words(item.how))} |")
     out.append("")
     for item in report.measures:
         for evidence in item.evidence:

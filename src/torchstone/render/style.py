@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from html import escape
 
 from torchstone.core.finding import Severity
+from torchstone.core.text import Message, Text, Words, words
 
 _COLOURS = {
     "red": "31", "yellow": "33", "blue": "34", "green": "32", "cyan": "36", "magenta": "35",
@@ -35,6 +37,23 @@ class Style:
 
     def say(self, en: str, zh: str) -> str:
         return zh if self.lang == "zh" else en
+
+    def words(self, value: Words) -> str:
+        return words(value, self.lang)
+
+
+def joined(*parts: Words) -> Text:
+    """Parts one after the other, in both languages."""
+    return Text("".join(words(p, "en") for p in parts), "".join(words(p, "zh") for p in parts))
+
+
+def markup(value: Words | Message) -> str:
+    """Both languages for a page, which shows the one its reader chose."""
+    if isinstance(value, Message):
+        value = Text(value.say("en"), value.say("zh"))
+    if isinstance(value, str) or value.en == value.zh:
+        return escape(value if isinstance(value, str) else value.en)
+    return f'<span lang="en">{escape(value.en)}</span><span lang="zh">{escape(value.zh)}</span>'
 
 
 def printable(text: str) -> str:

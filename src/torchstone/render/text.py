@@ -64,7 +64,7 @@ def _footer(item: Finding, style: Style) -> str:
         safety = item.fix.safety
         parts.append(style.say(f"fix: {also[safety]}", f"可修复：{kinds[safety]}"))
     if item.gain:
-        parts.append(f"{item.gain.value:g} {item.gain.unit} ({item.gain.how})")
+        parts.append(f"{item.gain.value:g} {item.gain.unit} ({style.words(item.gain.how)})")
     return " · ".join(parts)
 
 
@@ -83,7 +83,7 @@ def _measures(report: Report, style: Style) -> str:
     for item in report.measures:
         spread = f" ± {item.spread:g}" if item.spread is not None else ""
         label = item.label.get(style.lang) or item.name
-        rows.append(f"{label}: {item.value:,g}{spread} {item.unit} ({item.how})")
+        rows.append(f"{label}: {item.value:,g}{spread} {item.unit} ({style.words(item.how)})")
         for evidence in item.evidence:
             rows += ("  " + row for row in draw.text(evidence, style))
     return "\n".join(rows)

@@ -85,6 +85,7 @@ class Project:
         self._found: dict[tuple[str, str], str | None] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
+        self._words: dict[str, bool] = {}
         self._questions: set[Key] = set()
         self._answers: dict[Key, Region | None] | None = None
         self.torch: tuple[int, int] | None = None
@@ -145,6 +146,15 @@ class Project:
         if len(self._scenes) > _KEPT:
             self._scenes.popitem(last=False)
         return scene
+
+    def mentions(self, word: str) -> bool:
+        """Whether any file of the project holds a word, in code or not."""
+        self.shared = True
+        if word not in self._words:
+            needle = word.encode()
+            found = (file.read() for file in self._files.values())
+            self._words[word] = any(isinstance(data, bytes) and needle in data for data in found)
+        return self._words[word]
 
     # -- names of other files -------------------------------------------------------------------
 

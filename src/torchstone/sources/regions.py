@@ -132,6 +132,12 @@ def _autocast_from(scene: Scene, func: ast.expr, call: ast.Call, skipped: int) -
 _OFF = Autocast("", "off")
 
 
+def autocast_call(scene: Scene, call: ast.Call) -> Autocast | None:
+    """The region that an `autocast(...)` call opens; None for what opens none or switches it off."""
+    found = _autocast(scene, call)
+    return None if found is _OFF else found
+
+
 def lexical(scene: Scene, node: ast.AST) -> tuple[Region, ast.AST | None]:
     """The region from a node's own function, and that function (None at module level)."""
     region = Region()

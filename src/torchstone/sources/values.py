@@ -216,7 +216,9 @@ def dtype_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:
         return ""
     if isinstance(node, ast.Name):
         value = value_of(scene, node)
-        return dtype_of(scene, value, depth - 1) if value is not None else ""
+        if value is None or _in_other_branch(scene, value, node):
+            return ""
+        return dtype_of(scene, value, depth - 1)
     if isinstance(node, ast.Subscript):
         return dtype_of(scene, node.value, depth - 1)
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
@@ -224,6 +226,29 @@ def dtype_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:
     if isinstance(node, ast.Call):
         return _dtype_of_call(scene, node, depth)
     return ""
+
+
+def _in_other_branch(scene: Scene, value: ast.expr, node: ast.AST) -> bool:
+    """Whether a value is bound under a condition or in a loop that the node is not part of."""
+    around = set(scene.ancestors(node))
+    child: ast.AST = value
+    for up in scene.ancestors(value):
+        if up in around:
+            return isinstance(up, ast.If) and _arm(up, child) != _arm(up, node, scene)
+        if isinstance(up, (ast.If, ast.IfExp, ast.Try, ast.For, ast.AsyncFor, ast.While, ast.Match)):
+            return True
+        child = up
+    return False
+
+
+def _arm(choice: ast.If, node: ast.AST, scene: Scene | None = None) -> bool:
+    """Whether a node stands in the `else` of an if."""
+    if scene is not None:
+        for up in scene.ancestors(node):
+            if up is choice:
+                break
+            node = up
+    return node in choice.orelse
 
 
 def _dtype_of_operation(scene: Scene, node: ast.BinOp | ast.UnaryOp, depth: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 Version = tuple[int, int]
@@ -52,8 +51,13 @@ def _read(path: Path) -> str:
 
 def _pyproject(path: Path) -> str:
     """The dependency strings, a line each; a broken file is the configuration reader's business."""
+    text = _read(path)
+    if "torch" not in text:
+        return ""
+    import tomllib
+
     try:
-        data = tomllib.loads(_read(path))
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return ""
     project = data.get("project", {})

@@ -11,7 +11,6 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.show import Progress, put, show, use_colour
-from torchstone.lint import baseline, fixer
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
 
@@ -53,6 +52,8 @@ def _say(common: CommonOptions, en: str, zh: str) -> None:
 
 
 def _write_baseline(report: Report, options: CheckOptions, common: CommonOptions) -> int:
+    from torchstone.lint import baseline
+
     baseline.write(report.findings, Path(options.write_baseline))
     count = len(report.findings)
     _say(
@@ -64,6 +65,8 @@ def _write_baseline(report: Report, options: CheckOptions, common: CommonOptions
 
 
 def _show_diff(report: Report, options: CheckOptions, common: CommonOptions) -> int:
+    from torchstone.lint import fixer
+
     found = [item for item in report.findings if item.path != options.stdin_name]
     made = fixer.changes(found, options.unsafe_fixes)
     colour = not common.output and use_colour(common.colour)
@@ -90,6 +93,8 @@ def _painted(diff: str, colour: bool) -> str:
 
 def _fix(report: Report, options: CheckOptions, common: CommonOptions, stdin: bytes) -> Report:
     """Apply fixes until none is left that can be applied; some only show after others."""
+    from torchstone.lint import fixer
+
     fixed, files = 0, set()
     again = replace(options, no_cache=True)
     for _ in range(_MOST_ROUNDS):

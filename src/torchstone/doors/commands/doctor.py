@@ -80,7 +80,7 @@ def report() -> Report:
         "rules",
         len(all_rules()),
         "rules",
-        "files in the rules folder",
+        Text("files in the rules folder", "规则文件夹中的文件数"),
         Text("rules", "规则"),
         tool="doctor",
     )

@@ -7,9 +7,12 @@ Each file is named after its kind and has `text(evidence, style) -> list[str]` a
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
-from torchstone.core.evidence import Evidence
 from torchstone.render.style import Style
+
+if TYPE_CHECKING:
+    from torchstone.core.pictures import Evidence
 
 
 def text(evidence: Evidence, style: Style) -> list[str]:

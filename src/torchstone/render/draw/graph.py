@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from html import escape
 
-from torchstone.core.evidence import Graph
+from torchstone.core.pictures import Graph
+from torchstone.core.text import Text
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, joined, markup, printable
 
 _WIDE, _HIGH, _ACROSS, _DOWN = 150, 26, 166, 58
 _MOST = 400
@@ -45,7 +46,7 @@ def layers(graph: Graph) -> list[list[str]]:
 
 def text(evidence: Graph, style: Style) -> list[str]:
     labels = {vertex.id: vertex.label for vertex in evidence.vertices}
-    lines = [printable(f"{evidence.name}: {len(evidence.vertices)} × {len(evidence.edges)}")]
+    lines = [printable(f"{style.words(evidence.name)}: {len(evidence.vertices)} × {len(evidence.edges)}")]
     for edge in evidence.edges[:40]:
         middle = f" –{edge.label}→ " if edge.label else " → "
         source, target = (labels.get(end, end) for end in (edge.source, edge.target))
@@ -83,15 +84,10 @@ def html(evidence: Graph, style: Style) -> str:
             )
     wide = max((len(row) for row in rows), default=1) * _ACROSS + 8
     hidden = len(evidence.vertices) - len(place)
-    note = (
-        style.say(
-            f" ({hidden} boxes folded: --format json)", f"（折叠 {hidden} 个节点：--format json）"
-        )
-        if hidden
-        else ""
-    )
+    folded = Text(f" ({hidden} boxes folded: --format json)", f"（折叠 {hidden} 个节点：--format json）")
+    caption = markup(joined(evidence.name, folded if hidden else ""))
     return (
-        f'<figure class="graph"><figcaption>{escape(evidence.name + note)}</figcaption><div class="scroll">'
-        f'<svg role="img" aria-label="{escape(evidence.name)}" width="{wide}" height="{len(rows) * _DOWN}" '
+        f'<figure class="graph"><figcaption>{caption}</figcaption><div class="scroll">'
+        f'<svg role="img" aria-label="{escape(style.words(evidence.name))}" width="{wide}" height="{len(rows) * _DOWN}" '
         f'viewBox="0 0 {wide} {len(rows) * _DOWN}">{"".join(parts)}</svg></div></figure>'
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from html import escape
 
-from torchstone.core.evidence import Heatmap
+from torchstone.core.pictures import Heatmap
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, cells, printable
+from torchstone.render.style import Style, cells, joined, markup, printable
 
 _SHADES = " ░▒▓█"
 
@@ -29,7 +29,7 @@ def text(evidence: Heatmap, style: Style) -> list[str]:
     low, high = _ends(evidence)
     width = max((cells(name) for name in evidence.rows), default=0)
     ends = f"{_scale.number(low)} … {_scale.number(high)} {evidence.unit}"
-    lines = [printable(f"{evidence.name}: {ends} ({evidence.how})")]
+    lines = [printable(f"{style.words(evidence.name)}: {ends} ({style.words(evidence.how)})")]
     for name, row in zip(evidence.rows, evidence.values, strict=False):
         shares = (_share(value, low, high, evidence.log) for value in row)
         shades = "".join("·" if s is None else _SHADES[min(int(s * 5), 4)] for s in shares)
@@ -55,9 +55,10 @@ def html(evidence: Heatmap, style: Style) -> str:
                 f"<title>{escape(name)} · {escape(column)}: {_scale.number(value)} {escape(evidence.unit)}</title></rect>"
             )
     columns = max((len(row) for row in evidence.values), default=0)
-    caption = f"{evidence.name}: {_scale.number(low)} … {_scale.number(high)} {evidence.unit} – {evidence.how}"
+    ends = f": {_scale.number(low)} … {_scale.number(high)} {evidence.unit} – "
+    caption = markup(joined(evidence.name, ends, evidence.how))
     return (
-        f'<figure><figcaption>{escape(caption)}</figcaption><svg role="img" aria-label="{escape(evidence.name)}" '
+        f'<figure><figcaption>{caption}</figcaption><svg role="img" aria-label="{escape(style.words(evidence.name))}" '
         f'viewBox="0 0 {left + columns * size} {len(evidence.rows) * size}" '
         f'style="max-width:{left + columns * size}px">{"".join(parts)}</svg></figure>'
     )

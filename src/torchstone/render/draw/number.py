@@ -6,7 +6,7 @@ from html import escape
 
 from torchstone.core.evidence import Number
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, markup, printable
 
 
 def _shown(evidence: Number) -> str:
@@ -15,11 +15,11 @@ def _shown(evidence: Number) -> str:
 
 
 def text(evidence: Number, style: Style) -> list[str]:
-    return [printable(f"{evidence.name}: {_shown(evidence)} ({evidence.how})")]
+    return [printable(f"{style.words(evidence.name)}: {_shown(evidence)} ({style.words(evidence.how)})")]
 
 
 def html(evidence: Number, style: Style) -> str:
     return (
-        f'<p class="number"><b>{escape(evidence.name)}</b> {escape(_shown(evidence))} '
-        f"<small>{escape(evidence.how)}</small></p>"
+        f'<p class="number"><b>{markup(evidence.name)}</b> {escape(_shown(evidence))} '
+        f"<small>{markup(evidence.how)}</small></p>"
     )

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from html import escape
 
-from torchstone.core.evidence import Plot, Series
+from torchstone.core.pictures import Plot, Series
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, markup, printable
 
 _POINTS = 1000
 
 
 def text(evidence: Plot, style: Style) -> list[str]:
-    lines = [printable(evidence.name)]
-    width = max((len(series.name) for series in evidence.series), default=0)
+    lines = [printable(style.words(evidence.name))]
+    width = max((len(style.words(series.name)) for series in evidence.series), default=0)
     for series in evidence.series:
         good = _scale.finite(series.y)
         ends = f"{_scale.number(min(good))} … {_scale.number(max(good))}" if good else "–"
-        row = f"  {series.name:<{width}} {_scale.spark(series.y)} {ends} {series.unit}"
+        row = f"  {style.words(series.name):<{width}} {_scale.spark(series.y)} {ends} {series.unit}"
         lines.append(printable(row.rstrip()))
     return lines
 
@@ -37,12 +37,12 @@ def html(evidence: Plot, style: Style) -> str:
         parts += _marks(series, x_axis)
     legend = "".join(
         f'<span><i style="background:{_scale.SERIES_COLOURS[i % len(_scale.SERIES_COLOURS)]}"></i>'
-        f"{escape(series.name)} <small>{escape(series.how)}</small></span>"
+        f"{markup(series.name)} <small>{markup(series.how)}</small></span>"
         for i, series in enumerate(evidence.series)
     )
-    label = escape(evidence.name)
+    label = escape(style.words(evidence.name))
     return (
-        f'<figure><figcaption>{label}</figcaption><svg viewBox="0 0 {_scale.WIDTH} {_scale.HEIGHT}" '
+        f'<figure><figcaption>{markup(evidence.name)}</figcaption><svg viewBox="0 0 {_scale.WIDTH} {_scale.HEIGHT}" '
         f'role="img" aria-label="{label}">{"".join(parts)}</svg>'
         f'<div class="legend">{legend}</div></figure>'
     )

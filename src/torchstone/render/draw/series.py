@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.core.evidence import Plot, Series
+from torchstone.core.pictures import Plot, Series
 from torchstone.render.draw import _scale, plot
 from torchstone.render.style import Style, printable
 
@@ -10,9 +10,9 @@ from torchstone.render.style import Style, printable
 def text(evidence: Series, style: Style) -> list[str]:
     good = _scale.finite(evidence.y)
     if not good:
-        return [f"{printable(evidence.name)}: " + style.say("no values", "没有数值")]
+        return [f"{printable(style.words(evidence.name))}: " + style.say("no values", "没有数值")]
     ends = f"{_scale.number(min(good))} … {_scale.number(max(good))} {evidence.unit}"
-    return [printable(f"{evidence.name} {_scale.spark(evidence.y)} {ends} ({evidence.how})")]
+    return [printable(f"{style.words(evidence.name)} {_scale.spark(evidence.y)} {ends} ({style.words(evidence.how)})")]
 
 
 def html(evidence: Series, style: Style) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from torchstone.core.evidence import Cell, Table
+from torchstone.core.pictures import Cell, Table
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, cells, printable
+from torchstone.render.style import Style, cells, joined, markup, printable
 
 _ROWS = 40
 
@@ -31,7 +31,7 @@ def text(evidence: Table, style: Style) -> list[str]:
         parts = (_pad(cell, widths[i], right[i]) for i, cell in enumerate(row))
         return "  ".join(parts).rstrip()
 
-    title = evidence.name + (f" ({evidence.how})" if evidence.how else "")
+    title = style.words(evidence.name) + (f" ({style.words(evidence.how)})" if evidence.how else "")
     out = [printable(title)] if title else []
     out += [style.paint(line(head), "bold"), *map(line, rows)]
     if len(evidence.rows) > _ROWS:
@@ -60,7 +60,7 @@ def html(evidence: Table, style: Style) -> str:
         + "</tr>"
         for row in evidence.rows[:500]
     )
-    caption = escape(evidence.name + (f" – {evidence.how}" if evidence.how else ""))
+    caption = markup(joined(evidence.name, *((" – ", evidence.how) if evidence.how else ())))
     return (
         f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from torchstone.core.evidence import Table, TensorStats
+from torchstone.core.pictures import Table, TensorStats
+from torchstone.core.text import Text
 from torchstone.render.draw import _scale, table
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, joined, printable
 
 
-def _title(evidence: TensorStats) -> str:
+def _title(evidence: TensorStats) -> Text:
     shape = "×".join(map(str, evidence.shape)) or "scalar"
-    return f"{evidence.name} [{shape}] {evidence.dtype}"
+    return joined(evidence.name, f" [{shape}] {evidence.dtype}")
 
 
 def text(evidence: TensorStats, style: Style) -> list[str]:
     stats = ", ".join(f"{key} {_scale.number(value)}" for key, value in evidence.stats.items())
-    how = f" ({evidence.how})" if evidence.how else ""
-    return [printable(f"{_title(evidence)}: {stats}{how}")]
+    how = f" ({style.words(evidence.how)})" if evidence.how else ""
+    return [printable(f"{style.words(_title(evidence))}: {stats}{how}")]
 
 
 def html(evidence: TensorStats, style: Style) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from torchstone.core.evidence import TraceStep
+from torchstone.core.pictures import TraceStep
 from torchstone.render.style import Style, printable
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from torchstone.core.evidence import Branch, Tree
+from torchstone.core.pictures import Branch, Tree
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, joined, markup, printable
 
 _LINES, _DEPTH, _ROW = 40, 12, 18
 
 
 def text(evidence: Tree, style: Style) -> list[str]:
     total = evidence.root.value or 1.0
-    head = f"{evidence.name}: {_scale.number(evidence.root.value)} {evidence.unit} ({evidence.how})"
+    head = f"{style.words(evidence.name)}: {_scale.number(evidence.root.value)} {evidence.unit} ({style.words(evidence.how)})"
     lines = [printable(head)]
     stack: list[tuple[Branch, int]] = [(evidence.root, 0)]
     while stack and len(lines) <= _LINES:
@@ -56,11 +56,10 @@ def html(evidence: Tree, style: Style) -> str:
             share = child.value / (branch.value or 1.0) * width
             stack.append((child, depth + 1, at, share))
             at += share
-    caption = (
-        f"{evidence.name}: {_scale.number(evidence.root.value)} {evidence.unit} – {evidence.how}"
-    )
+    total_shown = f": {_scale.number(evidence.root.value)} {evidence.unit} – "
+    caption = markup(joined(evidence.name, total_shown, evidence.how))
     return (
-        f'<figure class="flame"><figcaption>{escape(caption)}</figcaption>'
-        f'<svg role="img" aria-label="{escape(evidence.name)}" '
+        f'<figure class="flame"><figcaption>{caption}</figcaption>'
+        f'<svg role="img" aria-label="{escape(style.words(evidence.name))}" '
         f'viewBox="0 0 {_scale.WIDTH} {(deepest + 1) * _ROW}">{"".join(parts)}</svg></figure>'
     )

@@ -1,0 +1,92 @@
+"""`make docs`: the pages that follow from the code: rules, options, the report's schema."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from torchstone.core.options import options_of
+from torchstone.core.report import report_schema
+from torchstone.doors.cli import tool_options
+from torchstone.doors.common import CommonOptions
+from torchstone.lint.catalog import GROUPS, all_rules
+from torchstone.lint.page import rule_page
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = ROOT / "src" / "torchstone" / "core" / "report-1.schema.json"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file and what it holds."""
+    made: dict[Path, str] = {SCHEMA: schema_text()}
+    for lang, home in (("en", ROOT / "docs"), ("zh", ROOT / "docs" / "zh")):
+        for rule in all_rules():
+            made[home / "rules" / f"{rule.name}.md"] = rule_page(rule, lang)
+        made[home / "rules" / "index.md"] = rule_index(lang)
+        made[home / "configuration.md"] = configuration(lang)
+    return made
+
+
+def schema_text() -> str:
+    return json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def rule_index(lang: str) -> str:
+    zh = lang == "zh"
+    count = len(all_rules())
+    out = [f"# {'规则' if zh else 'Rules'}", "", f"{count} {'条规则' if zh else 'rules'}.", ""]
+    for group in GROUPS:
+        members = [rule for rule in all_rules() if rule.group == group]
+        if not members:
+            continue
+        head = ("代码", "名称", "级别", "修复", "说明") if zh else ("code", "name", "severity", "fix", "what")
+        out += [f"## {group}", "", "| " + " | ".join(head) + " |", "|---|---|---|---|---|"]
+        for rule in members:
+            fix = ("有" if zh else "yes") if rule.fixable else ""
+            text = rule.info().summary.get(lang).replace("|", "\\|")
+            out.append(f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.severity} | {fix} | {text} |")
+        out.append("")
+    return "\n".join(out)
+
+
+def configuration(lang: str) -> str:
+    zh = lang == "zh"
+    intro = (
+        "设置写在 `pyproject.toml` 的 `[tool.torchstone]` 中；命令行参数优先。未知的键是错误，并会给出最接近的名称。"
+        "`torchstone config` 显示当前值及其来源。"
+        if zh
+        else "Settings live in `pyproject.toml` under `[tool.torchstone]`; flags win over them. An unknown key is an "
+        "error that names the nearest one. `torchstone config` shows what holds here and where it comes from."
+    )
+    out = [f"# {'配置' if zh else 'Configuration'}", "", intro, "", "```toml", "[tool.torchstone]", 'lang = "zh"', "",
+           "[tool.torchstone.check]", 'select = ["precision", "TS3"]', 'exclude = ["third_party/"]',
+           'fail-on = "medium"', "```", ""]  # fmt: skip
+    head = ("键", "参数", "默认值", "含义") if zh else ("key", "flag", "default", "meaning")
+    for title, cls in (("[tool.torchstone]", CommonOptions), *((f"[tool.torchstone.{name}]", cls) for name, cls in tool_options().items())):
+        out += [f"## `{title}`", "", "| " + " | ".join(head) + " |", "|---|---|---|---|"]
+        for item in options_of(cls):
+            key = f"`{item.key}`" if item.about.config else ""
+            flag = item.about.metavar if item.about.positional else item.flag
+            flag = f"`{flag}`" + (f" `{item.about.short}`" if item.about.short else "")
+            default = json.dumps(item.default, ensure_ascii=False)
+            choices = f" ({', '.join(item.about.choices)})" if item.about.choices else ""
+            out.append(f"| {key} | {flag} | `{default}` | {item.about.help.get(lang)}{choices} |")
+        out.append("")
+    return "\n".join(out)
+
+
+def main() -> int:
+    made = pages()
+    for lang_home in (ROOT / "docs" / "rules", ROOT / "docs" / "zh" / "rules"):
+        shutil.rmtree(lang_home, ignore_errors=True)  # a page of a rule that is gone goes too
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    print(f"wrote {len(made)} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

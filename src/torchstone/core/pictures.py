@@ -1,0 +1,157 @@
+"""Larger evidence: series, tables and pictures as data.
+
+They stand apart from the plain facts because most runs of a linter never need them, and a class
+costs half a millisecond to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torchstone.core.evidence import Command, Diff, Number, Snippet
+from torchstone.core.text import Words
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values over steps or time."""
+
+    kind: ClassVar[str] = "series"
+    name: Words
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    unit: str
+    how: Words
+    x_name: str = "step"
+    marks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under named columns."""
+
+    kind: ClassVar[str] = "table"
+    name: Words
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    how: Words = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStats:
+    """What one tensor holds, as a handful of numbers."""
+
+    kind: ClassVar[str] = "tensor_stats"
+    name: Words
+    shape: tuple[int, ...]
+    dtype: str
+    stats: Mapping[str, float] = field(default_factory=dict)
+    how: Words = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One step of a recorded run."""
+
+    kind: ClassVar[str] = "trace_step"
+    run: str
+    step: int
+    action: str
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Several curves over one axis."""
+
+    kind: ClassVar[str] = "plot"
+    name: Words
+    series: tuple[Series, ...]
+    x_name: str = ""
+    y_name: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    bars: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """A grid of values; None is an empty place."""
+
+    kind: ClassVar[str] = "heatmap"
+    name: Words
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    unit: str
+    how: Words
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One node of a Tree: its own value includes its children's."""
+
+    name: str
+    value: float
+    children: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A weighted tree, drawn as a flame graph."""
+
+    kind: ClassVar[str] = "tree"
+    name: Words
+    root: Branch
+    unit: str
+    how: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """One node of a Graph."""
+
+    id: str
+    label: str
+    group: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One arrow of a Graph."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Boxes and arrows."""
+
+    kind: ClassVar[str] = "graph"
+    name: Words
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]
+
+
+Evidence = (
+    Snippet
+    | Number
+    | Diff
+    | Command
+    | Series
+    | Table
+    | TensorStats
+    | TraceStep
+    | Plot
+    | Heatmap
+    | Tree
+    | Graph
+)

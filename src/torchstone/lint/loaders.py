@@ -1,0 +1,149 @@
+"""DataLoaders of a file: how they are made, who iterates over them, and where batches go."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.lint.tensors import goes_to_device
+from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
+
+LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))
+_PLACES = {"batch_size": 1, "num_workers": 5, "pin_memory": 7}
+_WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "zip", "iter", "islice", "progress_bar", "track"))
+
+
+def is_loader(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call makes torch's DataLoader with all its arguments in sight."""
+    return scene.qualified(call.func) in LOADERS and not scene.has_star(call)
+
+
+def option(scene: Scene, call: ast.Call, name: str) -> ast.expr | None:
+    """An argument of a DataLoader, by name or place."""
+    place = _PLACES.get(name)
+    return scene.keyword(call, name) if place is None else scene.argument(call, place, name)
+
+
+def in_memory(scene: Scene, call: ast.Call) -> bool:
+    """Whether the dataset is known to cost nothing per item: tensors, lists, ranges."""
+    data = scene.argument(call, 0, "dataset")
+    made = scene.origin(data)
+    if isinstance(made, (ast.List, ast.ListComp, ast.Tuple)):
+        return True
+    if not isinstance(made, ast.Call):
+        return False
+    name = scene.last_name(made.func)
+    return name in ("TensorDataset", "range", "list", "zip", "arange", "randn", "rand", "tensor")
+
+
+def bound_names(scene: Scene, call: ast.Call) -> frozenset[str]:
+    """The names, as written, that a DataLoader is bound to."""
+    up = scene.parent(call)
+    if isinstance(up, ast.Assign):
+        return frozenset(filter(None, (scene.dotted(target) for target in up.targets)))
+    if isinstance(up, (ast.AnnAssign, ast.NamedExpr)):
+        return frozenset(filter(None, (scene.dotted(up.target),)))
+    return frozenset()
+
+
+def iterated(scene: Scene, loop: ast.For | ast.AsyncFor) -> list[ast.expr]:
+    """What a for-loop goes over, wrappers such as `enumerate` and `tqdm` taken off."""
+    stack, found = [loop.iter], list[ast.expr]()
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ast.Call) and scene.last_name(item.func) in _WRAPPERS:
+            stack += item.args
+        else:
+            found.append(item)
+    return found
+
+
+def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
+    """For-loops of the file over a DataLoader: in its own scope, over `self.loader`, or in a
+    function that takes it by the same name."""
+    names = bound_names(scene, call)
+    home = scene.scope(call)
+    for loop in scene.all(ast.For) if names else ():
+        for item in iterated(scene, loop):
+            if scene.dotted(item) in names and (
+                isinstance(item, ast.Attribute)
+                or scene.scope(loop) is home
+                or home is scene.root
+                or (isinstance(item, ast.Name) and _is_parameter(scene, item))
+            ):
+                yield loop
+
+
+def _is_parameter(scene: Scene, name: ast.Name) -> bool:
+    return any(row.how == "parameter" for row in scene.bindings(name))
+
+
+def targets(loop: ast.For) -> frozenset[str]:
+    """The names that a for-loop binds."""
+    return frozenset(node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name))
+
+
+def moves(scene: Scene, loop: ast.For) -> list[ast.Call]:
+    """Calls in a loop that move parts of its batch to the device."""
+    names, found = targets(loop), list[ast.Call]()
+    inner = set(names)
+    for node in scene.inside(loop):
+        if isinstance(node, ast.comprehension) and _mentions(node.iter, names):
+            inner.update(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
+    for statement in loop.body:
+        for node in scene.inside(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                base = _base(node.func.value)
+                if base in inner and goes_to_device(scene, node):
+                    found.append(node)
+    return found
+
+
+def _base(node: ast.AST) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _mentions(node: ast.AST, names: frozenset[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
+
+
+def used_in_loop(scene: Scene, call: ast.Call, names: frozenset[str]) -> bool:
+    """Whether a loader made outside a loop is used, or iterated over, inside one."""
+    for name in names:
+        head = name.partition(".")[0]
+        for node in scene.all(ast.Name):
+            if node.id != head or isinstance(node.ctx, ast.Store):
+                continue
+            whole = _whole(scene, node)
+            if scene.dotted(whole) != name:
+                continue
+            loop = _repeats(scene, whole)
+            if loop is not None and not scene.within(call, loop):
+                return True
+    return False
+
+
+def _whole(scene: Scene, node: ast.AST) -> ast.AST:
+    while isinstance(up := scene.parent(node), ast.Attribute):
+        node = up
+    return node
+
+
+def _repeats(scene: Scene, node: ast.AST) -> ast.AST | None:
+    """The loop that evaluates an expression time and again; a for-loop's own `iter` is not."""
+    child = node
+    for up in scene.ancestors(node):
+        if isinstance(up, SCOPES):
+            return None
+        if isinstance(up, LOOPS) and (child in up.body or isinstance(up, ast.While)):
+            return up
+        child = up
+    return None
+
+
+def literal_int(scene: Scene, node: ast.expr | None) -> int | None:
+    """A whole number that is written down, else None."""
+    value = scene.literal(node)
+    return value if isinstance(value, int) and value is not MISSING else None
