@@ -45,7 +45,7 @@ def finding(line: int = 3, mark: str = "abcdef0123456789", **changes: Any) -> Fi
 
 def every_evidence() -> tuple[Evidence, ...]:
     """One of each kind."""
-    series = Series("loss", (0, 1, 2), (3.0, float("inf"), 1.0), "nats", "read back", marks=(1,))
+    series = Series("loss", (0, 1, 2, 3), (3.0, float("inf"), 1.0, 2.0), "nats", "read back", marks=(1,))
     return (
         Snippet("a.py", 1, "x = 1\ny = 2", 2, 0, 1),
         Number("wait", 41.0, "ms", "measured 5 times", 2.0),

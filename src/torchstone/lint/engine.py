@@ -26,11 +26,12 @@ from torchstone.lint.options import CheckOptions
 from torchstone.lint.result import Result
 from torchstone.lint.rule import Hit, Rule
 from torchstone.sources import versions
+from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File, discover
 from torchstone.sources.project import Project, parse
 from torchstone.sources.source import Source, decode
 
-_WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
+_COLLECT_EVERY = 64
 Progress = Callable[[int, int, str], None]
 
 
@@ -149,12 +150,17 @@ def _measures(run: _Run) -> tuple[Measure, ...]:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Syntax trees have no cycles: the collector would only walk them again and again."""
+    """Syntax trees have no cycles: the collector would only walk them again and again.
+
+    What rules keep may have some, so the run itself collects now and then, between two files.
+    """
     was = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if was:
             gc.enable()
 
@@ -189,7 +195,7 @@ class _Run:
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None) -> None:
-        asking: list[tuple[File, bytes]] = []
+        asking: list[File] = []
         for number, file in enumerate(files):
             if progress is not None:
                 progress(number, len(files), file.name)
@@ -212,11 +218,17 @@ class _Run:
             if isinstance(data, Gap):
                 self.results[file.name] = Result(gaps=[data])
             elif self.read(data, file.name):
-                asking.append((file, data))
+                asking.append(file)
+            if not number % _COLLECT_EVERY:
+                gc.collect()
         if asking:
             self.project.answer()
-            for file, data in asking:
-                self.read(data, file.name)
+            for number, file in enumerate(asking):
+                data = file.read()
+                if isinstance(data, bytes):
+                    self.read(data, file.name)
+                if not number % _COLLECT_EVERY:
+                    gc.collect()
         for name, result in self.results.items():
             self.cache.put(name, result)
 
@@ -251,7 +263,7 @@ class _Run:
         """The rules whose words the file holds."""
         if b"torch" not in data:
             return []
-        words = set(data.translate(_WORDS).split())
+        words = set(data.translate(WORDS).split())
         found = {
             rule.code: rule
             for word in words & self._trigger_words

@@ -102,8 +102,9 @@ def settled(scene: Scene, node: ast.AST | None) -> ast.expr | None:
     value = scene.value(node)
     if value is None:
         return None
-    statement = scene.statement(value)
-    if statement is None or not same_scope(scene, statement, node):
+    row = next((row for row in scene.bindings(node) if row.value is value), None)
+    statement = row.statement if row is not None else None
+    if not isinstance(statement, ast.stmt) or not same_scope(scene, statement, node):
         return value
     return value if settles(scene, statement, node) else None
 

@@ -9,7 +9,7 @@ from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
 _DEVICE_WORDS = re.compile(r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I)
-_TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|testing_utils)\.py$")
 _CRITERION = re.compile(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
 _MADE_BY_MODEL = re.compile(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
 _OUTPUT_FIELDS = frozenset(("loss", "logits", "last_hidden_state"))

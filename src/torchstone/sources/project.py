@@ -11,14 +11,14 @@ import ast
 import os
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from torchstone.core.gap import Gap
+from torchstone.sources.callers import Callers
 from torchstone.sources.discover import File
 from torchstone.sources.ranks import is_rank_test
-from torchstone.sources.regions import Region, lexical
+from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
@@ -35,11 +35,9 @@ _OUTSIDE = (
     "os.",
     "contextlib.",
 )
-_DEPTH = 3
 # names that a star import of torch is known to bring; torch itself is never loaded to ask
 _TORCH_HOMES = ("torch", "torch.nn", "torch.nn.functional", "torch.distributed", "torch.optim",
                 "torch.utils.data", "torch.cuda.amp", "torch.amp", "torch.autograd")  # fmt: skip
-Key = tuple[str, str]
 
 
 def parse(source: Source) -> ast.Module | Gap:
@@ -86,8 +84,9 @@ class Project:
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
         self._words: dict[str, bool] = {}
-        self._questions: set[Key] = set()
-        self._answers: dict[Key, Region | None] | None = None
+        self._callers = Callers()
+        self._packages: dict[str, bool] = {}
+        self._paths = {file.name: path for path, file in self._files.items()}
         self.torch: tuple[int, int] | None = None
         """The oldest torch the project says it runs with."""
         self.begin_file()
@@ -110,7 +109,9 @@ class Project:
 
     def scene(self, source: Source, tree: ast.Module) -> Scene:
         file = self._by_name.get(source.path)
-        module, package = self._module_name(_posix(file.path)) if file else (_stem(source.path), "")
+        module, package = (
+            self._module_name(self._paths[file.name]) if file else (_stem(source.path), "")
+        )
         return Scene(source, tree, self, module, package)
 
     def _module_name(self, path: str) -> tuple[str, str]:
@@ -118,15 +119,18 @@ class Project:
         pure = PurePosixPath(path)
         parts = [] if pure.stem == "__init__" else [pure.stem]
         folder = pure.parent
-        while _posix(folder / "__init__.py") in self._files or os.path.exists(
-            folder / "__init__.py"
-        ):
+        while folder.parent != folder and self._is_package(str(folder)):
             parts.insert(0, folder.name)
-            if folder.parent == folder:
-                break
             folder = folder.parent
         package = parts if pure.stem == "__init__" else parts[:-1]
         return ".".join(parts), ".".join(package)
+
+    def _is_package(self, folder: str) -> bool:
+        if folder not in self._packages:
+            self._packages[folder] = os.path.exists(f"{folder}/__init__.py") or (
+                f"{folder}/__init__.py" in self._files
+            )
+        return self._packages[folder]
 
     def _load(self, path: str) -> Scene | None:
         """Another file of the project, parsed; the last few are kept."""
@@ -175,7 +179,7 @@ class Project:
         if file is None:
             return None
         inner = module.replace(".", "/")
-        folder = PurePosixPath(_posix(file.path)).parent
+        folder = PurePosixPath(self._paths[file.name]).parent
         for base in (folder, *folder.parents):
             for shape in (
                 f"{inner}.py",
@@ -214,7 +218,9 @@ class Project:
         """What a module's imports and plain aliases bind, by name."""
         if path not in self._exports:
             scene = self._load(path)
+            # entered before it is filled: modules that import each other ask in a circle
             table: dict[str, str] = {}
+            self._exports[path] = table
             if scene is not None:
                 table.update(scene.imports.aliases)
                 for statement in scene.root.body:
@@ -278,85 +284,17 @@ class Project:
 
     def region_of_callers(self, scene: Scene, function: ast.AST) -> Region | None:
         """The region that every call of a function stands in; None when that is not known."""
-        assert isinstance(function, FUNCTIONS)
-        key = (scene.path, scene.scope_name(function))
-        if self._answers is None:
-            self._questions.add(key)
-            self.asked = self.shared = True
-            return None
         self.shared = True
-        return self._answers.get(key)
+        if self._callers.answered:
+            return self._callers.region(scene, function)
+        self._callers.ask(scene, function)
+        self.asked = True
+        return None
 
     def answer(self) -> None:
-        """Answer the questions noted so far from every file that holds one of the names."""
-        pending, known = set(self._questions), {}
-        self._answers = {}
-        for _ in range(_DEPTH):
-            if not pending:
-                break
-            sites = self._call_sites(pending)
-            following: set[Key] = set()
-            for key in pending:
-                known[key] = sites[key]
-                for _, caller in sites[key] or ():
-                    if caller is not None and caller not in known:
-                        following.add(caller)
-            pending = following
-        for key in self._questions:
-            self._answers[key] = self._common(key, known, frozenset())
+        """Answer the questions about callers that were noted so far."""
+        self._callers.answer(self._files, self._load, self.find)
         self._scenes.clear()
-
-    def _call_sites(self, keys: set[Key]) -> dict[Key, list[tuple[Region, Key | None]] | None]:
-        """Per function: the region of every call and the function it stands in; None is unknown."""
-        names = {name.rpartition(".")[2] for _, name in keys}
-        # a module's forward runs when an instance is called, so the class's own name counts
-        classes = {name.split(".")[-2] for _, name in keys if "." in name}
-        needles = [name.encode() for name in names | classes if name != "forward"]
-        sites: dict[Key, list[tuple[Region, Key | None]] | None] = {key: [] for key in keys}
-        for path, file in self._files.items():
-            data = file.read()
-            if not isinstance(data, bytes) or not any(needle in data for needle in needles):
-                continue
-            scene = self._load(path)
-            if scene is not None:
-                for key in keys:
-                    _collect(scene, key, sites)
-        return sites
-
-    def _common(
-        self,
-        key: Key,
-        known: dict[Key, list[tuple[Region, Key | None]] | None],
-        above: frozenset[Key],
-    ) -> Region | None:
-        rows = known.get(key)
-        if not rows or key in above:
-            return None
-        regions: list[Region] = []
-        for region, caller in rows:
-            if caller is not None and (region.autocast is None or not region.without_grad):
-                outer = self._common(caller, known, above | {key})
-                if outer is not None:
-                    region = replace(
-                        region,
-                        autocast=region.autocast or outer.autocast,
-                        no_grad=region.no_grad or outer.no_grad,
-                        inference_mode=region.inference_mode or outer.inference_mode,
-                    )
-            regions.append(region)
-        casts = [region.autocast for region in regions]
-        cast = casts[0] if all(casts) else None
-        if cast is not None:
-            same = all((c.device, c.dtype) == (cast.device, cast.dtype) for c in casts if c)
-            sure = all(c.certain for c in casts if c)
-            cast = replace(cast, certain=sure, node=None)
-            cast = cast if same else replace(cast, device="", dtype="")
-        return Region(
-            autocast=cast,
-            no_grad=all(region.without_grad for region in regions),
-            inference_mode=all(region.inference_mode for region in regions),
-            via=key[1],
-        )
 
 
 def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
@@ -364,53 +302,6 @@ def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
         if item.name == name and isinstance(scene.parent(item), (ast.Module, ast.If)):
             return scene, item
     return None
-
-
-def _collect(
-    scene: Scene, key: Key, sites: dict[Key, list[tuple[Region, Key | None]] | None]
-) -> None:
-    """Add the calls of one function that stand in one file."""
-    _, qualname = key
-    owner, _, name = qualname.rpartition(".")
-    calls = list(scene.calls.get(name, ()))
-    if name in ("forward", "__call__") and owner:
-        calls = _instance_calls(scene, owner.rpartition(".")[2])
-    rows = sites[key]
-    for call in calls:
-        if rows is None:
-            return
-        if not owner and isinstance(call.func, ast.Attribute) and scene.method(call):
-            continue  # a method of the same name is another function
-        if owner and name != "forward" and isinstance(call.func, ast.Name):
-            continue
-        region, function = lexical(scene, call)
-        caller = (scene.path, scene.scope_name(function)) if function is not None else None
-        rows.append((region, caller))
-    if rows is not None and _escapes(scene, name, owner):
-        sites[key] = None
-
-
-def _instance_calls(scene: Scene, class_name: str) -> list[ast.Call]:
-    """Calls of whatever was bound to `Class(...)` in a file: `net = Net()` … `net(x)`."""
-    bound: set[str] = set()
-    for made in scene.calls.get(class_name, ()):
-        statement = scene.statement(made)
-        if isinstance(statement, ast.Assign) and scene.origin(statement.value) is not None:
-            bound.update(scene.dotted(target) for target in statement.targets)
-    bound.discard("")
-    return [call for call in scene.all(ast.Call) if scene.dotted(call.func) in bound]
-
-
-def _escapes(scene: Scene, name: str, owner: str) -> bool:
-    """Whether a function is handed on as a value, so that not every call of it can be seen."""
-    if owner:
-        return False
-    for node in scene.all(ast.Name):
-        if node.id == name and isinstance(node.ctx, ast.Load):
-            up = scene.parent(node)
-            if not (isinstance(up, ast.Call) and up.func is node):
-                return True
-    return False
 
 
 def _posix(path: Path | PurePosixPath) -> str:

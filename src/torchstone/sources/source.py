@@ -42,9 +42,7 @@ class Source:
         return [line.rstrip("\r\n") for line in split_lines(self.text)]
 
 
-def gap(
-    path: str, id: str, en: str, zh: str, close: str, line: int = 0, cell: int = 0
-) -> Gap:
+def gap(path: str, id: str, en: str, zh: str, close: str, line: int = 0, cell: int = 0) -> Gap:
     """A file, or a part of one, that could not be read: started work that failed."""
     return Gap(path, Message(id, Text(en, zh)), close, Location(path, line, cell=cell), failed=True)
 

@@ -30,7 +30,7 @@ FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
-_LEAVES = frozenset((type(None), str, ast.Constant, ast.Pass, ast.Break))
+_LEAVES = frozenset((type(None), str, bool, ast.Constant, ast.Pass, ast.Break))
 
 
 class Tree:

@@ -70,22 +70,31 @@ class Binding:
         return getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0)
 
 
-def _all_bindings(scene: Scene) -> dict[tuple[ast.AST, str], list[Binding]]:
-    if "bindings" in scene.cache:
-        found: dict[tuple[ast.AST, str], list[Binding]] = scene.cache["bindings"]
-        return found
-    found = defaultdict(list)
-    for name in scene.all(ast.Name):
-        if isinstance(name.ctx, ast.Load):
-            continue
-        found[scene.scope(name), name.id].append(_binding(scene, name))
-    for argument in scene.all(ast.arg):
-        scope = scene.scope(argument)
-        found[scope, argument.arg].append(Binding(argument, None, scope, "parameter"))
-    for rows in found.values():
-        rows.sort(key=lambda binding: binding.position)
-    scene.cache["bindings"] = found
-    return found
+def _bindings_of(scene: Scene, name: str) -> dict[ast.AST, list[Binding]]:
+    """What binds one name, by scope; names that nobody asks about are never looked at."""
+    stores: dict[str, list[ast.Name | ast.arg]] | None = scene.cache.get("stores")
+    if stores is None:
+        stores = defaultdict(list)
+        for node in scene.all(ast.Name):
+            if node.ctx.__class__ is not ast.Load:
+                stores[node.id].append(node)
+        for argument in scene.all(ast.arg):
+            stores[argument.arg].append(argument)
+        scene.cache["stores"] = stores
+        scene.cache["bindings"] = {}
+    known: dict[str, dict[ast.AST, list[Binding]]] = scene.cache["bindings"]
+    if name not in known:
+        found: dict[ast.AST, list[Binding]] = defaultdict(list)
+        for store in stores.get(name, ()):
+            scope = scene.scope(store)
+            if isinstance(store, ast.arg):
+                found[scope].append(Binding(store, None, scope, "parameter"))
+            else:
+                found[scope].append(_binding(scene, store))
+        for rows in found.values():
+            rows.sort(key=lambda binding: binding.position)
+        known[name] = found
+    return known[name]
 
 
 def _binding(scene: Scene, name: ast.Name) -> Binding:
@@ -123,10 +132,12 @@ def _paired(scene: Scene, name: ast.Name, targets: ast.Tuple | ast.List) -> Bind
 
 def bindings(scene: Scene, node: ast.Name) -> list[Binding]:
     """Everything that binds this name in the innermost scope that does so."""
-    found = _all_bindings(scene)
+    found = _bindings_of(scene, node.id)
+    if not found:
+        return []
     scope = scene.scope(node)
     while True:
-        rows = found.get((scope, node.id))
+        rows = found.get(scope)
         if rows or scope is scene.root:
             return rows or []
         scope = scene.scope(scope)
@@ -235,7 +246,9 @@ def _in_other_branch(scene: Scene, value: ast.expr, node: ast.AST) -> bool:
     for up in scene.ancestors(value):
         if up in around:
             return isinstance(up, ast.If) and _arm(up, child) != _arm(up, node, scene)
-        if isinstance(up, (ast.If, ast.IfExp, ast.Try, ast.For, ast.AsyncFor, ast.While, ast.Match)):
+        if isinstance(
+            up, (ast.If, ast.IfExp, ast.Try, ast.For, ast.AsyncFor, ast.While, ast.Match)
+        ):
             return True
         child = up
     return False

@@ -82,11 +82,15 @@ def _curve(series: Series, x_axis: _scale.Axis, y_axis: _scale.Axis, colour: str
             runs.append([])  # a hole in the data stays a hole in the curve
         else:
             runs[-1].append(f"{px:.1f},{py:.1f}")
-    return "".join(
-        f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
-        for points in runs
-        if points
-    )
+    return "".join(_run(points, colour) for points in runs if points)
+
+
+def _run(points: list[str], colour: str) -> str:
+    if len(points) == 1:  # a line of one point would be invisible
+        x, y = points[0].split(",")
+        return f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>'
+    joined = " ".join(points)
+    return f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
 
 
 def _bars(series: Series, x_axis: _scale.Axis, y_axis: _scale.Axis, colour: str) -> str:

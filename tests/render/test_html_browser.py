@@ -1,0 +1,152 @@
+"""The page in a real browser: no network, filter, search, keyboard, theme, language, no overflow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.samples import finding, full_report
+from torchstone.core.finding import Severity
+from torchstone.core.report import Report
+from torchstone.render import render
+
+pytestmark = pytest.mark.browser
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if program is None:
+        # in CI a missing browser is a failure: `make setup` installs one
+        if os.environ.get("CI"):
+            pytest.fail("no chromium: run `make setup` as root, or install chromium")
+        pytest.skip("no chromium on this machine: install it, or run `make setup` as root")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
+             "--disable-component-update", "--no-first-run", "--disable-quic"]  # fmt: skip
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=program, args=flags)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    many = Report(
+        "check",
+        tuple(
+            finding(line, f"{line:016x}", severity=(Severity.HIGH, Severity.MEDIUM, Severity.LOW)[line % 3])
+            for line in range(1, 31)
+        ),
+    )
+    report = many + full_report()
+    path = tmp_path / "report.html"
+    path.write_text(render(report, "html"), "utf-8")
+    context = browser.new_context(viewport={"width": 1100, "height": 800})
+    opened = context.new_page()
+    problems: list[str] = []
+    requests: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(message.text)
+
+    def on_request(request: Request) -> None:
+        requests.append(request.url)
+
+    opened.on("console", on_console)
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("request", on_request)
+    opened.goto(path.as_uri())
+    yield opened
+    assert problems == []
+    assert [url for url in requests if not url.startswith("file:")] == []
+    context.close()
+
+
+def shown(page: Page) -> int:
+    return page.locator(".finding:visible").count()
+
+
+def test_search_narrows(page: Page) -> None:
+    everything = shown(page)
+    assert everything >= 30
+    page.keyboard.press("/")
+    page.keyboard.type("no such words")
+    assert shown(page) == 0
+    page.keyboard.press("Escape")
+    assert shown(page) == everything
+    assert page.locator("#shown").inner_text() == f"{everything} / {everything}"
+
+
+def test_levels_filter_by_mouse_and_key(page: Page) -> None:
+    page.locator("input[name=level][value=LOW]").uncheck()
+    assert page.locator(".finding.low:visible").count() == 0
+    assert page.locator(".finding.high:visible").count() > 0
+    page.locator("body").press("1")
+    assert page.locator(".finding.high:visible").count() == 0
+
+
+def test_fixable_only(page: Page) -> None:
+    page.locator("#fixable").check()
+    assert shown(page) == 1
+
+
+def test_keyboard_walks_and_opens(page: Page) -> None:
+    body = page.locator("body")
+    body.press("j")
+    body.press("j")
+    current = page.locator(".finding.current")
+    assert current.count() == 1
+    assert not current.evaluate("node => node.open")
+    page.keyboard.press("o")
+    assert current.evaluate("node => node.open")
+    assert current.locator("pre.snippet mark").inner_text() == "x.half()"
+
+
+def test_theme_and_language_switch(page: Page) -> None:
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert page.locator(".what span[lang=zh]").first.is_hidden()
+    page.locator("#lang").click()
+    assert page.locator(".what span[lang=zh]").first.is_visible()
+    assert page.locator(".what span[lang=en]").first.is_hidden()
+
+
+def test_dark_is_followed(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render(full_report(), "html"), "utf-8")
+    colours = set()
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        opened = context.new_page()
+        opened.goto(path.as_uri())
+        colours.add(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+        context.close()
+    assert len(colours) == 2
+
+
+def test_bar_click_searches(page: Page) -> None:
+    page.locator(".bar").first.click()
+    assert page.locator("#search").input_value() != ""
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_nothing_flows_out_sideways(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.locator("body").press("e")
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over <= 0
+
+
+def test_every_picture_is_drawn(page: Page) -> None:
+    for name in ("figure svg polyline", "figure svg rect", "table", "pre.diff .added", "pre.command"):
+        assert page.locator(name).first.is_visible(), name
+    page.locator("#help").click()
+    assert page.locator("dialog#keys").is_visible()
