@@ -285,3 +285,13 @@ def test_add_keyword_keeps_the_formatting(source: str, expected: str) -> None:
     scene = scene_of(source + "\n")
     (found,) = scene.all(ast.Call)
     assert apply_edits(source + "\n", [scene.add_keyword(found, "k=1")]) == expected + "\n"
+
+
+def test_modules_that_import_each_other_are_resolved() -> None:
+    others = {
+        "pkg/__init__.py": "",
+        "pkg/a.py": "from pkg import b\nmake = b.make\n",
+        "pkg/b.py": "from pkg import a\nfrom torch import zeros\nmake = zeros\nagain = a.make\n",
+    }
+    scene = scene_of("from pkg.a import make\nmake(3)\n", others=others)
+    assert scene.qualified(call(scene, "make").func) == "torch.zeros"

@@ -14,7 +14,7 @@ _SCALER_NAME = re.compile(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$"
 )
-_HALF_WORD = re.compile(r"\bhalf\b|float16|autocast")
+_HALF_WORDS = ("float16", ".half", "autocast")
 _PRECISION_WORD = re.compile(r"fp16|bf16|float16|half|precision|autocast|amp\b|mixed", re.I)
 FUNCTION_BASES = frozenset(
     ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -31,7 +31,9 @@ def speaks_of_half(scene: Scene) -> bool:
     """Whether half precision is mentioned in the file at all; cheap, and asked first."""
     found = scene.cache.get("speaks of half")
     if found is None:
-        found = scene.cache["speaks of half"] = bool(_HALF_WORD.search(scene.source.text))
+        found = scene.cache["speaks of half"] = any(
+            word in scene.source.text for word in _HALF_WORDS
+        )
     return bool(found)
 
 

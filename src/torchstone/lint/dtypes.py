@@ -32,6 +32,7 @@ _COMPLEX_FUNCTIONS = frozenset(
     for name in ("fft fft2 fftn rfft rfft2 rfftn ifft ifft2 ifftn ihfft".split())
 ) | frozenset(("torch.complex", "torch.polar", "torch.view_as_complex", "torch.linalg.eigvals"))
 INVERSE_TRANSFORMS = frozenset(f"torch.fft.{name}" for name in ("ifft", "ifft2", "ifftn"))
+_COMPLEX_WORDS = ("fft", "complex", "torch.polar", "eigvals", "cfloat", "cdouble")
 _DEPTH = 6
 
 
@@ -130,6 +131,16 @@ def _of_literal(node: ast.expr) -> str:
     if kinds == {bool}:
         return "bool"
     return "int64" if kinds and kinds <= {int, bool} else ""
+
+
+def speaks_of_complex(scene: Scene) -> bool:
+    """Whether the file can make complex tensors at all; cheap, and asked first."""
+    found = scene.cache.get("speaks of complex")
+    if found is None:
+        found = scene.cache["speaks of complex"] = any(
+            word in scene.source.text for word in _COMPLEX_WORDS
+        )
+    return bool(found)
 
 
 def complex_source(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:

@@ -189,6 +189,7 @@ class _Run:
             for word in rule.triggers:
                 self._by_word.setdefault(word.encode(), []).append(rule)
         self._needs = {rule.code: frozenset(map(str.encode, rule.needs)) for rule in self.rules}
+        self._also = {rule.code: frozenset(map(str.encode, rule.also)) for rule in self.rules}
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
         basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{_own_digest()}"
@@ -269,6 +270,7 @@ class _Run:
             for word in words & self._trigger_words
             for rule in self._by_word[word]
             if self._needs[rule.code] <= words
+            and not (rule.also and self._also[rule.code].isdisjoint(words))
         }
         return [*found.values(), *self._always]
 

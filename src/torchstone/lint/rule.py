@@ -20,7 +20,6 @@ Group = Literal["precision", "correctness", "performance", "distributed", "upgra
 HIGH, MEDIUM, LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 Version = tuple[int, int]
-DOCS = "https://torchstone.readthedocs.io/rules/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,8 @@ class Rule:
     """The file must hold one of these identifiers; what `on_call` names counts by itself."""
     needs: tuple[str, ...] = ()
     """The file must hold all of these identifiers."""
+    also: tuple[str, ...] = ()
+    """The file must, beside that, hold one of these identifiers."""
     aliases: tuple[str, ...] = ()
     """Codes of other tools that this rule answers to."""
     torch_from: Version = (1, 0)
@@ -130,7 +131,8 @@ class Rule:
 
     @property
     def url(self) -> str:
-        return f"{DOCS}{self.name}/"
+        """Where its page is in the repository."""
+        return f"docs/rules/{self.name}.md"
 
     def info(self) -> RuleInfo:
         return RuleInfo(

@@ -17,14 +17,10 @@ from torchstone.render import draw
 from torchstone.render.draw import _scale
 from torchstone.render.order import by_file, counts, worst_first
 from torchstone.render.style import Style, markup
+from torchstone.render.words import CONFIDENCE, FIX, LEVELS
 
 MAX_BYTES = 4_500_000
 _PAGE = Path(__file__).parent / "page"
-_LEVELS = {
-    Severity.HIGH: Text("HIGH", "高"),
-    Severity.MEDIUM: Text("MEDIUM", "中"),
-    Severity.LOW: Text("LOW", "低"),
-}
 
 
 def render(report: Report, style: Style) -> str:
@@ -78,7 +74,7 @@ def _say(en: str, zh: str) -> str:
 
 def _header(report: Report) -> str:
     chips = "".join(
-        f'<span class="chip {level.lower()}">{markup(_LEVELS[level])} <b>{count}</b></span>'
+        f'<span class="chip {level.lower()}">{markup(LEVELS[level])} <b>{count}</b></span>'
         for level, count in counts(report).items()
     )
     gaps = len(report.gaps)
@@ -93,7 +89,7 @@ def _header(report: Report) -> str:
 def _controls(report: Report) -> str:
     levels = "".join(
         f'<label class="{level.lower()}"><input type="checkbox" name="level" value="{level}" checked>'
-        f"{markup(_LEVELS[level])}</label>"
+        f"{markup(LEVELS[level])}</label>"
         for level in Severity
     )
     groups = sorted({info.group for info in report.rules.values()})
@@ -156,11 +152,7 @@ def _finding(item: Finding, group: str, style: Style) -> str:
     words = " ".join(
         (item.rule, item.name, item.path, where.scope, item.message("en"), item.message("zh"))
     )
-    badge = (
-        f'<span class="badge">{_say("fix: " + fix.safety, "修复：" + fix.safety)}</span>'
-        if fix
-        else ""
-    )
+    badge = f'<span class="badge">{markup(FIX[fix.safety])}</span>' if fix else ""
     reason = f"<li>{markup(item.why)}</li>" if item.why else ""
     remedy = (
         f'<li class="do"><b>{_say("do: ", "建议：")}</b>{markup(item.remedy)}</li>'
@@ -170,11 +162,11 @@ def _finding(item: Finding, group: str, style: Style) -> str:
     return (
         f'<details class="finding {level}" data-level="{item.severity}" data-group="{escape(group, quote=True)}" '
         f'data-fix="{int(fix is not None)}" data-words="{escape(words.lower(), quote=True)}" id="f-{item.fingerprint}">'
-        f'<summary><span class="level {level}">{markup(_LEVELS[item.severity])}</span>'
+        f'<summary><span class="level {level}">{markup(LEVELS[item.severity])}</span>'
         f'<span class="place">{escape(place)}</span><span class="what">{markup(item.what)}</span>'
         f'{badge}<span class="rule">{item.rule} {escape(item.name)}</span></summary>'
         f'<div class="body"><ul>{reason}{remedy}</ul>{_evidence(item.evidence, style)}'
-        f'<p class="meta">{escape(item.confidence)} · {escape(where.scope)} · '
+        f'<p class="meta">{markup(CONFIDENCE[item.confidence])} · {escape(where.scope)} · '
         f"<code>torchstone explain {item.rule}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
         "</div></details>"
     )

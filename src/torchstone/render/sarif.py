@@ -30,7 +30,6 @@ def render(report: Report, style: Style) -> str:
                 "name": "torchstone",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "informationUri": "https://torchstone.readthedocs.io/",
                 "language": "zh" if style.lang == "zh" else "en",
                 "rules": [_rule(code, report.rules.get(code), style.lang) for code in codes],
             }
@@ -62,7 +61,7 @@ def _rule(code: str, info: RuleInfo | None, lang: str) -> dict[str, Any]:
     if info.why.get(lang):
         out["fullDescription"] = {"text": info.why.get(lang)}
         out["help"] = {"text": f"{info.why.get(lang)}\n{info.remedy.get(lang)}".strip()}
-    if info.url:
+    if info.url.startswith("https://"):
         out["helpUri"] = info.url
     return out
 

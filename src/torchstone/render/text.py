@@ -9,6 +9,7 @@ from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.order import by_file, counts
 from torchstone.render.style import SEVERITY_COLOUR, Style, printable
+from torchstone.render.words import CONFIDENCE, FIX
 
 _INDENT = "     "
 
@@ -52,17 +53,9 @@ def _place(item: Finding, style: Style) -> str:
 
 def _footer(item: Finding, style: Style) -> str:
     parts = [f"{item.rule} {item.name}"]
-    words = {"certain": "确定", "likely": "很可能", "possible": "可能"}
-    parts.append(style.say(item.confidence, words[item.confidence]))
+    parts.append(style.words(CONFIDENCE[item.confidence]))
     if item.fix and item.fix.edits:
-        kinds = {"safe": "安全", "unsafe": "不安全，需 --unsafe-fixes", "show": "仅供参考"}
-        also = {
-            "safe": "safe",
-            "unsafe": "unsafe, needs --unsafe-fixes",
-            "show": "for reading only",
-        }
-        safety = item.fix.safety
-        parts.append(style.say(f"fix: {also[safety]}", f"可修复：{kinds[safety]}"))
+        parts.append(style.words(FIX[item.fix.safety]))
     if item.gain:
         parts.append(f"{item.gain.value:g} {item.gain.unit} ({style.words(item.gain.how)})")
     return " · ".join(parts)

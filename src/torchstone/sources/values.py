@@ -30,6 +30,10 @@ _KEEPS_DTYPE = frozenset(
     "softmax log_softmax sum mean matmul mm bmm add mul sub div exp log sqrt pow gather narrow "
     "index_select requires_grad_ chunk split dropout to_sparse movedim swapaxes".split()
 )
+_WHOLE = frozenset(("int64", "int32", "int16", "int8", "uint8", "bool"))
+_CHANGES_WHOLE = frozenset(
+    "sum mean exp log sqrt tanh sigmoid softmax log_softmax div pow dropout gelu silu".split()
+)
 _FACTORIES = frozenset(
     f"torch.{name}" for name in ("zeros", "ones", "rand", "randn", "empty", "linspace", "eye")
 )
@@ -268,11 +272,12 @@ def _dtype_of_operation(scene: Scene, node: ast.BinOp | ast.UnaryOp, depth: int)
     if isinstance(node, ast.UnaryOp):
         return dtype_of(scene, node.operand, depth - 1)
     left, right = (dtype_of(scene, side, depth - 1) for side in (node.left, node.right))
-    if isinstance(node.right, ast.Constant):
-        return left
-    if isinstance(node.left, ast.Constant):
-        return right
-    return left if left == right else ""
+    found = left if left == right else ""
+    for side, other in ((node.right, left), (node.left, right)):
+        if isinstance(side, ast.Constant):
+            found = "" if isinstance(side.value, float) and other in _WHOLE else other
+            break
+    return "" if found in _WHOLE and isinstance(node.op, ast.Div) else found
 
 
 def _dtype_of_call(scene: Scene, call: ast.Call, depth: int) -> str:
@@ -292,13 +297,20 @@ def _dtype_of_call(scene: Scene, call: ast.Call, depth: int) -> str:
         plain = [a for a in call.args if isinstance(a, ast.Constant) or "device" in scene.text(a)]
         return dtype_of(scene, receiver, depth - 1) if len(plain) == len(call.args) else ""
     if method in _KEEPS_DTYPE:
-        return dtype_of(scene, receiver, depth - 1)
+        return _kept(method, dtype_of(scene, receiver, depth - 1))
     full = scene.qualified(call.func)
     if full in _FIRST_ARGUMENT and call.args:
-        return dtype_of(scene, call.args[0], depth - 1)
+        return _kept(full.rpartition(".")[2], dtype_of(scene, call.args[0], depth - 1))
     if full in _FACTORIES:
         return "float32"
     return ""
+
+
+def _kept(function: str, dtype: str) -> str:
+    """The dtype after a function that keeps it, unless whole numbers became something else."""
+    if dtype not in _WHOLE or function not in _CHANGES_WHOLE:
+        return dtype
+    return "int64" if function == "sum" else ""
 
 
 def is_model(scene: Scene, node: ast.AST | None) -> bool:

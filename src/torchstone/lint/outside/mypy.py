@@ -32,7 +32,7 @@ def run(paths: list[str]) -> Report:
         found = _read(line)
         if found is not None:
             findings.append(found)
-    if code not in (0, 1):
+    if code not in (0, 1) or (code == 1 and not findings):
         why = (err.strip() or out.strip() or f"exit {code}").splitlines()[-1]
         gaps.append(_process.failed(NAME, why, f"mypy {' '.join(paths)}"))
     return Report(NAME, tuple(findings), gaps=tuple(gaps))

@@ -1,13 +1,24 @@
 """Casting by hand takes values out of autocast's care."""
 
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.finding import Confidence
+from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.rule import HIGH, LIKELY, LOW, POSSIBLE, Rule
+from torchstone.lint.amp import FUNCTION_BASES, asks_precision, in_tests, trains, uses_gpu_amp
+from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
+from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS101",
     "manual-half-cast",
     group="precision",
     severity=HIGH,
+    confidence=LIKELY,
     say=Text(en=".{cast}() call detected", zh=".{cast}() call detected"),
     why=Text(
         en="a manual cast can bypass AMP's protection",
@@ -17,14 +28,290 @@ RULE = Rule(
         en="remove .{cast}() and use `with autocast()`",
         zh="删除.{cast}()，使用with autocast()",
     ),
-    bad=("import torch\n\ndef step(x, w):\n    x = x.half()\n    return x @ w\n",),
-    page=Text(en="x", zh="x"),
-    good=("import torch\n\ndef step(x, w):\n    with torch.autocast('cuda'):\n        return x @ w\n",),
+    title=Text(
+        en="Values are cast to half precision by hand where autocast should decide",
+        zh="本应由 autocast 决定精度的地方手动转换为半精度",
+    ),
+    page=Text(
+        en="""\
+Autocast keeps weights in float32 and picks the type per operator: matrix products in half, sums,
+norms, exponentials and losses in float32. A value cast by hand skips that choice. Outside autocast
+everything after it runs in half; in float16 sums overflow at 65504 and gradients below 6e-8 become
+0. A whole model cast with `model.half()` also makes `GradScaler` fail ("Attempting to unscale FP16
+gradients") and Adam's default `eps=1e-8` round to 0.
+
+Reported at `likely` or `certain` in the `forward` of an `nn.Module`, in functions called `step`,
+`train…` and the like, and anywhere in a file that runs `backward()` or uses AMP.
+
+Harmless, and therefore only `possible` (hidden by default): files that do not train, such as
+inference, export, conversion and quantisation scripts; tests; a model that is put into `eval()` or
+frozen; under `no_grad`, `inference_mode` or `autocast(enabled=False)`; behind a test on a dtype or
+a precision flag; inside a custom `autograd.Function`; masks; arguments of kernels that take only
+half, such as flash attention and grouped matmuls; copies that go into a checkpoint.""",
+        zh="""\
+autocast 让权重保持 float32，并按算子选择精度：矩阵乘法用半精度，求和、范数、指数和损失用 float32。
+手动转换会跳过这一选择：在 autocast 之外，其后的一切都以半精度计算，float16 求和超过 65504 即溢出，小于
+6e-8 的梯度变为 0。对整个模型调用 `model.half()` 还会让 `GradScaler` 报错（Attempting to unscale FP16
+gradients），并使 Adam 默认的 `eps=1e-8` 舍入为 0。
+
+在 `nn.Module` 的 `forward`、名为 `step`、`train…` 等的函数，以及任何运行 `backward()` 或使用 AMP 的
+文件中，以“很可能”或“确定”报告。
+
+以下情况无害，只按“可能”报告（默认隐藏）：不训练的文件（推理、导出、转换、量化脚本）；测试；已 `eval()`
+或冻结的模型；处于 `no_grad`、`inference_mode` 或 `autocast(enabled=False)` 之内；受 dtype 或精度开关
+判断保护；自定义 `autograd.Function` 内部；掩码；只接受半精度的内核（flash attention、分组矩阵乘）的参数；写入检查点的副本。""",
+    ),
+    bad=(
+        """\
+import torch
+
+def step(x, w):
+    x = x.half()
+    return x @ w
+""",
+        """\
+import torch
+
+class Head(torch.nn.Module):
+    def forward(self, x):
+        x = self.norm(x).bfloat16()
+        return self.out(x)
+""",
+        """\
+import torch
+
+model = Net().cuda()
+model.half()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+def step(x, w):
+    return x @ w
+""",
+        """\
+import torch
+
+class Head(torch.nn.Module):
+    def forward(self, x):
+        x = self.norm(x)
+        return self.out(x)
+""",
+        """\
+import torch
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def step(x, w):
+    with torch.autocast('cuda'):
+        return x @ w
+""",
+        """\
+import torch
+
+model = load()
+model.half().eval()
+print(model(x))
+""",
+        """\
+import torch
+
+def step(model, x):
+    with torch.no_grad():
+        return model(x.half())
+""",
+        """\
+import torch
+
+def step(x, w):
+    with torch.autocast('cuda', enabled=False):
+        return x.half() @ w
+""",
+        """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, w):
+        if w.dtype == torch.float16:
+            x = x.half()
+        return x @ w
+""",
+        """\
+import torch
+
+def save(model, path):
+    weights = model.state_dict()
+    torch.save({k: v.half() for k, v in weights.items()}, path)
+
+def train(model, x):
+    model(x).sum().backward()
+""",
+        """\
+import torch
+
+teacher = build().half().eval()
+
+def train(model, x):
+    (model(x) - teacher(x)).sum().backward()
+""",
+        """\
+import copy
+import torch
+
+def train(model, loss, path):
+    loss.backward()
+    torch.save({"model": copy.deepcopy(model).half()}, path)
+""",
+        """\
+import torch
+
+vae = build_vae()
+vae.requires_grad_(False)
+vae.half()
+
+def train(model, x):
+    model(vae.encode(x)).sum().backward()
+""",
+    ),
 )
+_TRAINING = re.compile(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
+_HARMLESS = re.compile(
+    r"conver|export|save|load|quant|pack|ckpt|checkpoint|ema|infer|predict|generat|sampl|eval|valid"
+    r"|demo|bench|state_dict|merge|onnx|trace|teacher|cache|__torch|fake|dequant|init|tokeniz|test",
+    re.I,
+)
+_NOT_ACTIVATIONS = re.compile(r"mask|bias_?table|indices|(?:^|_)ids?$|buffer", re.I)
+_KERNELS = re.compile(
+    r"grouped_mm|flash|scaled_(?:mm|dot)|attention|attn|kernel|quant|gemm|fft|triton|cutlass", re.I
+)
+_COPIES = re.compile(r"(?:^|[._])(?:ema|teacher|target_net|frozen|ref(?:erence)?)(?:$|[._])", re.I)
+_HARMLESS_FILE = re.compile(r"conver|export|quanti|infer|demo|bench|generat|predict|onnx", re.I)
+_SUFFIX = re.compile(r"\s*\.\s*(?:half|bfloat16)\s*\(\s*\)$")
 
 
 @RULE.on_call("half", "bfloat16")
-def check(call, scene):
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """Judge the place: is this where values train?"""
     if not scene.method(call) or call.args or call.keywords:
         return
-    yield RULE.at(call, cast=call.func.attr)
+    receiver = scene.receiver(call)
+    if isinstance(receiver, ast.Call) and scene.last_name(receiver.func) == "super":
+        return
+    cast = scene.method(call)
+    confidence = _confidence(call, receiver, scene)
+    yield RULE.at(call, confidence=confidence, cast=cast, fix=_fix(call, scene))
+
+
+def _confidence(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> Confidence:
+    function = scene.function(call)
+    name = function.name if function else ""
+    at_work = scene.forward_of(call) is not None or bool(_TRAINING.search(name))
+    file_trains = trains(scene) or uses_gpu_amp(scene)
+    if not at_work and not file_trains:
+        return POSSIBLE
+    if _harmless(call, receiver, name, scene):
+        return POSSIBLE
+    region = scene.region(call)
+    if region.without_grad or region.autocast_off:
+        return POSSIBLE
+    return CERTAIN if at_work and file_trains else LIKELY
+
+
+def _harmless(call: ast.Call, receiver: ast.expr | None, function: str, scene: Scene) -> bool:
+    stem = scene.path.replace("\\", "/").rpartition("/")[2]
+    if in_tests(scene) or _HARMLESS.search(function) or _HARMLESS_FILE.search(stem):
+        return True
+    if isinstance(receiver, ast.Compare) or scene.dotted(receiver) == "self":
+        return True
+    if _NOT_ACTIVATIONS.search(scene.last_name(receiver)) or _is_copy(call, receiver, scene):
+        return True
+    owner = scene.class_of(call)
+    if owner is not None and scene.derives(owner, FUNCTION_BASES):
+        return True
+    return _feeds_kernel(call, scene) or _is_frozen(call, scene) or asks_precision(scene, call)
+
+
+def _is_copy(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> bool:
+    """Whether a copy is cast, or what is cast goes into a checkpoint."""
+    if isinstance(scene.parent(call), ast.Dict) or _COPIES.search(scene.dotted(receiver)):
+        return True
+    return any(
+        isinstance(part, ast.Call) and scene.last_name(part.func) in ("deepcopy", "copy", "save")
+        for part in (*(scene.inside(receiver) if receiver else ()), *scene.ancestors(call))
+    )
+
+
+def _feeds_kernel(call: ast.Call, scene: Scene) -> bool:
+    """Whether the value goes straight, or by a name, into a kernel that takes only half."""
+    child: ast.AST = call
+    for up in scene.ancestors(call):
+        if isinstance(up, ast.Call) and up.func is not child:
+            return bool(_KERNELS.search(scene.last_name(up.func)))
+        if isinstance(up, ast.Assign):
+            names = {target.id for target in up.targets if isinstance(target, ast.Name)}
+            return any(
+                isinstance(part, ast.Name) and part.id in names and part is not child
+                for other in scene.all(ast.Call)
+                if _KERNELS.search(scene.last_name(other.func))
+                and scene.scope(other) is scene.scope(call)
+                for part in scene.inside(other)
+            )
+        if isinstance(up, ast.stmt):
+            return False
+        child = up
+    return False
+
+
+def _is_frozen(call: ast.Call, scene: Scene) -> bool:
+    """Whether the model that is cast is only ever evaluated: `eval()` or `requires_grad_(False)`."""
+    chain, up = call, scene.parent(call)
+    while isinstance(up, ast.Attribute) and isinstance(outer := scene.parent(up), ast.Call):
+        if up.attr in ("eval", "requires_grad_", "generate", "state_dict"):
+            return True
+        chain, up = outer, scene.parent(outer)
+    base: ast.AST | None = chain
+    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+        if base.func.attr in ("eval", "requires_grad_"):
+            return True
+        base = base.func.value
+    names = {scene.dotted(base)}
+    if isinstance(up, ast.Assign):
+        names.update(scene.dotted(target) for target in up.targets)
+    names.discard("")
+
+    def called(*methods: str) -> bool:
+        calls = (item for name in methods for item in scene.calls.get(name, ()))
+        return any(scene.dotted(scene.receiver(item)) in names for item in calls)
+
+    return called("eval", "requires_grad_", "generate") and not called("train", "parameters")
+
+
+def _fix(call: ast.Call, scene: Scene) -> Fix | None:
+    bare = _SUFFIX.sub("", scene.text(call))
+    statement = scene.parent(call)
+    idle = isinstance(statement, ast.Assign) and [scene.text(t) for t in statement.targets] == [
+        bare
+    ]
+    if isinstance(statement, ast.stmt) and (idle or isinstance(statement, ast.Expr)):
+        edit = scene.delete_line(statement)
+        return unsafe(edit) if edit is not None else None
+    return unsafe(scene.replace(call, bare))

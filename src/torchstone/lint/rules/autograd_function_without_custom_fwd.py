@@ -1,0 +1,262 @@
+"""Autocast is open in a custom forward and closed in its backward, unless it is told."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.amp import FUNCTION_BASES, in_tests, torch_name
+from torchstone.lint.autocast_ops import is_lowered
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
+
+RULE = Rule(
+    "TS106",
+    "autograd-function-without-custom-fwd",
+    group="precision",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="autograd.Function `{name}` does not say how it behaves under autocast",
+        zh="自定义 autograd.Function `{name}` 未声明在 autocast 下的行为",
+    ),
+    why=Text(
+        en="forward runs `{op}` under autocast in half, backward runs outside it on the saved "
+        "float32 tensors: mixed types raise, or gradients are computed in another precision",
+        zh="forward 中的 `{op}` 在 autocast 下以半精度运行，backward 却在其外作用于保存的 float32 张量："
+        "类型不一致会报错，或以另一种精度计算梯度",
+    ),
+    suggest=Text(
+        en="decorate forward with {fwd} and backward with {bwd}",
+        zh="给 forward 加上 {fwd}，给 backward 加上 {bwd}",
+    ),
+    title=Text(
+        en="A custom autograd.Function without custom_fwd and custom_bwd",
+        zh="自定义 autograd.Function 缺少 custom_fwd / custom_bwd",
+    ),
+    page=Text(
+        en="""\
+`custom_fwd` notes whether autocast was on in forward, `custom_bwd` restores that state in backward;
+`custom_fwd(cast_inputs=torch.float32)` switches autocast off for a kernel that takes one type only.
+Since torch 2.4 they live in `torch.amp` and take `device_type`; before, in `torch.cuda.amp`.
+
+Reported when forward and backward both do arithmetic that autocast lowers (matrix products,
+convolutions, linear layers, attention) and the project uses autocast anywhere. Where only one of
+them does, nothing in the project says autocast, or the work is done by a kernel that cannot be
+looked into, it is `possible`.
+
+Quiet when both methods are decorated, when the function asks for the state itself
+(`torch.is_autocast_enabled`) or opens its own `autocast` region, and when there is nothing to
+lower: identity and gradient-scaling functions, rounding, collectives, indexing. Quiet in tests.""",
+        zh="""\
+`custom_fwd` 记录 forward 时 autocast 是否开启，`custom_bwd` 在 backward 中恢复该状态；
+`custom_fwd(cast_inputs=torch.float32)` 则为只接受一种类型的内核关闭 autocast。自 torch 2.4 起它们位于
+`torch.amp` 并需传入 `device_type`，此前位于 `torch.cuda.amp`。
+
+当 forward 和 backward 都含有会被 autocast 降精度的运算（矩阵乘、卷积、线性层、注意力），且项目中有 autocast
+时报告。只有其中之一含有、项目里没有 autocast，或计算由无法查看的内核完成时，只按“可能”报告。
+
+以下情况不报告：两个方法都已装饰；函数自行查询状态（`torch.is_autocast_enabled`）或打开自己的 `autocast`
+区域；没有可降精度的运算（恒等、梯度缩放、取整、集合通信、索引）；测试。""",
+    ),
+    words=("Function",),
+    bad=(
+        """\
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        return Product.apply(x, w)
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda")
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        return Product.apply(x, w)
+""",
+    ),
+    good=(
+        """\
+import torch
+from torch.amp import custom_bwd, custom_fwd
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cuda")
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    @custom_bwd(device_type="cuda")
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+
+with torch.autocast("cuda"):
+    Product.apply(x, w)
+""",
+        """\
+import torch
+
+class ReverseGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad
+
+with torch.autocast("cuda"):
+    ReverseGradient.apply(x)
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+class AllReduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        dist.all_reduce(grad)
+        return grad
+
+with torch.autocast("cuda"):
+    AllReduce.apply(x)
+""",
+        """\
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        if torch.is_autocast_enabled():
+            x, w = x.half(), w.half()
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+
+with torch.autocast("cuda"):
+    Product.apply(x, w)
+""",
+        """\
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        return x @ w
+""",
+    ),
+)
+_ASKS = frozenset(
+    "is_autocast_enabled get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+    "autocast custom_fwd custom_bwd maybe_autocast".split()
+)
+
+
+@RULE.on(ast.ClassDef)
+def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
+    """A Function subclass with arithmetic and no decorators."""
+    methods = {item.name: item for item in owner.body if isinstance(item, FUNCTIONS)}
+    forward, backward = methods.get("forward"), methods.get("backward")
+    if forward is None or backward is None or not scene.derives(owner, FUNCTION_BASES):
+        return
+    bare = [item for item in (forward, backward) if not _is_decorated(item, scene)]
+    if not bare or in_tests(scene):
+        return
+    asks, lowered, kernel = _work(forward, scene)
+    asks_too, lowered_too, kernel_too = _work(backward, scene)
+    op = lowered or lowered_too or kernel or kernel_too
+    if asks or asks_too or not op:
+        return
+    known = bool(lowered and lowered_too) and scene.project.mentions("autocast")
+    fwd, bwd = _decorators(scene)
+    yield RULE.at(
+        owner,
+        confidence=LIKELY if known else POSSIBLE,
+        fix=_fix(forward, backward, scene),
+        name=owner.name,
+        op=op,
+        fwd=fwd,
+        bwd=bwd,
+    )
+
+
+def _is_decorated(method: Function, scene: Scene) -> bool:
+    for decorator in method.decorator_list:
+        func = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if "custom" in scene.last_name(func) or "autocast" in scene.last_name(func):
+            return True
+    return False
+
+
+def _work(method: Function, scene: Scene) -> tuple[bool, str, str]:
+    """Whether autocast is asked about, the first lowered operator, the first unknown kernel."""
+    asks, lowered, kernel = False, "", ""
+    for part in scene.inside(method):
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+            lowered = lowered or "@"
+        if not isinstance(part, ast.Call):
+            continue
+        name = scene.last_name(part.func)
+        asks = asks or name in _ASKS
+        full = scene.qualified(part.func)
+        if is_lowered(full or name) and (full.startswith("torch.") or scene.method(part)):
+            lowered = lowered or name
+        if isinstance(part.func, ast.Subscript) or name in ("forward", "fwd"):
+            kernel = kernel or scene.brief(part.func, 32)
+    return asks, lowered, kernel
+
+
+def _decorators(scene: Scene) -> tuple[str, str]:
+    """The two decorators as the project's torch spells them."""
+    torch = torch_name(scene) or "torch"
+    old = scene.project.torch is not None and scene.project.torch < (2, 4)
+    home, device = ("cuda.amp", "") if old else ("amp", '(device_type="cuda")')
+    return f"@{torch}.{home}.custom_fwd{device}", f"@{torch}.{home}.custom_bwd{device}"
+
+
+def _fix(forward: Function, backward: Function, scene: Scene) -> Fix | None:
+    if not torch_name(scene) or _is_decorated(forward, scene) or _is_decorated(backward, scene):
+        return None
+    fwd, bwd = _decorators(scene)
+    return unsafe(scene.insert_line_before(forward, fwd), scene.insert_line_before(backward, bwd))

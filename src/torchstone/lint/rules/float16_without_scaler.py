@@ -1,0 +1,178 @@
+"""float16 gradients need loss scaling."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.amp import before, in_tests, scaler_calls, together
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
+from torchstone.sources import training
+from torchstone.sources.regions import Autocast
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS126",
+    "float16-without-scaler",
+    group="precision",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` runs without loss scaling on a loss made under float16 autocast",
+        zh="`{call}` 的损失来自 float16 autocast，却没有使用损失缩放",
+    ),
+    why=Text(
+        en="gradients of float16 operators are float16: values below 6e-8 become 0 and layers stop "
+        "learning, without an error",
+        zh="float16 算子的梯度也是 float16：小于 6e-8 的值变为 0，相应的层不再学习，且不会报错",
+    ),
+    suggest=Text(
+        en='use torch.amp.GradScaler("cuda"), or autocast with dtype=torch.bfloat16',
+        zh='使用 torch.amp.GradScaler("cuda")，或让 autocast 采用 dtype=torch.bfloat16',
+    ),
+    title=Text(
+        en="A backward pass under float16 autocast without a GradScaler",
+        zh="float16 autocast 的反向传播没有 GradScaler",
+    ),
+    page=Text(
+        en="""\
+`torch.autocast("cuda")` means float16 unless `dtype` says otherwise. bfloat16 has float32's range
+and needs no scaling.
+
+Reported when a loss, or the output it is computed from, is bound inside a float16 autocast region
+and the same function calls its `backward()` directly, in a file that neither makes nor uses a GradScaler. Quiet when the type is
+chosen at run time, when autocast may be switched off by a flag, and with Accelerate, Lightning
+Fabric or DeepSpeed, which scale by themselves.""",
+        zh="""\
+`torch.autocast("cuda")` 在未指定 `dtype` 时即为 float16。bfloat16 的范围与 float32 相同，无需缩放。
+
+判定：损失（或计算它的输出）在 float16 autocast 区域内得到，同一函数直接对它调用 `backward()`，而文件既没有创建也没有使用
+GradScaler。类型在运行时决定、autocast 可能被开关关闭，以及使用 Accelerate、Lightning Fabric 或 DeepSpeed（它们自行
+缩放）时不报告。""",
+    ),
+    needs=("autocast",),
+    bad=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
+def step(model, x, y, loss_fn, optimizer):
+    with torch.autocast(device_type="cuda", dtype=torch.float16):
+        out = model(x)
+        loss = loss_fn(out, y)
+    loss.mean().backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+def step(model, x, y, loss_fn):
+    with torch.autocast("cuda"):
+        out = model(x)
+    loss = loss_fn(out.float(), y)
+    other = loss_fn(out, y)
+    other.backward()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def step(model, x, scaler):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+
+def step(model, x):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(x)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(model, x, accelerator):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    accelerator.backward(loss)
+""",
+        """\
+import torch
+
+def step(model, x, use_amp):
+    with torch.autocast("cuda", enabled=use_amp):
+        loss = model(x)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(model, x, dtype):
+    with torch.autocast("cuda", dtype=dtype):
+        loss = model(x)
+    loss.backward()
+""",
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def scale_loss(loss):
+    return scaler.scale(loss)
+
+def step(model, x):
+    with torch.autocast("cuda"):
+        loss = scale_loss(model(x))
+    loss.backward()
+""",
+    ),
+)
+
+
+@RULE.on_call("backward")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """A plain backward on a name that float16 autocast has bound."""
+    if call not in training.backward_calls(scene) or in_tests(scene):
+        return
+    if "GradScaler" in scene.calls or scaler_calls(scene, "scale") or call.args:
+        return
+    base = scene.receiver(call)
+    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+        base = base.func.value  # loss.mean().backward()
+    if not isinstance(base, ast.Name):
+        return
+    cast = _made_under(base, scene)
+    if cast is not None and cast.certain and cast.dtype == "float16" and cast.device != "cpu":
+        yield RULE.at(call, call=scene.brief(call))
+
+
+def _made_under(name: ast.Name, scene: Scene, depth: int = 2) -> Autocast | None:
+    """The autocast region in which a name, or what it is computed from, was bound last."""
+    rows = [
+        row
+        for row in scene.bindings(name)
+        if row.how in ("assign", "unpack") and before(row.node, name)
+    ]
+    if not rows or not together(scene, rows[-1].node, name):
+        return None
+    cast = scene.lexical_region(rows[-1].node).autocast
+    value = getattr(rows[-1].statement, "value", None)
+    if cast is not None or depth == 1 or not isinstance(value, ast.Call):
+        return cast
+    for part in value.args:
+        if isinstance(part, ast.Name) and (cast := _made_under(part, scene, depth - 1)):
+            return cast
+    return None

@@ -1,0 +1,141 @@
+"""zero_grad between backward and step throws the gradients away."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.rule import CERTAIN, HIGH, Hit, Rule, safe
+from torchstone.sources.scene import Scene
+from torchstone.sources.training import backward_calls, step_calls
+
+RULE = Rule(
+    "TS221",
+    "gradients-cleared-before-step",
+    group="correctness",
+    severity=HIGH,
+    confidence=CERTAIN,
+    say=Text(
+        en="`{clear}` stands between backward() and step()",
+        zh="`{clear}` 位于 backward() 与 step() 之间",
+    ),
+    why=Text(
+        en="step() finds no gradients (or zeros) and changes nothing but momentum and weight decay: "
+        "the model does not learn",
+        zh="step() 时梯度已为空（或为零），除动量和权重衰减外什么都不更新：模型不会学习",
+    ),
+    suggest=Text(
+        en="move `{clear}` before backward() or behind step()",
+        zh="把 `{clear}` 移到 backward() 之前或 step() 之后",
+    ),
+    title=Text(
+        en="gradients are cleared between backward() and step()",
+        zh="在 backward() 与 step() 之间清空了梯度",
+    ),
+    page=Text(
+        en="Fires when one block holds, in this order, `backward()`, the optimizer's `zero_grad()` "
+        "and the same optimizer's `step()`, with no other backward in between.\n\n"
+        "- Quiet for another optimizer's zero_grad (GANs) and when any of the three stands in a "
+        "branch of its own.",
+        zh="当同一代码块中依次出现 `backward()`、优化器的 `zero_grad()`、同一优化器的 `step()`，且中间没有其他 "
+        "backward 时报告。\n\n"
+        "- 清空的是另一个优化器（GAN），或三者之一位于单独的分支时，不报告。",
+    ),
+    bad=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = model(x, y)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        model(x, y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+        """\
+import torch
+
+def train(g, d, loader, og, od):
+    for x in loader:
+        d(g(x).detach()).backward()
+        og.zero_grad()
+        od.step()
+        d(g(x)).backward()
+        og.step()
+""",
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        probe = model(x, y)
+        probe.backward()
+        record(model)
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+""",
+    ),
+    needs=("backward", "step"),
+)
+
+
+@RULE.on_call("zero_grad")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    statement, receiver = scene.parent(call), scene.receiver(call)
+    name = scene.dotted(receiver)
+    if not isinstance(statement, ast.Expr) or not name or not scene.is_optimizer(receiver):
+        return
+    block = scene.block_of(statement)
+    backward, place = backward_calls(scene), block.index(statement)
+    went = None
+    for item in reversed(block[:place]):
+        if _steps(scene, item, name):
+            return
+        if isinstance(item, ast.Expr) and item.value in backward:
+            went = item
+            break
+    if went is None:
+        return
+    for item in block[place + 1 :]:
+        if any(scene.within(other, item) for other in backward):
+            return
+        if isinstance(item, ast.Expr) and _steps(scene, item, name):
+            remove = scene.delete_line(statement)
+            add = scene.insert_line_before(went, scene.text(statement))
+            fix = safe(remove, add) if remove is not None else None
+            yield RULE.at(call, clear=scene.text(call), fix=fix)
+            return
+
+
+def _steps(scene: Scene, item: ast.stmt, name: str) -> bool:
+    """Whether a statement steps the optimizer of this name."""
+    return any(
+        scene.within(step, item)
+        and name in (scene.dotted(scene.receiver(step)), *map(scene.dotted, step.args[:1]))
+        for step in step_calls(scene)
+    )

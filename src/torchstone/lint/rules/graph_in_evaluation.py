@@ -1,0 +1,180 @@
+"""Evaluation that still records a graph for backward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
+from torchstone.lint.tensors import in_tests
+from torchstone.sources.scene import LOOPS, Scene
+
+_WANTS_GRADIENT = frozenset(
+    ("backward", "grad", "requires_grad", "requires_grad_", "jacobian", "vjp", "jvp", "enable_grad")
+)
+
+RULE = Rule(
+    "TS311",
+    "graph-in-evaluation",
+    group="performance",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    title=Text(
+        en="Evaluation records a graph that nobody uses",
+        zh="评估时记录了无人使用的计算图",
+    ),
+    say=Text(
+        en="`{call}` runs in evaluation (`{model}.eval()`, line {line}) and still records a graph",
+        zh="`{call}` 在评估阶段运行（第 {line} 行 `{model}.eval()`），却仍在记录计算图",
+    ),
+    why=Text(
+        en="`eval()` only switches dropout and normalization; without no_grad every activation is "
+        "kept until the output goes away, several times the memory of a plain forward",
+        zh="`eval()` 只切换 dropout 与归一化层；没有 no_grad 时，所有激活值会保留到输出被释放，"
+        "内存占用是普通前向的数倍",
+    ),
+    suggest=Text(
+        en="put the loop under `with torch.inference_mode():` (or `torch.no_grad()`)",
+        zh="把循环放进 `with torch.inference_mode():`（或 `torch.no_grad()`）",
+    ),
+    page=Text(
+        en="Fires on a call of a model inside a loop, after `model.eval()` in the same function, "
+        "when the call is under no `no_grad`, `inference_mode` or `set_grad_enabled(False)`: "
+        "neither by a with-statement, nor by a decorator, nor because every caller in the project "
+        "opens one.\n\n"
+        "Quiet when the function asks for gradients (`backward`, `autograd.grad`, "
+        "`requires_grad`), when the model goes back to `train()` in between, and when its "
+        "parameters are frozen in the same file. `generate()` of transformers opens no_grad by "
+        "itself and is not looked at.\n\n"
+        "`inference_mode` is a little faster than `no_grad`, but its tensors can never take part "
+        "in a later graph; use `no_grad` where they have to.",
+        zh="触发条件：同一函数中先有 `model.eval()`，之后循环内调用该模型，而该调用不处于 `no_grad`、"
+        "`inference_mode` 或 `set_grad_enabled(False)` 之下（with 语句、装饰器或项目内全部调用者打开的"
+        "均算在内）。\n\n"
+        "若函数需要梯度（`backward`、`autograd.grad`、`requires_grad`）、模型中途切回 `train()`，或其参数"
+        "在同一文件中已冻结，则不报告。transformers 的 `generate()` 自带 no_grad，不在检查之列。\n\n"
+        "`inference_mode` 略快于 `no_grad`，但其张量此后不能再参与计算图；需要时请用 `no_grad`。",
+    ),
+    bad=(
+        "import torch\n\n"
+        "def evaluate(model, loader, criterion):\n"
+        "    model.eval()\n"
+        "    total = 0.0\n"
+        "    for x, y in loader:\n"
+        "        total += criterion(model(x), y).item()\n"
+        "    return total\n",
+        "import torch\n\n"
+        "class Runner:\n"
+        "    def predict(self, loader):\n"
+        "        self.model.eval()\n"
+        "        outputs = []\n"
+        "        for batch in loader:\n"
+        "            outputs.append(self.model(batch).argmax(-1).cpu())\n"
+        "        return torch.cat(outputs)\n",
+    ),
+    good=(
+        "import torch\n\n"
+        "@torch.no_grad()\n"
+        "def evaluate(model, loader):\n"
+        "    model.eval()\n"
+        "    return [model(x) for x in loader]\n",
+        "import torch\n\n"
+        "def evaluate(model, loader):\n"
+        "    model.eval()\n"
+        "    with torch.inference_mode():\n"
+        "        for x in loader:\n"
+        "            print(model(x))\n",
+        "import torch\n\n"
+        "def attack(model, loader):\n"
+        "    model.eval()\n"
+        "    for x, y in loader:\n"
+        "        x.requires_grad_(True)\n"
+        "        loss = model(x).sum()\n"
+        "        loss.backward()\n",
+        "import torch\n\n"
+        "def scores(model, loader):\n"
+        "    model.eval()\n"
+        "    for x in loader:\n"
+        "        print(model(x))\n\n"
+        "def main(model, loader):\n"
+        "    with torch.no_grad():\n"
+        "        scores(model, loader)\n",
+        "import torch\n\n"
+        "def run(model, loader):\n"
+        "    torch.set_grad_enabled(False)\n"
+        "    model.eval()\n"
+        "    for x in loader:\n"
+        "        print(model(x))\n",
+    ),
+)
+
+
+@RULE.on_call("eval")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`model.eval()` … `for x in loader: model(x)`"""
+    if call.args or call.keywords or not scene.method(call):
+        return
+    model = scene.dotted(scene.receiver(call))
+    if not model or not scene.is_model(scene.receiver(call)):
+        return
+    home = scene.scope(call)
+    forward = _forward(call, scene, home, model)
+    if forward is None or _gradients_wanted(scene, home) or _frozen(scene, model):
+        return
+    if scene.region(forward).without_grad:
+        return
+    yield RULE.at(
+        forward,
+        confidence=POSSIBLE if in_tests(scene) else None,
+        call=scene.brief(forward),
+        model=model,
+        line=str(scene.source.place(call.lineno)[1]),
+    )
+
+
+def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
+    """The first call of the model in a loop of the same scope, before it trains again."""
+    name = model.rpartition(".")[2]
+    same = [c for c in scene.calls.get(name, ()) if scene.scope(c) is home and c.lineno > call.lineno]
+    for forward in sorted(same, key=lambda c: (c.lineno, c.col_offset)):
+        if scene.dotted(forward.func) != model:
+            continue
+        loop = scene.enclosing(forward, *LOOPS)
+        if loop is None or scene.scope(loop) is not home or scene.within(call, loop):
+            continue
+        back = any(
+            call.lineno < other.lineno <= forward.lineno
+            for other in scene.calls.get("train", ())
+            if scene.dotted(scene.receiver(other)) == model and scene.scope(other) is home
+        )
+        return None if back else forward
+    return None
+
+
+def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:
+    found: dict[ast.AST, bool] = scene.cache.setdefault("gradients wanted", {})
+    if home not in found:
+        found[home] = any(
+            (isinstance(node, ast.Attribute) and node.attr in _WANTS_GRADIENT)
+            or (isinstance(node, ast.keyword) and node.arg == "requires_grad")
+            or (isinstance(node, ast.Name) and node.id in _WANTS_GRADIENT)
+            for node in scene.inside(home)
+        )
+    return found[home]
+
+
+def _frozen(scene: Scene, model: str) -> bool:
+    """`model.requires_grad_(False)` or a loop that sets `requires_grad = False`."""
+    for call in scene.calls.get("requires_grad_", ()):
+        if scene.literal(scene.argument(call, 0)) is False and (
+            scene.dotted(scene.receiver(call)) == model
+        ):
+            return True
+    return any(
+        isinstance(node.value, ast.Constant)
+        and node.value.value is False
+        and isinstance(node.targets[0], ast.Attribute)
+        and node.targets[0].attr == "requires_grad"
+        for node in scene.all(ast.Assign)
+    )

@@ -1,0 +1,171 @@
+"""Reading a tensor's value on every step makes the host wait for the device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.finding import Confidence
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS301",
+    "item-in-step-loop",
+    group="performance",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    title=Text(
+        en="A tensor's value is read on every training step",
+        zh="每个训练步都读取张量的数值",
+    ),
+    say=Text(
+        en="`{call}` waits for the device on every step",
+        zh="`{call}` 让每个训练步都停下来等待设备",
+    ),
+    why=Text(
+        en="the host runs ahead and queues kernels; reading a value empties that queue, so the "
+        "device then idles while the next step is being launched",
+        zh="主机本来会提前排好后续核函数；读取数值会迫使队列清空，之后设备只能空等下一步的发射",
+    ),
+    suggest=Text(
+        en="keep the sum on the device (`total += loss.detach()`) and read it once every n steps",
+        zh="在设备上累加（`total += loss.detach()`），每隔 n 步再读取一次",
+    ),
+    page=Text(
+        en="Fires on `.item()`, and on `float(t)` or `int(t)` of what is evidently a tensor, where "
+        "it runs on every training step: inside the innermost loop around `backward()` or "
+        "`optimizer.step()`, or in a function that does both.\n\n"
+        "It stays quiet where the read happens now and then: under `if step % n == 0`, under a "
+        "condition that asks for logging, in an exception handler, or on the way out of the loop. "
+        "It is harmless on the CPU, so a file that never speaks of a device is left alone; so are "
+        "tests.\n\n"
+        "The fix, for `total += loss.item()`, makes `total` a tensor on the device: unsafe, since "
+        "later code may want a Python number.",
+        zh="检查每个训练步都会执行的 `.item()`，以及对明显是张量的值调用 `float(t)`、`int(t)`：位于 "
+        "`backward()` 或 `optimizer.step()` 外最内层的循环中，或位于同时完成两者的函数中。\n\n"
+        "若只是偶尔读取则不报告：在 `if step % n == 0`、日志条件、异常处理中，或在跳出循环之前。"
+        "在 CPU 上读取没有代价，因此完全不涉及设备的文件和测试代码不报告。\n\n"
+        "对 `total += loss.item()` 的修复会让 `total` 变成设备上的张量；后续代码可能需要 Python "
+        "数值，因此该修复标记为不安全。",
+    ),
+    needs=("torch",),
+    bad=(
+        "import torch\n\n"
+        "def train(model, loader, opt, device):\n"
+        "    total = 0.0\n"
+        "    for x, y in loader:\n"
+        "        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n"
+        "        opt.zero_grad()\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "        total += loss.item()\n"
+        "    return total\n",
+        "import torch\n\n"
+        "def train(model, loader, criterion, optimizer, bar):\n"
+        "    for x, y in loader:\n"
+        "        loss = criterion(model(x.cuda()), y.cuda())\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+        "        bar.set_postfix(loss=float(loss))\n",
+        "import torch\n\n"
+        "def train_step(model, batch, optimizer, device):\n"
+        "    loss = model(batch.to(device)).loss\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss.item()\n",
+    ),
+    good=(
+        "import torch\n\n"
+        "def train(model, loader, opt, device):\n"
+        "    for step, x in enumerate(loader):\n"
+        "        loss = model(x.to(device)).loss\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "        if step % 100 == 0:\n"
+        "            print(step, loss.item())\n",
+        "import torch\n\n"
+        "def evaluate(model, loader, device):\n"
+        "    total = 0.0\n"
+        "    for x in loader:\n"
+        "        total += model(x.to(device)).sum().item()\n"
+        "    return total\n",
+        "import torch\n\n"
+        "def train(model, loader, opt, device):\n"
+        "    for x in loader:\n"
+        "        loss = model(x.to(device)).loss\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "    return loss.item()\n",
+        "import numpy as np\nimport torch\n\n"
+        "def train(model, loader, opt, device):\n"
+        "    for x in loader:\n"
+        "        lam = np.random.beta(0.2, 0.2)\n"
+        "        loss = model(x.to(device) * float(lam)).loss\n"
+        "        loss.backward()\n"
+        "        opt.step()\n",
+        "import torch\n\n"
+        "def fit(model, xs, opt):\n"
+        "    for x in xs:\n"
+        "        loss = model(x).sum()\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "        print(loss.item())\n",
+    ),
+    fixed=(
+        "import torch\n\n"
+        "def train(model, loader, opt, device):\n"
+        "    total = 0.0\n"
+        "    for x, y in loader:\n"
+        "        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n"
+        "        opt.zero_grad()\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "        total += loss.detach()\n"
+        "    return total\n",
+        "",
+        "",
+    ),
+)
+
+
+@RULE.on_call("item")
+def check_item(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`loss.item()`"""
+    if call.args or call.keywords or not scene.method(call):
+        return
+    if not scene.in_step_loop(call) or is_array(scene, scene.receiver(call)):
+        return
+    yield RULE.at(
+        call, confidence=_confidence(scene), fix=_fix(call, scene), call=scene.brief(call)
+    )
+
+
+@RULE.on_call("float", "int")
+def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`float(loss)`"""
+    if not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
+        return
+    if scene.in_step_loop(call) and is_tensor(scene, call.args[0]):
+        yield RULE.at(call, confidence=_confidence(scene), call=scene.brief(call))
+
+
+def _confidence(scene: Scene) -> Confidence | None:
+    return None if on_device(scene) and not in_tests(scene) else POSSIBLE
+
+
+def _fix(call: ast.Call, scene: Scene) -> Fix | None:
+    """`total += loss.item()` may stay on the device."""
+    statement = scene.statement(call)
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
+        return None
+    value = statement.value
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        value = value.left
+    receiver = scene.receiver(call)
+    if value is not call or receiver is None or not isinstance(statement.target, ast.Name):
+        return None
+    return unsafe(scene.replace(call, f"{scene.text(receiver)}.detach()"))

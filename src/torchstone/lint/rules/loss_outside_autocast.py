@@ -1,0 +1,259 @@
+"""A half-precision output meets a loss that autocast no longer protects."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.amp import before, in_tests
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
+from torchstone.sources.regions import Autocast
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS103",
+    "loss-outside-autocast",
+    group="precision",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="loss `{loss}` is computed outside autocast on an output made inside it",
+        zh="损失 `{loss}` 在 autocast 之外计算，其输入却来自 autocast 之内",
+    ),
+    why=Text(
+        en="`{name}` is {dtype} here and the loss is no longer run in float32: {danger}",
+        zh="`{name}` 此处为 {dtype}，损失不再以 float32 计算：{danger}",
+    ),
+    suggest=Text(
+        en="move the loss into the autocast block, or pass `{name}.float()`",
+        zh="将损失计算移入 autocast 代码块，或传入 `{name}.float()`",
+    ),
+    title=Text(
+        en="The forward pass runs under autocast but the loss does not",
+        zh="前向计算在 autocast 之内，损失计算却在其外",
+    ),
+    page=Text(
+        en="""\
+Under autocast the last layer gives float16 (or bfloat16), and losses are cast up to float32. A loss
+outside the block gets the half values as they are: in float16 a squared error overflows from a
+difference of 256 on, and small losses keep three digits.
+
+Reported when a name is bound inside a `with autocast` block by calling something, the block has
+ended, and the name (or `name.logits`, `name[0]`) goes into a loss of `torch.nn.functional`, a
+`torch.nn…Loss` object, or something called `criterion` or `loss_fn`. HIGH when the autocast type is
+float16 (CUDA's default), MEDIUM for bfloat16 and where the type is not written down: bfloat16 does
+not overflow, but keeps two to three digits.
+
+Quiet when the value is cast up (`.float()`, `.to(torch.float32)`, `.double()`), when the model
+computes its own loss (`outputs.loss`), in tests; `possible` without gradients (evaluation) and when
+the loss is a class or function of the project, which may cast up by itself.""",
+        zh="""\
+autocast 下最后一层输出 float16（或 bfloat16），而损失会被提升到 float32。代码块之外的损失直接拿到半精度
+值：float16 下差值达到 256 时平方误差即溢出，小的损失只保留三位有效数字。
+
+判定：名字在 `with autocast` 块内由某次调用得到，块已结束，该名字（或 `name.logits`、`name[0]`）又传给
+`torch.nn.functional` 的损失函数、`torch.nn…Loss` 对象或名为 `criterion`、`loss_fn` 的对象。autocast 类型为
+float16（CUDA 默认）时为 HIGH；bfloat16 或未写明类型时为 MEDIUM：bfloat16 不会溢出，但只有两到三位有效数字。
+
+值已提升（`.float()`、`.to(torch.float32)`、`.double()`）、模型自行计算损失（`outputs.loss`）以及测试中不报告；
+不求梯度（评估）时，以及损失是项目自己的类或函数（可能自行提升精度）时，只按“可能”报告。""",
+    ),
+    words=("autocast",),
+    bad=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y, scaler):
+    with torch.autocast("cuda"):
+        out = model(x)
+    loss = F.mse_loss(out, y)
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+
+criterion = torch.nn.CrossEntropyLoss()
+
+def step(model, x, y):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        outputs = model(x)
+    loss = criterion(outputs.logits, y)
+    loss.backward()
+""",
+    ),
+    good=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y, scaler):
+    with torch.autocast("cuda"):
+        out = model(x)
+        loss = F.mse_loss(out, y)
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y, scaler):
+    with torch.autocast("cuda"):
+        out = model(x)
+    loss = F.mse_loss(out.float(), y)
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y, scaler):
+    with torch.autocast("cuda"):
+        out = model(x)
+    out = out.to(torch.float32)
+    loss = F.mse_loss(out, y)
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+
+def step(model, x, scaler):
+    with torch.autocast("cuda"):
+        out = model(x)
+    loss = out.loss
+    scaler.scale(loss).backward()
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+@torch.no_grad()
+def evaluate(model, x, y):
+    with torch.autocast("cuda"):
+        out = model(x)
+    return F.mse_loss(out, y)
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y):
+    with torch.autocast("cuda"):
+        out = model(x)
+    with torch.autocast("cuda"):
+        loss = F.mse_loss(out, y)
+    loss.backward()
+""",
+    ),
+)
+_LOSS_FUNCTION = re.compile(
+    r"torch\.nn\.functional\.(?:\w+_loss|cross_entropy|kl_div|binary_cross_entropy_with_logits)$"
+)
+_LOSS_CLASS = re.compile(r"torch\.nn\.(?:modules\.loss\.)?\w+Loss$")
+_LOSS_NAME = re.compile(r"^(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?|loss_fct)\d*$", re.I)
+_DANGERS = {
+    "float16": Text(
+        en="float16 overflows at 65504, so a squared error is inf from a difference of 256 on",
+        zh="float16 超过 65504 即溢出，差值达到 256 时平方误差就是 inf",
+    ),
+    "bfloat16": Text(
+        en="bfloat16 keeps 8 bits, so the loss is rounded to 2-3 digits",
+        zh="bfloat16 只有 8 位有效位，损失被舍入到两三位有效数字",
+    ),
+}
+
+
+@RULE.on(ast.With, ast.AsyncWith)
+def check(block: ast.With | ast.AsyncWith, scene: Scene) -> Iterator[Hit]:
+    """Follow what a `with autocast` block binds to the losses after it."""
+    cast = _autocast_of(block, scene)
+    if cast is None or in_tests(scene):
+        return
+    made = _bound_inside(block, scene)
+    if not made:
+        return
+    scope = scene.scope(block)
+    for call in scene.all(ast.Call):
+        if scene.scope(call) is scope and before(block, call) and not scene.within(call, block):
+            if call.args and _is_loss(call, scene):
+                yield from _judge(call, made, cast, scene)
+
+
+def _autocast_of(block: ast.With | ast.AsyncWith, scene: Scene) -> Autocast | None:
+    mentioned = any(
+        "autocast" in (scene.last_name(part), getattr(part, "attr", ""))
+        for item in block.items
+        for part in scene.inside(item.context_expr)
+    )
+    return scene.lexical_region(block.body[0]).autocast if mentioned else None
+
+
+def _bound_inside(block: ast.With | ast.AsyncWith, scene: Scene) -> dict[str, ast.Assign]:
+    """Names that the block binds to the result of calling a model."""
+    found: dict[str, ast.Assign] = {}
+    for part in scene.inside(block):
+        if isinstance(part, ast.Assign) and scene.scope(part) is scene.scope(block):
+            value = part.value
+            for target in part.targets:
+                if isinstance(target, ast.Name):
+                    if isinstance(value, ast.Call) and scene.is_model(value.func):
+                        found[target.id] = part
+                    else:
+                        found.pop(target.id, None)
+    return found
+
+
+def _is_loss(call: ast.Call, scene: Scene) -> bool:
+    full = scene.qualified(call.func)
+    if full:
+        return bool(_LOSS_FUNCTION.match(full))
+    if _LOSS_NAME.match(scene.last_name(call.func)):
+        return True
+    made = scene.origin(call.func)
+    return isinstance(made, ast.Call) and bool(_LOSS_CLASS.match(scene.qualified(made.func)))
+
+
+def _judge(
+    call: ast.Call,
+    made: dict[str, ast.Assign],
+    cast: Autocast,
+    scene: Scene,
+) -> Iterator[Hit]:
+    for argument in call.args:
+        base = argument
+        while isinstance(base, (ast.Attribute, ast.Subscript)):
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id not in made:
+            continue
+        if isinstance(argument, ast.Attribute) and argument.attr == "loss":
+            continue
+        if scene.value(base) is not made[base.id].value:
+            return  # bound anew in between
+        region = scene.region(call)
+        if region.autocast is not None:
+            return
+        dtype = cast.dtype if cast.dtype in _DANGERS else ""
+        danger = _DANGERS[dtype or "float16"]
+        doubtful = region.without_grad or _is_of_project(call.func, scene)
+        yield RULE.at(
+            call,
+            severity=HIGH if dtype == "float16" else MEDIUM,
+            confidence=POSSIBLE if doubtful else LIKELY,
+            why=Text(
+                en=RULE.why.en.replace("{danger}", danger.en),
+                zh=RULE.why.zh.replace("{danger}", danger.zh),
+            ),
+            loss=scene.brief(call.func),
+            name=scene.brief(argument),
+            dtype=dtype or "half",
+        )
+        return
+
+
+def _is_of_project(func: ast.expr, scene: Scene) -> bool:
+    """Whether the loss is the project's own, and may cast up by itself."""
+    made = scene.origin(func)
+    named = made.func if isinstance(made, ast.Call) else func
+    return scene.project.definition(scene, named, scene.qualified(named)) is not None

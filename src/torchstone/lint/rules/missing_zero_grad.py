@@ -1,0 +1,305 @@
+"""Without zero_grad, every step adds its gradients to those of all steps before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.flow import callee, functions, loops_around, made, own_nodes
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.sources.scene import Scene
+from torchstone.sources.training import backward_calls, step_calls
+
+RULE = Rule(
+    "TS201",
+    "missing-zero-grad",
+    group="correctness",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="`{step}` runs in a loop that never clears the gradients",
+        zh="`{step}` 所在的循环从未清空梯度",
+    ),
+    why=Text(
+        en="backward() adds to .grad: without zero_grad the step at iteration n follows the sum of "
+        "all n gradients, so updates grow and old batches keep steering the model",
+        zh="backward() 会把梯度累加到 .grad：不调用 zero_grad，第 n 次更新用的是前 n 个批次梯度之和，"
+        "更新量不断增大，旧批次持续影响模型",
+    ),
+    suggest=Text(
+        en="call `{optimizer}.zero_grad()` once per step, before backward()",
+        zh="每一步在 backward() 之前调用一次 `{optimizer}.zero_grad()`",
+    ),
+    title=Text(
+        en="a training loop steps the optimizer but never clears the gradients",
+        zh="训练循环调用了优化器的 step()，却从未清空梯度",
+    ),
+    page=Text(
+        en="Fires when a loop holds both `backward()` and the optimizer's `step()`, and nothing in "
+        "that loop, nor in the project's functions it calls, clears gradients: `zero_grad` of an "
+        "optimizer, model or engine, `p.grad = None`, `p.grad.zero_()`.\n\n"
+        "- `zero_grad()` only before the loop, or only once an epoch while `step()` runs every "
+        "batch, does not help.\n"
+        "- Accumulation is fine: backward every batch, step and zero_grad every n-th.\n"
+        "- Quiet when the step takes a closure, when the optimizer or the model is made anew inside "
+        "the loop, when the optimizer is not torch's own but a class whose `step` may clear, and "
+        "when the loop hands the optimizer or the model to a function that cannot be seen.\n"
+        "- A step function without a loop is reported only when nothing in the file clears "
+        "gradients and the optimizer is made in the same file.",
+        zh="当一个循环里既有 `backward()` 又有优化器的 `step()`，而循环体及其调用的项目内函数都没有清空梯度"
+        "（优化器、模型或引擎的 `zero_grad`，`p.grad = None`，`p.grad.zero_()`）时报告。\n\n"
+        "- 只在循环之前清空，或每个 epoch 只清空一次而每个批次都 `step()`，都不算清空。\n"
+        "- 梯度累积是正常写法：每个批次 backward，每 n 次 step 并 zero_grad。\n"
+        "- 以下情况不报告：`step` 接收闭包；优化器或模型在循环内重新创建；优化器不是 torch 自带的类；"
+        "循环把优化器或模型交给看不到源码的函数。\n"
+        "- 没有循环的单步函数，仅当整个文件都没有清空梯度、且优化器在同一文件创建时才报告。",
+    ),
+    bad=(
+        """\
+import torch
+from torch import nn, optim
+
+model = nn.Linear(10, 2)
+optimizer = optim.Adam(model.parameters(), lr=1e-4)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(10):
+    for data, label in loader:
+        loss = criterion(model(data), label)
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
+def train(model, loader, scaler):
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    opt.zero_grad()
+    for x, y in loader:
+        loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+from torch import nn, optim
+
+model = nn.Linear(10, 2)
+optimizer = optim.Adam(model.parameters(), lr=1e-4)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(10):
+    for data, label in loader:
+        loss = criterion(model(data), label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
+def train(model, loader, scaler):
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    opt.zero_grad()
+    for x, y in loader:
+        loss = model(x, y)
+        opt.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for i, (x, y) in enumerate(loader):
+        loss = model(x, y) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            model.zero_grad(set_to_none=True)
+""",
+        """\
+import torch
+
+class Loop:
+    def clear(self):
+        for p in self.model.parameters():
+            p.grad = None
+
+    def fit(self, loader):
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for x, y in loader:
+            self.clear()
+            self.model(x, y).backward()
+            optimizer.step()
+""",
+        """\
+import torch
+
+def fit(model, loader):
+    optimizer = torch.optim.LBFGS(model.parameters())
+    for x, y in loader:
+        def closure():
+            optimizer.zero_grad()
+            loss = model(x, y)
+            loss.backward()
+            return loss
+        optimizer.step(closure)
+""",
+        """\
+import torch
+
+for trial in range(10):
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(2)).sum().backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+def train(model, loader, lr):
+    w = model.weight
+    opt = torch.optim.SGD([w], lr)
+    for x, y in loader:
+        model(x, y).backward()
+        opt.step()
+        w.grad.data.zero_()
+""",
+    ),
+    needs=("backward", "step"),
+)
+
+
+@RULE.on_call("step")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    if call not in step_calls(scene):
+        return
+    optimizer = _optimizer(call, scene)
+    if optimizer is None:
+        return
+    backward = backward_calls(scene)
+    loop = next(
+        (up for up in loops_around(scene, call) if any(scene.within(b, up) for b in backward)), None
+    )
+    if loop is not None:
+        if _clears(scene, loop, 2) or _anew(scene, loop, optimizer) or _unseen(scene, loop, call):
+            return
+    elif not _lone_step(scene, call, optimizer, backward):
+        return
+    if not _plain_optimizer(scene, optimizer):
+        return
+    yield RULE.at(
+        call,
+        step=scene.brief(call),
+        optimizer=scene.text(optimizer),
+        fix=_fix(scene, call, loop, optimizer, backward),
+    )
+
+
+def _optimizer(call: ast.Call, scene: Scene) -> ast.expr | None:
+    """The optimizer that steps; None when a closure may clear the gradients."""
+    receiver = scene.receiver(call)
+    if receiver is not None and scene.is_optimizer(receiver):
+        return None if call.args or call.keywords else receiver
+    return call.args[0] if len(call.args) == 1 else None
+
+
+def _plain_optimizer(scene: Scene, optimizer: ast.expr) -> bool:
+    """Whether the optimizer is torch's own, or unknown; not a class that may clear by itself."""
+    source = made(scene, optimizer)
+    if not isinstance(source, ast.Call):
+        return isinstance(source, (ast.Name, ast.Attribute, ast.Subscript))
+    full = scene.qualified(source.func)
+    return full.startswith("torch.optim.") and not full.endswith(".LBFGS")
+
+
+def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
+    """Whether something below a node, or a function it calls, clears gradients."""
+    called: list[ast.Call] = []
+    for node in scene.inside(root):
+        if isinstance(node, ast.Call):
+            name = scene.last_name(node.func)
+            if name == "zero_" or ("grad" in name and ("zero" in name or "clear" in name)):
+                return True
+            called.append(node)
+        elif isinstance(node, ast.Attribute) and node.attr == "grad":
+            if isinstance(node.ctx, (ast.Store, ast.Del)):
+                return True
+    if not depth:
+        return False
+    for node in called:
+        found = callee(scene, node)
+        if found is not None and found[1] is not root and _clears(found[0], found[1], depth - 1):
+            return True
+    return False
+
+
+def _anew(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> bool:
+    """Whether the optimizer comes into being inside the loop."""
+    name = scene.dotted(optimizer)
+    return any(
+        scene.dotted(node) == name
+        for node in own_nodes(loop)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def _unseen(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
+    """Whether the loop hands the optimizer, or all of `self`, to code outside the project."""
+    optimizer = _optimizer(step, scene)
+    name = scene.dotted(optimizer)
+    for node in own_nodes(loop):
+        if not isinstance(node, ast.Call) or node is step:
+            continue
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if any(scene.dotted(item) in (name, "self") for item in given):
+            if scene.last_name(node.func) not in ("step", "unscale_", "print", "len", "scale"):
+                return callee(scene, node) is None
+    return False
+
+
+def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: list[ast.Call]) -> bool:
+    """Whether a step function, called once a step, leaves nobody in the file to clear."""
+    function = scene.function(call)
+    if function is None or not any(scene.function(b) is function for b in backward):
+        return False
+    source = made(scene, optimizer)
+    if not isinstance(source, ast.Call) or scene.function(source) is function:
+        return False
+    if not any(loops_around(scene, use) for use in _uses(scene, function.name)):
+        return False
+    return not _clears(scene, scene.root, 0)
+
+
+def _uses(scene: Scene, name: str) -> list[ast.Call]:
+    return scene.calls.get(name, []) if len(functions(scene).get(name, ())) == 1 else []
+
+
+def _fix(
+    scene: Scene,
+    call: ast.Call,
+    loop: ast.AST | None,
+    optimizer: ast.expr,
+    backward: list[ast.Call],
+) -> Fix | None:
+    """Clear before the one backward that stands beside the step."""
+    statement = scene.statement(call)
+    if loop is None or statement is None:
+        return None
+    block = scene.block_of(statement)
+    beside = [
+        item
+        for item in block[: block.index(statement)]
+        if isinstance(item, ast.Expr) and item.value in backward
+    ]
+    inside = [item for item in backward if scene.within(item, loop)]
+    if len(beside) != 1 or len(inside) != 1:
+        return None
+    return safe(scene.insert_line_before(beside[0], f"{scene.text(optimizer)}.zero_grad()"))

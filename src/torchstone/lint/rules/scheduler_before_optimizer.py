@@ -1,0 +1,173 @@
+"""The learning-rate scheduler must step after the optimizer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.flow import loop_around, made, own_nodes
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
+from torchstone.sources.scene import Scene
+from torchstone.sources.training import step_calls
+
+RULE = Rule(
+    "TS211",
+    "scheduler-before-optimizer",
+    group="correctness",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{scheduler}` runs before the optimizer's step",
+        zh="`{scheduler}` 在优化器的 step 之前执行",
+    ),
+    why=Text(
+        en="since torch 1.1 the first value of the schedule is skipped this way: every learning "
+        "rate comes one round too early",
+        zh="自 torch 1.1 起，这样会跳过调度的第一个值：每个学习率都提前一轮生效",
+    ),
+    suggest=Text(
+        en="move `{scheduler}` behind the optimizer's step, to the end of the loop",
+        zh="把 `{scheduler}` 移到优化器 step 之后、循环末尾",
+    ),
+    title=Text(
+        en="the learning-rate scheduler steps before the optimizer",
+        zh="学习率调度器先于优化器执行 step",
+    ),
+    page=Text(
+        en="Fires when `scheduler.step()` stands earlier in a loop's body than the first "
+        "`optimizer.step()` of that loop (also inside an inner loop). The scheduler is recognised "
+        "by how it was made (`torch.optim.lr_scheduler`) or by its name.\n\n"
+        "- Quiet when the call stands under an `if` (`if epoch > 0`), takes arguments (a metric, an "
+        "epoch, a diffusion sample), or an optimizer steps before the loop.\n"
+        "- torch itself warns about this once at run time.",
+        zh="当 `scheduler.step()` 在循环体中先于该循环第一个 `optimizer.step()`（内层循环中的也算）时报告。"
+        "根据创建方式（`torch.optim.lr_scheduler`）或名称识别调度器。\n\n"
+        "- 不报告：调用位于 `if` 之下（`if epoch > 0`）；带参数（指标、epoch、扩散采样）；循环之前优化器已经 step。\n"
+        "- torch 运行时也会警告一次。",
+    ),
+    bad=(
+        """\
+import torch
+
+def fit(model, loader, optimizer, epochs):
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 30)
+    for epoch in range(epochs):
+        scheduler.step()
+        for x, y in loader:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+""",
+        """\
+import torch
+
+def fit(model, loader, optimizer, lr_scheduler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        lr_scheduler.step()
+        optimizer.step()
+""",
+    ),
+    fixed=(
+        "",
+        """\
+import torch
+
+def fit(model, loader, optimizer, lr_scheduler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+        lr_scheduler.step()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def fit(model, loader, optimizer, scheduler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+        scheduler.step()
+""",
+        """\
+import torch
+
+def fit(model, loader, optimizer, scheduler, epochs):
+    for epoch in range(epochs):
+        if epoch > 0:
+            scheduler.step()
+        for x, y in loader:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+""",
+        """\
+import torch
+
+def sample(unet, scheduler, optimizer, latents):
+    for t in scheduler.timesteps:
+        latents = scheduler.step(unet(latents, t), t, latents).prev_sample
+        latents.sum().backward()
+        optimizer.step()
+""",
+    ),
+    needs=("step",),
+)
+
+
+@RULE.on_call("step")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    statement = scene.parent(call)
+    if call.args or call.keywords or not isinstance(statement, ast.Expr):
+        return
+    receiver = scene.receiver(call)
+    if receiver is None or not _is_scheduler(scene, receiver):
+        return
+    loop = loop_around(scene, call)
+    if loop is None or scene.parent(statement) is not loop:
+        return
+    body: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
+    steps = step_calls(scene)
+    place = body.index(statement)
+    if not any(scene.within(step, item) for step in steps for item in body[place + 1 :]):
+        return
+    if any(scene.within(step, item) for step in steps for item in body[:place]):
+        return
+    if _before_loop(scene, loop, steps):
+        return
+    yield RULE.at(call, scheduler=scene.text(call), fix=_fix(scene, statement, body, steps))
+
+
+def _is_scheduler(scene: Scene, receiver: ast.expr) -> bool:
+    source = made(scene, receiver)
+    if isinstance(source, ast.Call):
+        full = scene.qualified(source.func)
+        if full.startswith("torch."):
+            return ".lr_scheduler." in full
+    name = scene.last_name(receiver).lower()
+    return "sched" in name and not any(word in name for word in ("noise", "sample", "temp", "beta"))
+
+
+def _before_loop(scene: Scene, loop: ast.AST, steps: list[ast.Call]) -> bool:
+    scope = scene.scope(loop)
+    return any(
+        isinstance(node, ast.Call) and node in steps and node.lineno < loop.lineno  # type: ignore[attr-defined]
+        for node in own_nodes(scope)
+    )
+
+
+def _fix(
+    scene: Scene, statement: ast.Expr, body: list[ast.stmt], steps: list[ast.Call]
+) -> Fix | None:
+    """Behind the optimizer's step when both stand in one block."""
+    beside = [item for item in body if isinstance(item, ast.Expr) and item.value in steps]
+    remove = scene.delete_line(statement)
+    if len(beside) != 1 or remove is None:
+        return None
+    return unsafe(remove, scene.insert_line_after(beside[0], scene.text(statement)))

@@ -1,0 +1,181 @@
+"""A softmax in half keeps few digits of its probabilities."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.amp import half_outside_autocast, in_tests, torch_name
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS104",
+    "softmax-on-half",
+    group="precision",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` runs on {dtype} without a dtype of its own",
+        zh="`{call}` 作用于 {dtype} 且未指定 dtype",
+    ),
+    why=Text(
+        en="no autocast is open here to run it in float32, so {danger}",
+        zh="此处没有 autocast 将其提升到 float32，{danger}",
+    ),
+    suggest=Text(
+        en="pass dtype=torch.float32 and cast the result back where half is needed",
+        zh="传入 dtype=torch.float32，需要半精度的地方再转换结果",
+    ),
+    title=Text(
+        en="softmax without dtype on half-precision values, outside autocast",
+        zh="autocast 之外对半精度值做 softmax 且未指定 dtype",
+    ),
+    page=Text(
+        en="""\
+The kernels subtract the maximum and sum in float32, so the sum itself does not overflow; what is
+lost is the result. In float16 probabilities below 6e-8 become 0 (a later `log` gives -inf); in
+bfloat16 each is rounded to 8 bits, and a row no longer sums to 1.
+
+Reported where the file shows that the input is half: `.half()`, `.bfloat16()`, `.to(torch.float16)`
+or `dtype=` on the way to the call, in every branch.
+
+Quiet under CUDA autocast, which runs softmax and log_softmax in float32; CPU autocast does not, so
+there it is reported. Quiet with `dtype=` and in tests; `possible` without gradients, where half
+probabilities are usually good enough. The fix changes the type of the result, hence it is
+unsafe.""",
+        zh="""\
+内核会先减去最大值并以 float32 求和，求和本身不会溢出，丢失的是结果的精度：float16 下小于 6e-8 的概率变为 0
+（之后取 `log` 得 -inf），bfloat16 下每个概率只剩 8 位有效位，一行之和不再是 1。
+
+仅当文件表明输入是半精度时报告：调用之前的每个分支都有 `.half()`、`.bfloat16()`、`.to(torch.float16)` 或
+`dtype=`。
+
+CUDA autocast 会以 float32 运行 softmax 和 log_softmax，不报告；CPU autocast 不会，因此照常报告。已传 `dtype=`
+以及测试中不报告；不求梯度时半精度概率通常够用，只按“可能”报告。修复会改变结果的类型，因此标为不安全。""",
+    ),
+    bad=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    scores = (q @ k.transpose(-2, -1)).half()
+    return F.softmax(scores, dim=-1) @ v
+""",
+        """\
+import torch
+
+def attend(q, k):
+    q, k = q.bfloat16(), k.bfloat16()
+    with torch.autocast("cpu"):
+        scores = q.matmul(k)
+        return scores.log_softmax(-1)
+""",
+    ),
+    fixed=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    scores = (q @ k.transpose(-2, -1)).half()
+    return F.softmax(scores, dim=-1, dtype=torch.float32) @ v
+""",
+        """\
+import torch
+
+def attend(q, k):
+    q, k = q.bfloat16(), k.bfloat16()
+    with torch.autocast("cpu"):
+        scores = q.matmul(k)
+        return scores.log_softmax(-1, dtype=torch.float32)
+""",
+    ),
+    good=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(scores, v):
+    scores = scores.half()
+    return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(scores, v):
+    scores = scores.half()
+    with torch.autocast("cuda"):
+        return F.softmax(scores, dim=-1) @ v
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(scores, v):
+    return F.softmax(scores.half().float(), dim=-1) @ v
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(scores, v, small):
+    if small:
+        scores = scores.half()
+    return F.softmax(scores, dim=-1) @ v
+""",
+        """\
+import torch
+
+@torch.inference_mode()
+def answer(scores):
+    return scores.half().softmax(-1)
+""",
+    ),
+)
+_FUNCTIONS = frozenset(
+    f"{home}.{name}"
+    for home in ("torch", "torch.nn.functional", "torch.special")
+    for name in ("softmax", "log_softmax")
+)
+_PLACE_OF_DTYPE = {"torch.nn.functional": 3, "torch": 2, "torch.special": 2}
+_DANGERS = {
+    "float16": Text(
+        en="probabilities below 6e-8 become 0 and the others keep three digits",
+        zh="小于 6e-8 的概率变为 0，其余只剩三位有效数字",
+    ),
+    "bfloat16": Text(
+        en="each probability is rounded to 8 bits and a row no longer sums to 1",
+        zh="每个概率被舍入到 8 位有效位，一行之和不再是 1",
+    ),
+}
+
+
+@RULE.on_call("softmax", "log_softmax")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """Half in, no dtype, no autocast that would help."""
+    full = scene.qualified(call.func)
+    if not scene.method(call) and full not in _FUNCTIONS:
+        return
+    place = _PLACE_OF_DTYPE.get(full.rpartition(".")[0], 1)
+    if scene.has_star(call) or scene.argument(call, place, "dtype") is not None or in_tests(scene):
+        return
+    found = half_outside_autocast(scene, call)
+    if found is None:
+        return
+    dtype, region = found
+    torch = torch_name(scene)
+    danger = _DANGERS[dtype]
+    yield RULE.at(
+        call,
+        confidence=POSSIBLE if region.without_grad else LIKELY,
+        why=Text(
+            RULE.why.en.replace("{danger}", danger.en), RULE.why.zh.replace("{danger}", danger.zh)
+        ),
+        fix=unsafe(scene.add_keyword(call, f"dtype={torch}.float32")) if torch else None,
+        call=scene.brief(call),
+        dtype=dtype,
+    )

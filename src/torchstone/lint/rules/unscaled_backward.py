@@ -1,0 +1,158 @@
+"""A scaler that steps but never scaled the loss."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.amp import before, in_tests, scaled, scaler_calls, together
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.sources import training
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS122",
+    "unscaled-backward",
+    group="precision",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="`{backward}` runs on an unscaled loss, but `{step}` expects scaled gradients",
+        zh="`{backward}` 使用未缩放的损失，而 `{step}` 期望缩放过的梯度",
+    ),
+    why=Text(
+        en="nothing in this file calls `{scaler}.scale(…)`: the step raises an AssertionError, and "
+        "small gradients have already become 0",
+        zh="文件中没有任何地方调用 `{scaler}.scale(…)`：step 会抛出 AssertionError，且小梯度早已变为 0",
+    ),
+    suggest=Text(
+        en="write `{scaler}.scale({loss}).backward()`",
+        zh="改为 `{scaler}.scale({loss}).backward()`",
+    ),
+    title=Text(
+        en="GradScaler.step after a backward on an unscaled loss",
+        zh="对未缩放的损失做 backward 之后调用 GradScaler.step",
+    ),
+    page=Text(
+        en="""\
+`scaler.step()` divides the gradients by the scale. If the loss was never multiplied by it, the
+scaler has no scale yet and raises `AssertionError: Attempted step but _scale is None`.
+
+Reported when a function runs a plain `backward()` and then `step()` of a GradScaler, and the file
+never calls `scale()` of a scaler. Quiet when the two stand in different arms of an `if`.""",
+        zh="""\
+`scaler.step()` 会用缩放因子去除梯度。损失从未乘过缩放因子时，scaler 尚无因子，会抛出
+`AssertionError: Attempted step but _scale is None`。
+
+判定：函数先执行普通的 `backward()`，再调用 GradScaler 的 `step()`，而文件中从未调用 scaler 的 `scale()`。两者位于
+同一 `if` 的不同分支时不报告。""",
+    ),
+    needs=("backward",),
+    bad=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, x, optimizer):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    loss.backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, x, optimizer):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, x, optimizer):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+        """\
+import torch
+
+def train(loss_g, loss_d, opt_g, opt_d, scaler):
+    scaler.scale(loss_g).backward()
+    scaler.step(opt_g)
+    scaler.update()
+    loss_d.backward()
+    opt_d.step()
+""",
+        """\
+import torch
+
+def train(loss, optimizer, scaler):
+    if scaler is None:
+        loss.backward()
+        optimizer.step()
+    else:
+        run_backward(loss, scaler)
+        scaler.step(optimizer)
+""",
+        """\
+import torch
+
+def train(loss, optimizer, scaler):
+    loss = scaler.scale(loss)
+    loss.backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+    ),
+)
+
+
+@RULE.on_call("step")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """A scaler's step, a plain backward before it, and no scale anywhere."""
+    if call not in scaler_calls(scene, "step") or scaler_calls(scene, "scale") or in_tests(scene):
+        return
+    if "GradScaler" not in scene.calls:
+        return
+    plain = [
+        item
+        for item in training.backward_calls(scene)
+        if together(scene, item, call) and before(item, call) and scaled(scene, item) is None
+    ]
+    if not plain:
+        return
+    last = plain[-1]
+    loss, scaler = scene.receiver(last), scene.dotted(scene.receiver(call))
+    wrapped = isinstance(loss, (ast.Name, ast.Attribute)) and not last.args
+    yield RULE.at(
+        last,
+        fix=_fix(loss, scaler, scene) if wrapped else None,
+        backward=scene.brief(last),
+        step=scene.brief(call),
+        scaler=scaler or "scaler",
+        loss=scene.brief(loss) if loss is not None else "loss",
+    )
+
+
+def _fix(loss: ast.expr | None, scaler: str, scene: Scene) -> Fix | None:
+    if loss is None or not scaler:
+        return None
+    return safe(scene.replace(loss, f"{scaler}.scale({scene.text(loss)})"))
