@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 3
 _MOST = 60
+_FEW = 40
 _IMPLICIT = ("forward", "__call__")
 WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
 
@@ -83,11 +84,13 @@ class Callers:
             pending = {
                 site.caller
                 for rows in sites.values()
-                for site in rows or ()
+                if rows and _open(rows)
+                for site in rows
                 if site.caller is not None and site.caller not in known
             }
+        found: dict[tuple[Key, int], Region | None] = {}
         for key in self._questions:
-            self._answers[key] = _common(key, known, frozenset())
+            self._answers[key] = _common(key, known, _DEPTH, found)
 
 
 def _sites(keys: set[Key], files: Mapping[str, File], load: Load, find: Find) -> Sites:
@@ -96,18 +99,26 @@ def _sites(keys: set[Key], files: Mapping[str, File], load: Load, find: Find) ->
     for key in keys:
         by_word[key.called_as].append(key)
     wanted = {word.encode() for word in by_word}
+    few = len(wanted) <= _FEW  # then a search for each is cheaper than the set of all words
     sites: Sites = {key: [] for key in keys}
     for path, file in files.items():
         data = file.read()
         if not isinstance(data, bytes):
             continue
-        present = wanted.intersection(data.translate(WORDS).split())
-        asked = [word.decode() for word in present]
+        present = wanted if few else wanted.intersection(data.translate(WORDS).split())
+        asked = [word.decode() for word in present if word + b"(" in data]
         asked = [w for w in asked if any(sites[key] is not None for key in by_word[w])]
         scene = load(path) if asked else None
         for word in asked if scene is not None else ():
             _collect(scene, word, by_word[word], sites, find)  # type: ignore[arg-type]
     return sites
+
+
+def _open(rows: list[Site]) -> bool:
+    """Whether callers of callers can still put every call inside a region."""
+    return all(site.caller or site.region.autocast for site in rows) or all(
+        site.caller or site.region.without_grad for site in rows
+    )
 
 
 def _collect(scene: Scene, word: str, keys: list[Key], sites: Sites, find: Find) -> None:
@@ -184,12 +195,22 @@ def _escapes(scene: Scene, name: str) -> bool:
     return name in handed
 
 
-def _common(key: Key, known: Sites, above: frozenset[Key]) -> Region | None:
-    """What holds at every call, callers of callers included."""
+def _common(
+    key: Key, known: Sites, depth: int, found: dict[tuple[Key, int], Region | None]
+) -> Region | None:
+    """What holds at every call, callers of callers included; each pair is worked out once."""
+    if (key, depth) not in found:
+        found[key, depth] = _shared(key, known, depth, found)
+    return found[key, depth]
+
+
+def _shared(
+    key: Key, known: Sites, depth: int, found: dict[tuple[Key, int], Region | None]
+) -> Region | None:
     rows = known.get(key)
-    if not rows or key in above:
+    if not rows or not depth:
         return None
-    regions = [_with_outer(site, known, above | {key}) for site in rows]
+    regions = [_with_outer(site, known, depth - 1, found) for site in rows]
     casts = [region.autocast for region in regions]
     cast = casts[0] if all(casts) else None
     if cast is not None:
@@ -204,11 +225,13 @@ def _common(key: Key, known: Sites, above: frozenset[Key]) -> Region | None:
     )
 
 
-def _with_outer(site: Site, known: Sites, above: frozenset[Key]) -> Region:
+def _with_outer(
+    site: Site, known: Sites, depth: int, found: dict[tuple[Key, int], Region | None]
+) -> Region:
     region = site.region
     if site.caller is None or (region.autocast is not None and region.without_grad):
         return region
-    outer = _common(site.caller, known, above)
+    outer = _common(site.caller, known, depth, found)
     if outer is None:
         return region
     return replace(

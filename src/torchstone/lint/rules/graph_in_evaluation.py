@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.lint.tensors import in_tests
-from torchstone.sources.scene import LOOPS, Scene
+from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
 
 _WANTS_GRADIENT = frozenset(
     ("backward", "grad", "requires_grad", "requires_grad_", "jacobian", "vjp", "jvp", "enable_grad")
@@ -101,6 +101,13 @@ RULE = Rule(
         "    with torch.no_grad():\n"
         "        scores(model, loader)\n",
         "import torch\n\n"
+        "class Validator:\n"
+        "    @smart_inference_mode()\n"
+        "    def __call__(self, model, loader):\n"
+        "        model.eval()\n"
+        "        for x in loader:\n"
+        "            print(model(x))\n",
+        "import torch\n\n"
         "def run(model, loader):\n"
         "    torch.set_grad_enabled(False)\n"
         "    model.eval()\n"
@@ -122,8 +129,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     forward = _forward(call, scene, home, model)
     if forward is None or _gradients_wanted(scene, home) or _frozen(scene, model):
         return
-    if scene.region(forward).without_grad:
+    seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
+    if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
         return
+    seen.add(forward)
     yield RULE.at(
         forward,
         confidence=POSSIBLE if in_tests(scene) else None,
@@ -150,6 +159,22 @@ def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Cal
         )
         return None if back else forward
     return None
+
+
+def _switched_by_name(scene: Scene, forward: ast.Call) -> bool:
+    """Whether a context or decorator of unknown making says by its name what it does."""
+    for up in scene.ancestors(forward):
+        contexts: list[ast.expr] = []
+        if isinstance(up, (ast.With, ast.AsyncWith)):
+            contexts = [item.context_expr for item in up.items]
+        elif isinstance(up, FUNCTIONS):
+            contexts = up.decorator_list
+        for context in contexts:
+            func = context.func if isinstance(context, ast.Call) else context
+            name = scene.last_name(func).lower()
+            if "grad" in name or "inference" in name:
+                return True
+    return False
 
 
 def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:

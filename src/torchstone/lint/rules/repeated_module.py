@@ -1,0 +1,122 @@
+"""Multiplying a list of one layer gives one layer many times, not many layers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.layers import holds_weights
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, unsafe
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS226",
+    "repeated-module",
+    group="correctness",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="`{text}` repeats one and the same layer",
+        zh="`{text}` 重复的是同一个层",
+    ),
+    why=Text(
+        en="the list holds the same object each time: all places share one set of weights, and the "
+        "model has a fraction of the parameters it seems to have",
+        zh="列表里每个元素都是同一个对象：所有位置共用一组权重，模型的实际参数量远少于看上去的数量",
+    ),
+    suggest=Text(
+        en="make a new layer for each place: `[{layer} for _ in range({count})]`",
+        zh="为每个位置新建一层：`[{layer} for _ in range({count})]`",
+    ),
+    title=Text(
+        en="a list with one layer is multiplied",
+        zh="对只含一个层的列表做乘法",
+    ),
+    page=Text(
+        en="Fires for `[Layer(...)] * n` where `Layer` has weights: a torch.nn class, or an "
+        "nn.Module class of the project that makes some.\n\n"
+        "- Where weights are shared on purpose (ALBERT, recursive heads), call one layer several "
+        "times, or bind it to a name first: that is quiet.\n"
+        "- Layers without state (`[nn.ReLU()] * n`) are quiet.",
+        zh="对 `[Layer(...)] * n` 报告，其中 `Layer` 带有权重：torch.nn 的类，或项目中会创建权重的 nn.Module 类。\n\n"
+        "- 若有意共享权重（ALBERT、递归头），请多次调用同一层，或先赋给变量：这样不会报告。\n"
+        "- 无状态的层（`[nn.ReLU()] * n`）不报告。",
+    ),
+    bad=(
+        """\
+from torch import nn
+
+def blocks(width, depth):
+    return nn.Sequential(*([nn.Linear(width, width)] * depth))
+""",
+        """\
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+layers = nn.ModuleList([Block(8)] * 4)
+""",
+    ),
+    fixed=(
+        """\
+from torch import nn
+
+def blocks(width, depth):
+    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
+""",
+        """\
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+layers = nn.ModuleList([Block(8) for _ in range(4)])
+""",
+    ),
+    good=(
+        """\
+from torch import nn
+
+shared = nn.Linear(8, 8)
+layers = [shared] * 4
+sizes = [8] * 4
+acts = [nn.ReLU()] * 4
+""",
+        """\
+from torch import nn
+
+layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+""",
+    ),
+    words=("nn",),
+)
+
+
+@RULE.on(ast.BinOp)
+def check(node: ast.BinOp, scene: Scene) -> Iterator[Hit]:
+    if not isinstance(node.op, ast.Mult):
+        return
+    row, count = node.left, node.right
+    if not isinstance(row, (ast.List, ast.Tuple)):
+        row, count = count, row
+    if not isinstance(row, (ast.List, ast.Tuple)) or len(row.elts) != 1:
+        return
+    layer = row.elts[0]
+    if not isinstance(layer, ast.Call) or not holds_weights(scene, layer):
+        return
+    if isinstance(count, ast.Constant) and count.value == 1:
+        return
+    text, times = scene.text(layer), scene.text(count)
+    fix: Fix | None = None
+    if isinstance(row, ast.List):
+        fix = unsafe(scene.replace(node, f"[{text} for _ in range({times})]"))
+    yield RULE.at(
+        node, text=scene.brief(node), layer=scene.brief(layer), count=scene.brief(count), fix=fix
+    )
