@@ -158,3 +158,15 @@ def test_registry_finds_files_by_their_folder() -> None:
     assert "snippet" in names
     assert not any(name.startswith("_") for name in names)
     assert [module.__name__.rpartition(".")[2] for module in modules_in("torchstone.render.draw")] == names
+
+
+def test_a_new_file_is_found_with_no_list_to_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "drawer"
+    home.mkdir()
+    (home / "__init__.py").write_text("")
+    (home / "one.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert names_in("drawer") == ["one"]
+    (home / "two.py").write_text("VALUE = 2\n")
+    (home / "_hidden.py").write_text("VALUE = 3\n")
+    assert [module.VALUE for module in modules_in("drawer")] == [1, 2]

@@ -8,6 +8,7 @@ import pytest
 
 from torchstone.lint import amp
 from torchstone.lint.dtypes import complex_source, integer_dtype
+from torchstone.lint.half_values import half_here
 from torchstone.sources.project import Project
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source
@@ -77,13 +78,13 @@ def test_arms_of_one_if_exclude_each_other() -> None:
 def test_half_inside_autocast(expression: str, expected: tuple[str, bool]) -> None:
     text = f"import math\nimport torch\nwith torch.autocast('cuda'):\n    use({expression})\n"
     scene = scene_of(text)
-    assert amp.half_here(scene, first(scene, "use").args[0]) == expected
+    assert half_here(scene, first(scene, "use").args[0]) == expected
 
 
 def test_the_region_may_be_switched_off() -> None:
     text = "import torch\nwith torch.autocast('cuda', enabled=flag):\n    use(x @ w)\n"
     scene = scene_of(text)
-    assert amp.half_here(scene, first(scene, "use").args[0]) == ("float16", False)
+    assert half_here(scene, first(scene, "use").args[0]) == ("float16", False)
 
 
 @pytest.mark.parametrize(
