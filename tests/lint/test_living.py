@@ -180,7 +180,7 @@ def test_the_cache_gives_the_same_report_and_notices_changes(
     assert calls == []
     (here / "m.py").write_text(CAST.replace("x.half()", "x.float()"))
     assert half(look()) == []
-    assert calls == ["m.py"]
+    assert set(calls) == {"m.py"}
 
 
 def test_the_cache_knows_when_another_file_matters(here: Path) -> None:

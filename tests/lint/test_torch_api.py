@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from torchstone.lint.torch_api import DEPRECATED, PRIVATE, REMOVED, Symbol
 
@@ -100,14 +102,10 @@ def test_factorizations_equal_their_successors() -> None:
 
 
 def test_load_and_checkpoint_defaults_are_as_the_pages_say() -> None:
-    import inspect
-
     load = inspect.signature(torch.load).parameters
     assert load["weights_only"].kind is inspect.Parameter.KEYWORD_ONLY
     assert "weights_only=True" in (torch.load.__doc__ or "")
     from_url = inspect.signature(torch.hub.load_state_dict_from_url).parameters
     assert from_url["weights_only"].default is False
-    from torch.utils.checkpoint import checkpoint
-
     with pytest.warns(UserWarning, match="use_reentrant"):
         checkpoint(torch.relu, torch.ones(2, requires_grad=True))

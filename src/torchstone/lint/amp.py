@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 
-from torchstone.lint.autocast_ops import is_lowered, runs_in_fp32
 from torchstone.sources import training
-from torchstone.sources.regions import Autocast, Region, autocast_call
+from torchstone.sources.regions import Autocast, autocast_call
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
+from torchstone.sources.values import count_before
 
 _SCALER_NAME = re.compile(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re.IGNORECASE)
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$"
 )
-_HALF_WORDS = ("float16", ".half", "autocast")
 _PRECISION_WORD = re.compile(r"fp16|bf16|float16|half|precision|autocast|amp\b|mixed", re.I)
 FUNCTION_BASES = frozenset(
     ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -25,16 +28,6 @@ FUNCTION_BASES = frozenset(
 def in_tests(scene: Scene) -> bool:
     """Whether the file is a test: there, odd precision is usually the point."""
     return bool(_TEST_PATH.search(scene.path.replace("\\", "/")))
-
-
-def speaks_of_half(scene: Scene) -> bool:
-    """Whether half precision is mentioned in the file at all; cheap, and asked first."""
-    found = scene.cache.get("speaks of half")
-    if found is None:
-        found = scene.cache["speaks of half"] = any(
-            word in scene.source.text for word in _HALF_WORDS
-        )
-    return bool(found)
 
 
 def is_scaler(scene: Scene, node: ast.AST | None) -> bool:
@@ -57,6 +50,87 @@ def scaler_calls(scene: Scene, method: str) -> list[ast.Call]:
             if scene.method(call) and is_scaler(scene, scene.receiver(call))
         ]
         scene.cache["scaler", method] = found
+    return found
+
+
+def is_scaler_call(scene: Scene, call: ast.Call, method: str) -> bool:
+    """Whether a call is `scaler.method(…)`."""
+    return scene.method(call) == method and is_scaler(scene, scene.receiver(call))
+
+
+def _in_scope(scene: Scene, key: str, calls: list[ast.Call], node: ast.AST) -> list[ast.Call]:
+    """Those of the calls that stand in the function of a node, in order; kept under a key."""
+    found: dict[ast.AST, list[ast.Call]] | None = scene.cache.get(("in scope", key))
+    if found is None:
+        found = defaultdict(list)
+        for call in sorted(calls, key=_place):
+            found[scene.scope(call)].append(call)
+        scene.cache["in scope", key] = found
+    return found.get(scene.scope(node), [])
+
+
+def near(scene: Scene, node: ast.AST, method: str) -> Iterator[ast.Call]:
+    """Calls of a scaler's method in the function of a node that may run in the same pass."""
+    rows = _in_scope(scene, f"scaler {method}", scaler_calls(scene, method), node)
+    return (item for item in rows if not exclusive(scene, item, node))
+
+
+def near_after(scene: Scene, node: ast.AST, method: str) -> Iterator[ast.Call]:
+    """The same, from a node onwards."""
+    rows = _in_scope(scene, f"scaler {method}", scaler_calls(scene, method), node)
+    start = bisect_right(rows, _place(node), key=_place)
+    return (rows[i] for i in range(start, len(rows)) if not exclusive(scene, rows[i], node))
+
+
+def last_backward(scene: Scene, node: ast.AST) -> ast.Call | None:
+    """The backward call last before a node in its function that may run in the same pass."""
+    rows = _in_scope(scene, "backward", training.backward_calls(scene), node)
+    for i in range(bisect_left(rows, _place(node), key=_place) - 1, -1, -1):
+        if not exclusive(scene, rows[i], node):
+            return rows[i]
+    return None
+
+
+def reads_of(scene: Scene, name: ast.Name) -> list[ast.Name]:
+    """Where a name is read after it is bound here and before it is bound again."""
+    found: dict[tuple[ast.AST, str], list[ast.Name]] | None = scene.cache.get("reads")
+    if found is None:
+        found = scene.cache["reads"] = defaultdict(list)
+        for item in scene.all(ast.Name):
+            if isinstance(item.ctx, ast.Load):
+                found[scene.scope(item), item.id].append(item)
+        for reads in found.values():
+            reads.sort(key=_place)
+    rows = scene.bindings(name)
+    later = count_before(rows, name) + 1
+    end = rows[later].position if later < len(rows) else (sys.maxsize, 0)
+    reads = found.get((scene.scope(name), name.id), [])
+    start = bisect_right(reads, _place(name), key=_place)
+    # the statement that binds a name anew reads it first: `x = f(x)`
+    stop = bisect_left(reads, (end[0] + 1, 0), key=_place) if end[0] < sys.maxsize else len(reads)
+    return [item for item in reads[start:stop] if scene.value(item) is _bound(scene, name)]
+
+
+def _bound(scene: Scene, name: ast.Name) -> ast.AST | None:
+    up = scene.parent(name)
+    return up.value if isinstance(up, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else None
+
+
+def is_backward(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call is a backward pass, not an autograd.Function's own."""
+    found: set[ast.Call] | None = scene.cache.get("backward set")
+    if found is None:
+        found = scene.cache["backward set"] = set(training.backward_calls(scene))
+    return call in found
+
+
+def receivers(scene: Scene, method: str) -> set[str]:
+    """The chains, as written, on which a method is called anywhere in the file."""
+    found: set[str] | None = scene.cache.get(("receivers", method))
+    if found is None:
+        calls = scene.calls.get(method, ())
+        found = {scene.dotted(scene.receiver(call)) for call in calls} - {""}
+        scene.cache["receivers", method] = found
     return found
 
 
@@ -159,114 +233,3 @@ def _place(node: ast.AST) -> tuple[int, int]:
 def torch_name(scene: Scene) -> str:
     """The name under which the file can say `torch`, or ""."""
     return next((name for name, full in scene.imports.aliases.items() if full == "torch"), "")
-
-
-def subject(scene: Scene, call: ast.Call) -> ast.expr | None:
-    """The tensor that a function or method of torch works on: `x` of `torch.sum(x)`, `x.sum()`."""
-    if scene.method(call):
-        return scene.receiver(call)
-    if scene.qualified(call.func).startswith("torch."):
-        return scene.argument(call, 0, "input")
-    return None
-
-
-def half_outside_autocast(scene: Scene, call: ast.Call) -> tuple[str, Region] | None:
-    """The half type that a call works on, unless autocast casts it up first; and the region."""
-    if not speaks_of_half(scene):
-        return None
-    tensor = subject(scene, call)
-    dtype = scene.dtype(tensor)
-    if dtype not in ("float16", "bfloat16"):
-        return None
-    region = scene.region(call)
-    cast = region.autocast
-    function = scene.qualified(call.func) or scene.method(call)
-    if cast is not None and (cast.dtype == "float32" or runs_in_fp32(function, cast.device)):
-        return None
-    return dtype, region
-
-
-# what keeps the type of its input, autocast or not
-_KEEPING = frozenset(
-    "view reshape transpose permute contiguous flatten squeeze unsqueeze expand expand_as repeat "
-    "clone relu sigmoid tanh gelu silu leaky_relu dropout masked_fill clamp chunk split mul div add "
-    "sub view_as t movedim swapaxes abs".split()
-)
-_LAYERS = re.compile(r"torch\.nn\.(?:Linear|Conv\d?d|ConvTranspose\d?d|Bilinear|LSTM|GRU)$")
-
-
-def half_here(scene: Scene, node: ast.AST | None) -> tuple[str, bool]:
-    """The half type of a value, and whether that is certain: cast by hand, or made by an operator
-    that the autocast region around it lowers. ("", False) when it is not half as far as is known.
-    """
-    known = scene.dtype(node) if speaks_of_half(scene) else ""
-    if known or node is None:
-        return (known, True) if known in ("float16", "bfloat16") else ("", False)
-    if not _is_lowered_value(scene, node):
-        return "", False
-    cast = scene.region(node).autocast
-    if cast is not None and cast.dtype in ("float16", "bfloat16"):
-        return cast.dtype, cast.certain
-    return "", False
-
-
-def _is_lowered_value(scene: Scene, node: ast.AST | None, depth: int = 6) -> bool:
-    if node is None or not depth:
-        return False
-    if isinstance(node, ast.Name):
-        return _is_lowered_value(scene, scene.value(node), depth - 1)
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.MatMult):
-            return True
-        if is_number(scene, node.right):
-            return _is_lowered_value(scene, node.left, depth - 1)
-        return is_number(scene, node.left) and _is_lowered_value(scene, node.right, depth - 1)
-    if isinstance(node, ast.Call):
-        full, method = scene.qualified(node.func), scene.method(node)
-        if full.startswith("torch.") and is_lowered(full):
-            return True
-        if method in ("matmul", "bmm", "mm"):
-            return True
-        if (method or full.rpartition(".")[2]) in _KEEPING:
-            return _is_lowered_value(scene, subject(scene, node), depth - 1)
-        made = scene.origin(node.func)
-        return isinstance(made, ast.Call) and bool(_LAYERS.match(scene.qualified(made.func)))
-    return False
-
-
-def is_number(scene: Scene, node: ast.AST | None, depth: int = 4) -> bool:
-    """Whether an expression is a plain number, not a tensor, as far as the file tells."""
-    if node is None or not depth:
-        return False
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-    if isinstance(node, ast.UnaryOp):
-        return is_number(scene, node.operand, depth - 1)
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.Pow) and isinstance(scene.literal(node.right), float):
-            return not isinstance(node.left, ast.Call)
-        return all(is_number(scene, side, depth - 1) for side in (node.left, node.right))
-    if isinstance(node, ast.Call):
-        full = scene.qualified(node.func)
-        return full.startswith("math.") or full in ("numpy.sqrt", "float", "int")
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        made = scene.origin(node)
-        return made is not node and is_number(scene, made, depth - 1)
-    return False
-
-
-def number(scene: Scene, node: ast.AST | None) -> float | None:
-    """The value of a number that is written down (`-1e9`, `float("-1e9")`), else None."""
-    if isinstance(node, ast.Call) and scene.dotted(node.func) == "float" and len(node.args) == 1:
-        text = scene.literal(node.args[0])
-        try:
-            return float(text) if isinstance(text, str) else None
-        except ValueError:
-            return None
-    value = scene.literal(node)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return None

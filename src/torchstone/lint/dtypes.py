@@ -87,8 +87,8 @@ def _is_int(scene: Scene, node: ast.expr) -> bool:
 
 
 def _of_call(scene: Scene, call: ast.Call, depth: int) -> str:
-    if scene.has_star(call):
-        return ""
+    if scene.has_star(call) or scene.keyword(call, "dtype") is not None:
+        return ""  # a dtype that is given and could be read was answered by `scene.dtype`
     full, method = scene.qualified(call.func), scene.method(call)
     if full in _INDEX_FUNCTIONS:
         return "int64"

@@ -121,8 +121,8 @@ def functions(scene: Scene) -> dict[str, list[Function]]:
     return found
 
 
-def callee(scene: Scene, call: ast.Call) -> tuple[Scene, Function] | None:
-    """The function of the project that a call runs, and its file."""
+def callee(scene: Scene, call: ast.Call, here: bool = False) -> tuple[Scene, Function] | None:
+    """The function of the project (or, with `here`, of this file) that a call runs, and its file."""
     func = call.func
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
         if func.value.id in ("self", "cls"):
@@ -135,7 +135,7 @@ def callee(scene: Scene, call: ast.Call) -> tuple[Scene, Function] | None:
         named = functions(scene).get(func.id, [])
         plain = [item for item in named if not isinstance(scene.parent(item), ast.ClassDef)]
         return (scene, plain[0]) if len(plain) == 1 else None
-    full = scene.qualified(func)
+    full = "" if here else scene.qualified(func)
     found = scene.project.definition(scene, func, full) if full else None
     if found is not None and isinstance(found[1], FUNCTIONS):
         return found[0], found[1]

@@ -1,4 +1,4 @@
-"""Which torch.nn classes hold weights, which behave differently in training, which are losses."""
+"""Which classes of torch hold weights, behave differently in training, are losses, optimizers."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ LOSSES = frozenset(
     "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PoissonNLLLoss SmoothL1Loss SoftMarginLoss "
     "TripletMarginLoss TripletMarginWithDistanceLoss".split()
 )
+OPTIMIZERS = (
+    "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop",
+    "ASGD", "LBFGS", "SparseAdam", "Adafactor", "Muon",
+)  # fmt: skip
+"""Classes of torch.optim."""
+
 CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
 
 

@@ -10,7 +10,9 @@ from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
 
 LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))
 _PLACES = {"batch_size": 1, "num_workers": 5, "pin_memory": 7}
-_WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "zip", "iter", "islice", "progress_bar", "track"))
+_WRAPPERS = frozenset(
+    ("enumerate", "tqdm", "trange", "zip", "iter", "islice", "progress_bar", "track")
+)
 
 
 def is_loader(scene: Scene, call: ast.Call) -> bool:

@@ -8,8 +8,12 @@ import re
 from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
-_DEVICE_WORDS = re.compile(r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I)
-_TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|testing_utils)\.py$")
+_DEVICE_WORDS = re.compile(
+    r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I
+)
+_TEST_PATH = re.compile(
+    r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|testing_utils)\.py$"
+)
 _CRITERION = re.compile(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
 _MADE_BY_MODEL = re.compile(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
 _OUTPUT_FIELDS = frozenset(("loss", "logits", "last_hidden_state"))
@@ -33,8 +37,16 @@ _ON_HOST = frozenset(
         "typename result_type promote_types can_cast"
     ).split()
 )
-_DEEPER = ("torch.nn.functional.", "torch.linalg.", "torch.special.", "torch.fft.", "torch.autograd.grad")
-_PAIRS = frozenset(f"torch.{name}" for name in ("max", "min", "topk", "sort", "median", "mode", "unbind"))
+_DEEPER = (
+    "torch.nn.functional.",
+    "torch.linalg.",
+    "torch.special.",
+    "torch.fft.",
+    "torch.autograd.grad",
+)
+_PAIRS = frozenset(
+    f"torch.{name}" for name in ("max", "min", "topk", "sort", "median", "mode", "unbind")
+)
 
 
 def on_device(scene: Scene) -> bool:
@@ -148,7 +160,9 @@ def _call_is_tensor(scene: Scene, call: ast.Call, depth: int) -> bool:
         if goes_to_device(scene, call):
             return True
         if method == "to":
-            return not goes_to_host(scene, call) and is_tensor(scene, scene.receiver(call), depth - 1)
+            return not goes_to_host(scene, call) and is_tensor(
+                scene, scene.receiver(call), depth - 1
+            )
         if method in _METHODS:
             return is_tensor(scene, scene.receiver(call), depth - 1)
     full = scene.qualified(call.func)
@@ -224,7 +238,7 @@ def _is_cpu(scene: Scene, made: ast.expr | None) -> bool:
     return isinstance(literal, str) and literal.startswith("cpu")
 
 
-def chain(scene: Scene, node: ast.AST | None) -> list[ast.Call]:
+def chain(node: ast.AST | None) -> list[ast.Call]:
     """The method calls of `x.a().b().c()`, outermost first."""
     found: list[ast.Call] = []
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -235,7 +249,7 @@ def chain(scene: Scene, node: ast.AST | None) -> list[ast.Call]:
 
 def is_array(scene: Scene, node: ast.AST | None) -> bool:
     """Whether an expression is numpy's, so that reading it costs nothing."""
-    for call in chain(scene, node):
+    for call in chain(node):
         if scene.qualified(call.func).startswith("numpy.") or goes_to_host(scene, call):
             return True
     base = node
@@ -257,4 +271,4 @@ def is_array_value(scene: Scene, value: ast.expr) -> bool:
         return False
     if scene.qualified(value.func).partition(".")[0] in ("numpy", "pandas", "math", "random"):
         return True
-    return any(goes_to_host(scene, call) for call in chain(scene, value))
+    return any(goes_to_host(scene, call) for call in chain(value))

@@ -18,8 +18,8 @@ _RANK_NAME = re.compile(
     r"^(?:(?:global|local|node|world|dp|tp|pp|ddp|data_parallel)_?)?rank$|^RANK$|^LOCAL_RANK$", re.I
 )
 _HELPER_NAME = re.compile(
-    r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first)"
-    r"(?:_?(?:process|rank|node|worker|proc|zero))*$"
+    r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first"
+    r"|process_?(?:0|zero)|zero)(?:_?(?:process|rank|node|worker|proc|zero))*$"
 )
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -147,6 +148,12 @@ def bindings(scene: Scene, node: ast.Name) -> list[Binding]:
         scope = scene.scope(scope)
 
 
+def count_before(rows: list[Binding], node: ast.AST) -> int:
+    """How many of a name's bindings, which are in order, are written before a node."""
+    at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    return bisect_left(rows, at, key=lambda row: row.position)
+
+
 def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
     """The expression last bound before the node, unless a branch or loop leaves it open."""
     if not isinstance(node, ast.Name):
@@ -154,15 +161,14 @@ def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
     rows = bindings(scene, node)
     if not rows:
         return None
-    at = (node.lineno, node.col_offset)
     same_scope = scene.scope(node) is scene.scope(rows[0].node)
-    before = [row for row in rows if row.position < at] if same_scope else rows
-    if not before or (not same_scope and len(before) > 1):
+    count = count_before(rows, node) if same_scope else len(rows)
+    if not count or (not same_scope and count > 1):
         return None
-    last = before[-1]
+    last = rows[count - 1]
     own = scene.statement(node)
-    if last.statement is own and len(before) > 1:
-        last = before[-2]  # `x = f(x)` reads the x before
+    if last.statement is own and count > 1:
+        last = rows[count - 2]  # `x = f(x)` reads the x before
     if last.how not in ("assign", "with"):
         return None
     return last.value

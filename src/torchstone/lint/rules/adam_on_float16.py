@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import asks_precision, before, in_tests, number
+from torchstone.lint.amp import asks_precision, before, in_tests
+from torchstone.lint.half_values import number
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

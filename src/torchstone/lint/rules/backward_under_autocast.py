@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
+from torchstone.lint.amp import in_tests, is_backward
 from torchstone.lint.rule import CERTAIN, LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -103,7 +102,7 @@ class Scale(torch.autograd.Function):
 @RULE.on_call("backward")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A backward whose own function opens autocast around it."""
-    if call not in training.backward_calls(scene) or in_tests(scene):
+    if not is_backward(scene, call) or in_tests(scene):
         return
     cast = scene.lexical_region(call).autocast
     if cast is not None and cast.dtype != "float32":

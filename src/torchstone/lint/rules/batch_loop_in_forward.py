@@ -10,8 +10,12 @@ from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
 _SIZES = frozenset(("batch_size", "bsz", "bs", "batch", "n_batch", "num_batch", "batchsize"))
-_TIME = frozenset(("t", "step", "time", "ts", "tt", "timestep", "pos", "layer", "k", "head", "level"))
-_SAMPLE = frozenset(("b", "bi", "bid", "bidx", "b_idx", "batch_idx", "batch_index", "batch_id", "sample_idx"))
+_TIME = frozenset(
+    ("t", "step", "time", "ts", "tt", "timestep", "pos", "layer", "k", "head", "level")
+)
+_SAMPLE = frozenset(
+    ("b", "bi", "bid", "bidx", "b_idx", "batch_idx", "batch_index", "batch_id", "sample_idx")
+)
 
 RULE = Rule(
     "TS310",
@@ -53,51 +57,72 @@ RULE = Rule(
     ),
     words=("forward",),
     bad=(
-        "import torch\n\n"
-        "class Attend(torch.nn.Module):\n"
-        "    def forward(self, query, key):\n"
-        "        scores = []\n"
-        "        for i in range(query.size(0)):\n"
-        "            scores.append(torch.matmul(query[i], key[i].t()))\n"
-        "        return torch.stack(scores)\n",
-        "import torch\n\n"
-        "class Pool(torch.nn.Module):\n"
-        "    def forward(self, x, mask):\n"
-        "        batch_size = x.shape[0]\n"
-        "        out = torch.zeros(batch_size, x.shape[2], device=x.device)\n"
-        "        for b in range(batch_size):\n"
-        "            out[b] = x[b][mask[b]].mean(0)\n"
-        "        return out\n",
+        """\
+import torch
+
+class Attend(torch.nn.Module):
+    def forward(self, query, key):
+        scores = []
+        for i in range(query.size(0)):
+            scores.append(torch.matmul(query[i], key[i].t()))
+        return torch.stack(scores)
+""",
+        """\
+import torch
+
+class Pool(torch.nn.Module):
+    def forward(self, x, mask):
+        batch_size = x.shape[0]
+        out = torch.zeros(batch_size, x.shape[2], device=x.device)
+        for b in range(batch_size):
+            out[b] = x[b][mask[b]].mean(0)
+        return out
+""",
     ),
     good=(
-        "import torch\n\n"
-        "class Attend(torch.nn.Module):\n"
-        "    def forward(self, query, key):\n"
-        "        return torch.bmm(query, key.transpose(1, 2))\n",
-        "import torch\n\n"
-        "class Recurrent(torch.nn.Module):\n"
-        "    def forward(self, x, h):\n"
-        "        for i in range(x.size(0)):\n"
-        "            h = self.cell(x[i], h)\n"
-        "        return h\n",
-        "import torch\n\n"
-        "class Stack(torch.nn.Module):\n"
-        "    def forward(self, x):\n"
-        "        for i in range(len(self.layers)):\n"
-        "            x = self.layers[i](x)\n"
-        "        return x\n",
-        "import torch\n\n"
-        "class Names(torch.nn.Module):\n"
-        "    def forward(self, x, names):\n"
-        "        batch_size = x.size(0)\n"
-        "        out = []\n"
-        "        for i in range(batch_size):\n"
-        "            out.append(names[i])\n"
-        "        return self.body(x), out\n",
-        "import torch\n\n"
-        "def check(x, model):\n"
-        "    for i in range(x.size(0)):\n"
-        "        assert model(x[i]).mean() > 0\n",
+        """\
+import torch
+
+class Attend(torch.nn.Module):
+    def forward(self, query, key):
+        return torch.bmm(query, key.transpose(1, 2))
+""",
+        """\
+import torch
+
+class Recurrent(torch.nn.Module):
+    def forward(self, x, h):
+        for i in range(x.size(0)):
+            h = self.cell(x[i], h)
+        return h
+""",
+        """\
+import torch
+
+class Stack(torch.nn.Module):
+    def forward(self, x):
+        for i in range(len(self.layers)):
+            x = self.layers[i](x)
+        return x
+""",
+        """\
+import torch
+
+class Names(torch.nn.Module):
+    def forward(self, x, names):
+        batch_size = x.size(0)
+        out = []
+        for i in range(batch_size):
+            out.append(names[i])
+        return self.body(x), out
+""",
+        """\
+import torch
+
+def check(x, model):
+    for i in range(x.size(0)):
+        assert model(x[i]).mean() > 0
+""",
     ),
 )
 
@@ -113,7 +138,9 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
     function = scene.function(loop)
     if function is None:
         return
-    arguments = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    arguments = {
+        a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    }
     if _works_on_samples(loop, scene, arguments - {"self"}) and not _carries(loop, scene):
         yield RULE.at(loop, batch=batch)
 
@@ -121,7 +148,9 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
 def _batch(loop: ast.For, scene: Scene) -> str:
     """`x` of `range(x.size(0))`, `range(x.shape[0])`, or of a batch size taken from it."""
     call = loop.iter
-    if not (isinstance(call, ast.Call) and scene.last_name(call.func) == "range" and len(call.args) == 1):
+    if not (
+        isinstance(call, ast.Call) and scene.last_name(call.func) == "range" and len(call.args) == 1
+    ):
         return ""
     size: ast.expr | None = call.args[0]
     if isinstance(size, ast.Name):
@@ -194,7 +223,18 @@ def _computed(node: ast.AST, scene: Scene) -> bool:
     if isinstance(up, ast.BinOp):
         return True
     if isinstance(up, ast.Attribute):
-        return up.attr in ("mean", "sum", "max", "t", "matmul", "mm", "view", "unsqueeze", "mul", "T")
+        return up.attr in (
+            "mean",
+            "sum",
+            "max",
+            "t",
+            "matmul",
+            "mm",
+            "view",
+            "unsqueeze",
+            "mul",
+            "T",
+        )
     if isinstance(up, ast.Call) and node in up.args:
         full = scene.qualified(up.func)
         return full.startswith("torch.") or scene.dotted(up.func).startswith("self.")

@@ -200,11 +200,13 @@ def _confidence(call: ast.Call, scene: Scene) -> Confidence | None:
 
 def _own_region_ended(call: ast.Call, scene: Scene) -> bool:
     """Whether the function opens an autocast of its own and the call stands outside of it."""
-    function = scene.function(call)
-    return any(
-        isinstance(scene.parent(cast), ast.withitem) and scene.function(cast) is function
-        for cast in scene.calls.get("autocast", ())
-    )
+    owners: set[ast.AST | None] | None = scene.cache.get("functions with autocast")
+    if owners is None:
+        casts = [
+            c for c in scene.calls.get("autocast", ()) if isinstance(scene.parent(c), ast.withitem)
+        ]
+        owners = scene.cache["functions with autocast"] = {scene.function(cast) for cast in casts}
+    return scene.function(call) in owners
 
 
 def _fix(call: ast.Call, scene: Scene) -> Fix | None:

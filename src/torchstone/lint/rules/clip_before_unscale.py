@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
@@ -10,14 +11,14 @@ from torchstone.core.text import Text
 from torchstone.lint.amp import (
     before,
     in_tests,
+    last_backward,
     loop_of,
+    near,
+    near_after,
     scaled,
-    scaler_calls,
     starts_its_line,
-    together,
 )
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -185,19 +186,11 @@ def train(model, loss, optimizer):
 @RULE.on_call("clip_grad_norm_", "clip_grad_value_")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """The last backward before is scaled, and nothing has unscaled since."""
-    steps = [s for s in scaler_calls(scene, "step") if together(scene, s, call) and before(call, s)]
-    backward = [
-        item
-        for item in training.backward_calls(scene)
-        if together(scene, item, call) and before(item, call)
-    ]
-    last = max(backward, key=lambda item: (item.lineno, item.col_offset), default=None)
+    steps = list(itertools.islice(near_after(scene, call, "step"), 2))
+    last = last_backward(scene, call)
     if (scaled(scene, last) is None) if last is not None else not steps:
         return
-    if in_tests(scene) or any(
-        before(item, call) and together(scene, item, call)
-        for item in scaler_calls(scene, "unscale_")
-    ):
+    if in_tests(scene) or any(before(item, call) for item in near(scene, call, "unscale_")):
         return
     scaler, optimizer = _names(steps, last, scene)
     unscale = f"{scaler or 'scaler'}.unscale_({optimizer or 'optimizer'})"

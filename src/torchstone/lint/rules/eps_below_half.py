@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.lint.amp import half_here, in_tests, number, speaks_of_half, subject
+from torchstone.lint.amp import in_tests
 from torchstone.lint.autocast_ops import runs_in_fp32
+from torchstone.lint.half_values import half_here, number, speaks_of_half, subject
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -202,8 +202,8 @@ def _steps(scene: Scene, loop: ast.AST) -> bool:
     if any(scene.within(step, loop) for step in steps):
         return True
     for node in own_nodes(loop):
-        found = callee(scene, node) if isinstance(node, ast.Call) else None
-        if found is not None and found[0] is scene:
+        found = callee(scene, node, here=True) if isinstance(node, ast.Call) else None
+        if found is not None:
             if any(scene.within(step, found[1]) for step in steps):
                 return True
     return False
@@ -226,8 +226,8 @@ def _trains(scene: Scene, loop: ast.AST, model: str) -> bool:
             continue
         if scene.dotted(node.func) == model and not scene.lexical_region(node).without_grad:
             return True
-        found = callee(scene, node)
-        if found is None or found[0] is not scene:
+        found = callee(scene, node, here=True)
+        if found is None:
             continue
         if any(scene.within(step, found[1]) for step in step_calls(scene)):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]

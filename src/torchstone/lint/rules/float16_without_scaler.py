@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, in_tests, scaler_calls, together
+from torchstone.lint.amp import in_tests, is_backward, scaler_calls, together
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources import training
 from torchstone.sources.regions import Autocast
 from torchstone.sources.scene import Scene
+from torchstone.sources.values import count_before
 
 RULE = Rule(
     "TS126",
@@ -145,7 +145,7 @@ def step(model, x):
 @RULE.on_call("backward")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A plain backward on a name that float16 autocast has bound."""
-    if call not in training.backward_calls(scene) or in_tests(scene):
+    if not is_backward(scene, call) or in_tests(scene):
         return
     if "GradScaler" in scene.calls or scaler_calls(scene, "scale") or call.args:
         return
@@ -161,15 +161,15 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _made_under(name: ast.Name, scene: Scene, depth: int = 2) -> Autocast | None:
     """The autocast region in which a name, or what it is computed from, was bound last."""
-    rows = [
-        row
-        for row in scene.bindings(name)
-        if row.how in ("assign", "unpack") and before(row.node, name)
-    ]
-    if not rows or not together(scene, rows[-1].node, name):
+    rows = scene.bindings(name)
+    count = count_before(rows, name)
+    if not count or rows[count - 1].how not in ("assign", "unpack"):
         return None
-    cast = scene.lexical_region(rows[-1].node).autocast
-    value = getattr(rows[-1].statement, "value", None)
+    row = rows[count - 1]
+    if not together(scene, row.node, name):
+        return None
+    cast = scene.lexical_region(row.node).autocast
+    value = getattr(row.statement, "value", None)
     if cast is not None or depth == 1 or not isinstance(value, ast.Call):
         return cast
     for part in value.args:

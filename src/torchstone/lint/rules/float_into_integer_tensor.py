@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, number
+from torchstone.lint.amp import in_tests
 from torchstone.lint.dtypes import integer_dtype
+from torchstone.lint.half_values import number
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
+from torchstone.sources.values import count_before
 
 RULE = Rule(
     "TS127",
@@ -118,6 +120,14 @@ def weights(n):
     w[0] = 0.5
     return w
 """,
+        """\
+import torch
+
+def kernel(dtype):
+    k = torch.tensor([1, 2, 1], dtype=dtype)
+    k /= 4.0
+    return k
+""",
     ),
 )
 _RAISES = Text(
@@ -178,14 +188,13 @@ def _is_fraction(node: ast.expr | None, scene: Scene) -> bool:
 
 def _value_before(node: ast.AugAssign, target: ast.Name, scene: Scene) -> ast.expr | None:
     """What the name was last bound to, in the same block or around it."""
-    at = (node.lineno, node.col_offset)
-    rows = [row for row in scene.bindings(target) if row.position < at]
-    if not rows or rows[-1].how != "assign" or rows[-1].value is None:
+    rows = scene.bindings(target)
+    count = count_before(rows, node)
+    if not count or rows[count - 1].how != "assign":
         return None
+    row = rows[count - 1]
     around = set(scene.ancestors(node))
     conditional = (ast.If, ast.Try, ast.For, ast.While)
-    if any(
-        isinstance(up, conditional) and up not in around for up in scene.ancestors(rows[-1].node)
-    ):
+    if any(isinstance(up, conditional) and up not in around for up in scene.ancestors(row.node)):
         return None
-    return rows[-1].value
+    return row.value

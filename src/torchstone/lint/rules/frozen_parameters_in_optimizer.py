@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.flow import before, exclusive, same_scope
 from torchstone.lint.freezing import Freeze, freezes, parameters_of
+from torchstone.lint.layers import OPTIMIZERS
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
-
-OPTIMIZERS = ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop",
-              "Rprop", "ASGD", "LBFGS", "SparseAdam", "Adafactor", "Muon")  # fmt: skip
 
 RULE = Rule(
     "TS202",

@@ -52,43 +52,67 @@ RULE = Rule(
         "在 `zero_grad` 之后读取 `p.grad` 的代码须能处理 `None`。修复因此标记为不安全。",
     ),
     bad=(
-        "import torch\n\n"
-        "def step(optimizer, loss):\n"
-        "    optimizer.zero_grad(set_to_none=False)\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n",
-        "import torch\n\n"
-        "model = torch.nn.Linear(2, 2)\n"
-        "model.zero_grad(False)\n",
+        """\
+import torch
+
+def step(optimizer, loss):
+    optimizer.zero_grad(set_to_none=False)
+    loss.backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+model = torch.nn.Linear(2, 2)
+model.zero_grad(False)
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def step(optimizer, loss):\n"
-        "    optimizer.zero_grad()\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n",
-        "import torch\n\n"
-        "def step(optimizer, loss):\n"
-        "    optimizer.zero_grad(set_to_none=True)\n"
-        "    loss.backward()\n",
-        "import torch\n\n"
-        "def step(optimizer, loss, drop):\n"
-        "    optimizer.zero_grad(set_to_none=drop)\n"
-        "    loss.backward()\n",
-        "import torch\n\n"
-        "class Wrapped:\n"
-        "    def zero_grad(self, set_to_none=False):\n"
-        "        self.inner.reset(set_to_none=set_to_none)\n",
+        """\
+import torch
+
+def step(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+def step(optimizer, loss):
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(optimizer, loss, drop):
+    optimizer.zero_grad(set_to_none=drop)
+    loss.backward()
+""",
+        """\
+import torch
+
+class Wrapped:
+    def zero_grad(self, set_to_none=False):
+        self.inner.reset(set_to_none=set_to_none)
+""",
     ),
     fixed=(
-        "import torch\n\n"
-        "def step(optimizer, loss):\n"
-        "    optimizer.zero_grad(set_to_none=True)\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n",
-        "import torch\n\n"
-        "model = torch.nn.Linear(2, 2)\n"
-        "model.zero_grad(True)\n",
+        """\
+import torch
+
+def step(optimizer, loss):
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+model = torch.nn.Linear(2, 2)
+model.zero_grad(True)
+""",
     ),
 )
 

@@ -57,62 +57,87 @@ RULE = Rule(
         "`inference_mode` 略快于 `no_grad`，但其张量此后不能再参与计算图；需要时请用 `no_grad`。",
     ),
     bad=(
-        "import torch\n\n"
-        "def evaluate(model, loader, criterion):\n"
-        "    model.eval()\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        total += criterion(model(x), y).item()\n"
-        "    return total\n",
-        "import torch\n\n"
-        "class Runner:\n"
-        "    def predict(self, loader):\n"
-        "        self.model.eval()\n"
-        "        outputs = []\n"
-        "        for batch in loader:\n"
-        "            outputs.append(self.model(batch).argmax(-1).cpu())\n"
-        "        return torch.cat(outputs)\n",
+        """\
+import torch
+
+def evaluate(model, loader, criterion):
+    model.eval()
+    total = 0.0
+    for x, y in loader:
+        total += criterion(model(x), y).item()
+    return total
+""",
+        """\
+import torch
+
+class Runner:
+    def predict(self, loader):
+        self.model.eval()
+        outputs = []
+        for batch in loader:
+            outputs.append(self.model(batch).argmax(-1).cpu())
+        return torch.cat(outputs)
+""",
     ),
     good=(
-        "import torch\n\n"
-        "@torch.no_grad()\n"
-        "def evaluate(model, loader):\n"
-        "    model.eval()\n"
-        "    return [model(x) for x in loader]\n",
-        "import torch\n\n"
-        "def evaluate(model, loader):\n"
-        "    model.eval()\n"
-        "    with torch.inference_mode():\n"
-        "        for x in loader:\n"
-        "            print(model(x))\n",
-        "import torch\n\n"
-        "def attack(model, loader):\n"
-        "    model.eval()\n"
-        "    for x, y in loader:\n"
-        "        x.requires_grad_(True)\n"
-        "        loss = model(x).sum()\n"
-        "        loss.backward()\n",
-        "import torch\n\n"
-        "def scores(model, loader):\n"
-        "    model.eval()\n"
-        "    for x in loader:\n"
-        "        print(model(x))\n\n"
-        "def main(model, loader):\n"
-        "    with torch.no_grad():\n"
-        "        scores(model, loader)\n",
-        "import torch\n\n"
-        "class Validator:\n"
-        "    @smart_inference_mode()\n"
-        "    def __call__(self, model, loader):\n"
-        "        model.eval()\n"
-        "        for x in loader:\n"
-        "            print(model(x))\n",
-        "import torch\n\n"
-        "def run(model, loader):\n"
-        "    torch.set_grad_enabled(False)\n"
-        "    model.eval()\n"
-        "    for x in loader:\n"
-        "        print(model(x))\n",
+        """\
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    model.eval()
+    return [model(x) for x in loader]
+""",
+        """\
+import torch
+
+def evaluate(model, loader):
+    model.eval()
+    with torch.inference_mode():
+        for x in loader:
+            print(model(x))
+""",
+        """\
+import torch
+
+def attack(model, loader):
+    model.eval()
+    for x, y in loader:
+        x.requires_grad_(True)
+        loss = model(x).sum()
+        loss.backward()
+""",
+        """\
+import torch
+
+def scores(model, loader):
+    model.eval()
+    for x in loader:
+        print(model(x))
+
+def main(model, loader):
+    with torch.no_grad():
+        scores(model, loader)
+""",
+        """\
+import torch
+
+class Validator:
+    @smart_inference_mode()
+    def __call__(self, model, loader):
+        model.eval()
+        for x in loader:
+            print(model(x))
+""",
+        """\
+import torch
+
+def run(model, loader):
+    torch.set_grad_enabled(False)
+    model.eval()
+    for x in loader:
+        print(model(x))
+""",
     ),
 )
 
@@ -145,7 +170,9 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
     """The first call of the model in a loop of the same scope, before it trains again."""
     name = model.rpartition(".")[2]
-    same = [c for c in scene.calls.get(name, ()) if scene.scope(c) is home and c.lineno > call.lineno]
+    same = [
+        c for c in scene.calls.get(name, ()) if scene.scope(c) is home and c.lineno > call.lineno
+    ]
     for forward in sorted(same, key=lambda c: (c.lineno, c.col_offset)):
         if scene.dotted(forward.func) != model:
             continue

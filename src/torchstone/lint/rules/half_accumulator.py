@@ -114,6 +114,8 @@ def layers(x, blocks):
 """,
     ),
 )
+_PLAIN = 12
+"""A name that is bound more often than this is no running sum."""
 _FACTS = {"float16": ("11", "2048"), "bfloat16": ("8", "256")}
 
 
@@ -168,7 +170,10 @@ def _is_zeros(value: ast.expr, scene: Scene) -> bool:
 
 def _first_binding(target: ast.Name, loop: ast.AST, scene: Scene) -> Binding | None:
     """The only binding of the name outside of the loop, made before it."""
-    outside = [row for row in scene.bindings(target) if not scene.within(row.node, loop)]
+    rows = scene.bindings(target)
+    if len(rows) > _PLAIN:
+        return None
+    outside = [row for row in rows if not scene.within(row.node, loop)]
     if len(outside) != 1 or outside[0].position > (getattr(loop, "lineno", 0), 0):
         return None
     return outside[0]

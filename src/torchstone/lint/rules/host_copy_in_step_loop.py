@@ -46,59 +46,79 @@ RULE = Rule(
         "以下情形不报告：`if step % n` 或日志条件之下、模型（`model.cpu()`）、numpy 数组、从未移到"
         "设备上的批数据、带 `non_blocking=True`、测试代码，以及完全不涉及设备的文件。",
     ),
+    needs=("backward",),
     bad=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    history = []\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        history.append(loss.detach().cpu().numpy())\n"
-        "    return history\n",
-        "import torch\n\n"
-        "def train(net, loader, criterion, optimizer):\n"
-        "    predictions = []\n"
-        "    for x, y in loader:\n"
-        "        logits = net(x.cuda())\n"
-        "        loss = criterion(logits, y.cuda())\n"
-        "        loss.backward()\n"
-        "        optimizer.step()\n"
-        "        predictions += torch.argmax(logits, dim=1).tolist()\n"
-        "    return predictions\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    history = []
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        history.append(loss.detach().cpu().numpy())
+    return history
+""",
+        """\
+import torch
+
+def train(net, loader, criterion, optimizer):
+    predictions = []
+    for x, y in loader:
+        logits = net(x.cuda())
+        loss = criterion(logits, y.cuda())
+        loss.backward()
+        optimizer.step()
+        predictions += torch.argmax(logits, dim=1).tolist()
+    return predictions
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for step, (x, y) in enumerate(loader):\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        if step % 50 == 0:\n"
-        "            print(loss.cpu())\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        lengths = y.tolist()\n"
-        "        loss = criterion(model(x.to(device), lengths), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for epoch in range(3):\n"
-        "        for x, y in loader:\n"
-        "            loss = criterion(model(x.to(device)), y.to(device))\n"
-        "            loss.backward()\n"
-        "            opt.step()\n"
-        "        print(epoch, loss.cpu())\n"
-        "    model.cpu()\n",
-        "import numpy as np\nimport torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        order = np.random.permutation(len(x)).tolist()\n"
-        "        loss = criterion(model(x[order].to(device)), y[order].to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        if step % 50 == 0:
+            print(loss.cpu())
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        lengths = y.tolist()
+        loss = criterion(model(x.to(device), lengths), y.to(device))
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for epoch in range(3):
+        for x, y in loader:
+            loss = criterion(model(x.to(device)), y.to(device))
+            loss.backward()
+            opt.step()
+        print(epoch, loss.cpu())
+    model.cpu()
+""",
+        """\
+import numpy as np
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        order = np.random.permutation(len(x)).tolist()
+        loss = criterion(model(x[order].to(device)), y[order].to(device))
+        loss.backward()
+        opt.step()
+""",
     ),
 )
 
@@ -110,7 +130,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if not scene.in_step_loop(call) or _inner(call, scene):
         return
-    inside = chain(scene, call)
+    inside = chain(call)
     base = scene.receiver(inside[-1])
     start = inside[-1] if scene.qualified(inside[-1].func) else base
     if not is_tensor(scene, start) and not any(is_tensor(scene, part) for part in inside[1:]):

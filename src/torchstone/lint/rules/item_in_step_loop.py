@@ -52,80 +52,108 @@ RULE = Rule(
         "对 `total += loss.item()` 的修复会让 `total` 变成设备上的张量；后续代码可能需要 Python "
         "数值，因此该修复标记为不安全。",
     ),
-    needs=("torch",),
+    needs=("backward",),
     bad=(
-        "import torch\n\n"
-        "def train(model, loader, opt, device):\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n"
-        "        opt.zero_grad()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        total += loss.item()\n"
-        "    return total\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, optimizer, bar):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.cuda()), y.cuda())\n"
-        "        loss.backward()\n"
-        "        optimizer.step()\n"
-        "        bar.set_postfix(loss=float(loss))\n",
-        "import torch\n\n"
-        "def train_step(model, batch, optimizer, device):\n"
-        "    loss = model(batch.to(device)).loss\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n"
-        "    return loss.item()\n",
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    total = 0.0
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.item()
+    return total
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, optimizer, bar):
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        bar.set_postfix(loss=float(loss))
+""",
+        """\
+import torch
+
+def train_step(model, batch, optimizer, device):
+    loss = model(batch.to(device)).loss
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def train(model, loader, opt, device):\n"
-        "    for step, x in enumerate(loader):\n"
-        "        loss = model(x.to(device)).loss\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        if step % 100 == 0:\n"
-        "            print(step, loss.item())\n",
-        "import torch\n\n"
-        "def evaluate(model, loader, device):\n"
-        "    total = 0.0\n"
-        "    for x in loader:\n"
-        "        total += model(x.to(device)).sum().item()\n"
-        "    return total\n",
-        "import torch\n\n"
-        "def train(model, loader, opt, device):\n"
-        "    for x in loader:\n"
-        "        loss = model(x.to(device)).loss\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "    return loss.item()\n",
-        "import numpy as np\nimport torch\n\n"
-        "def train(model, loader, opt, device):\n"
-        "    for x in loader:\n"
-        "        lam = np.random.beta(0.2, 0.2)\n"
-        "        loss = model(x.to(device) * float(lam)).loss\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
-        "import torch\n\n"
-        "def fit(model, xs, opt):\n"
-        "    for x in xs:\n"
-        "        loss = model(x).sum()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        print(loss.item())\n",
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    for step, x in enumerate(loader):
+        loss = model(x.to(device)).loss
+        loss.backward()
+        opt.step()
+        if step % 100 == 0:
+            print(step, loss.item())
+""",
+        """\
+import torch
+
+def evaluate(model, loader, device):
+    total = 0.0
+    for x in loader:
+        total += model(x.to(device)).sum().item()
+    return total
+""",
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    for x in loader:
+        loss = model(x.to(device)).loss
+        loss.backward()
+        opt.step()
+    return loss.item()
+""",
+        """\
+import numpy as np
+import torch
+
+def train(model, loader, opt, device):
+    for x in loader:
+        lam = np.random.beta(0.2, 0.2)
+        loss = model(x.to(device) * float(lam)).loss
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def fit(model, xs, opt):
+    for x in xs:
+        loss = model(x).sum()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+""",
     ),
     fixed=(
-        "import torch\n\n"
-        "def train(model, loader, opt, device):\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n"
-        "        opt.zero_grad()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        total += loss.detach()\n"
-        "    return total\n",
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    total = 0.0
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    return total
+""",
         "",
         "",
     ),

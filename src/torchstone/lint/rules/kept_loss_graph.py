@@ -55,119 +55,157 @@ RULE = Rule(
         "（见 item-in-step-loop）。",
     ),
     words=("backward",),
+    needs=("backward",),
     bad=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        opt.zero_grad()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        total += loss\n"
-        "    return total / len(loader)\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, scaler):\n"
-        "    losses = []\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        scaler.scale(loss).backward()\n"
-        "        scaler.step(opt)\n"
-        "        scaler.update()\n"
-        "        losses.append(loss)\n"
-        "    return losses\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    running = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        running = running + loss * x.size(0)\n"
-        "    return running\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss
+    return total / len(loader)
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, scaler):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+        losses.append(loss)
+    return losses
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    running = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        running = running + loss * x.size(0)
+    return running
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        total += loss.detach()\n"
-        "    return total\n",
-        "import torch\n\n"
-        "def train(model, loader, terms, opt):\n"
-        "    for x, y in loader:\n"
-        "        loss = 0.0\n"
-        "        for term in terms:\n"
-        "            loss += term(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    losses = []\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        loss = loss.item()\n"
-        "        losses.append(loss)\n",
-        "import torch\n\n"
-        "def unroll(model, sequence, criterion, opt):\n"
-        "    loss = 0.0\n"
-        "    for i, (x, y) in enumerate(sequence):\n"
-        "        loss += criterion(model(x), y)\n"
-        "        if i % 8 == 7:\n"
-        "            loss.backward()\n"
-        "            opt.step()\n"
-        "            loss = 0.0\n",
-        "import torch\n\n"
-        "def collect(model, loader, criterion, opt):\n"
-        "    losses = []\n"
-        "    for x, y in loader:\n"
-        "        losses.append(criterion(model(x), y))\n"
-        "    torch.stack(losses).mean().backward()\n"
-        "    opt.step()\n",
-        "import collections\nimport torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    recent = collections.deque(maxlen=20)\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        recent.append(loss)\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    return total
+""",
+        """\
+import torch
+
+def train(model, loader, terms, opt):
+    for x, y in loader:
+        loss = 0.0
+        for term in terms:
+            loss += term(model(x), y)
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        loss = loss.item()
+        losses.append(loss)
+""",
+        """\
+import torch
+
+def unroll(model, sequence, criterion, opt):
+    loss = 0.0
+    for i, (x, y) in enumerate(sequence):
+        loss += criterion(model(x), y)
+        if i % 8 == 7:
+            loss.backward()
+            opt.step()
+            loss = 0.0
+""",
+        """\
+import torch
+
+def collect(model, loader, criterion, opt):
+    losses = []
+    for x, y in loader:
+        losses.append(criterion(model(x), y))
+    torch.stack(losses).mean().backward()
+    opt.step()
+""",
+        """\
+import collections
+import torch
+
+def train(model, loader, criterion, opt):
+    recent = collections.deque(maxlen=20)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        recent.append(loss)
+""",
     ),
     fixed=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    total = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        opt.zero_grad()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        total += loss.detach()\n"
-        "    return total / len(loader)\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, scaler):\n"
-        "    losses = []\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        scaler.scale(loss).backward()\n"
-        "        scaler.step(opt)\n"
-        "        scaler.update()\n"
-        "        losses.append(loss.detach())\n"
-        "    return losses\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt):\n"
-        "    running = 0.0\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x), y)\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        running = running + loss.detach() * x.size(0)\n"
-        "    return running\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    return total / len(loader)
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, scaler):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+        losses.append(loss.detach())
+    return losses
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    running = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        running = running + loss.detach() * x.size(0)
+    return running
+""",
     ),
 )
 
@@ -252,7 +290,7 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
 def _cut(scene: Scene, loss: ast.expr) -> bool:
     """Whether the name was bound to a value without graph just before."""
     value = scene.value(loss)
-    return value is not None and any(scene.method(call) in _CUTS for call in chain(scene, value))
+    return value is not None and any(scene.method(call) in _CUTS for call in chain(value))
 
 
 def _fix(scene: Scene, loss: ast.expr) -> Fix:

@@ -54,27 +54,51 @@ RULE = Rule(
         "完全不涉及设备的文件只作为 POSSIBLE 报告。",
     ),
     bad=(
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def make(dataset, device):\n"
-        "    return DataLoader(dataset, batch_size=64, shuffle=True)\n",
-        "import torch\nfrom torch.utils import data\n\n"
-        "device = torch.device('cuda')\n"
-        "loader = data.DataLoader(open_images('train'), batch_size=64, num_workers=0)\n",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(dataset, device):
+    return DataLoader(dataset, batch_size=64, shuffle=True)
+""",
+        """\
+import torch
+from torch.utils import data
+
+device = torch.device('cuda')
+loader = data.DataLoader(open_images('train'), batch_size=64, num_workers=0)
+""",
     ),
     good=(
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def make(dataset, device):\n"
-        "    return DataLoader(dataset, batch_size=64, num_workers=8)\n",
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def make(dataset, device, options):\n"
-        "    return DataLoader(dataset, batch_size=64, **options)\n",
-        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n\n"
-        "def make(x, y, device):\n"
-        "    dataset = TensorDataset(x, y)\n"
-        "    return DataLoader(dataset, batch_size=64)\n",
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def make(dataset, device, workers):\n"
-        "    return DataLoader(dataset, 64, True, None, None, workers)\n",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(dataset, device):
+    return DataLoader(dataset, batch_size=64, num_workers=8)
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(dataset, device, options):
+    return DataLoader(dataset, batch_size=64, **options)
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def make(x, y, device):
+    dataset = TensorDataset(x, y)
+    return DataLoader(dataset, batch_size=64)
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(dataset, device, workers):
+    return DataLoader(dataset, 64, True, None, None, workers)
+""",
     ),
 )
 

@@ -51,63 +51,87 @@ RULE = Rule(
         "若数据集在 epoch 之间会改变，请勿启用：长期存活的工作进程只保有启动时的副本。修复因此标记为不安全。",
     ),
     bad=(
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, step):\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "    for epoch in range(10):\n"
-        "        for batch in loader:\n"
-        "            step(batch)\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def main(args, dataset, model):\n"
-        "    loader = DataLoader(\n"
-        "        dataset,\n"
-        "        batch_size=64,\n"
-        "        num_workers=args.workers,\n"
-        "    )\n"
-        "    for epoch in range(args.epochs):\n"
-        "        train(model, loader)\n",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def main(args, dataset, model):
+    loader = DataLoader(
+        dataset,
+        batch_size=64,
+        num_workers=args.workers,
+    )
+    for epoch in range(args.epochs):
+        train(model, loader)
+""",
     ),
     good=(
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, step):\n"
-        "    loader = DataLoader(dataset, num_workers=8, persistent_workers=True)\n"
-        "    for epoch in range(10):\n"
-        "        for batch in loader:\n"
-        "            step(batch)\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, step):\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "    for batch in loader:\n"
-        "        step(batch)\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, step):\n"
-        "    loader = DataLoader(dataset, batch_size=64)\n"
-        "    for epoch in range(10):\n"
-        "        for batch in loader:\n"
-        "            step(batch)\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(datasets, step):\n"
-        "    for dataset in datasets:\n"
-        "        loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "        for batch in loader:\n"
-        "            step(batch)\n",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
+    loader = DataLoader(dataset, num_workers=8, persistent_workers=True)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8)
+    for batch in loader:
+        step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(datasets, step):
+    for dataset in datasets:
+        loader = DataLoader(dataset, batch_size=64, num_workers=8)
+        for batch in loader:
+            step(batch)
+""",
     ),
     fixed=(
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, step):\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)\n"
-        "    for epoch in range(10):\n"
-        "        for batch in loader:\n"
-        "            step(batch)\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def main(args, dataset, model):\n"
-        "    loader = DataLoader(\n"
-        "        dataset,\n"
-        "        batch_size=64,\n"
-        "        num_workers=args.workers, persistent_workers=args.workers > 0,\n"
-        "    )\n"
-        "    for epoch in range(args.epochs):\n"
-        "        train(model, loader)\n",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def main(args, dataset, model):
+    loader = DataLoader(
+        dataset,
+        batch_size=64,
+        num_workers=args.workers, persistent_workers=args.workers > 0,
+    )
+    for epoch in range(args.epochs):
+        train(model, loader)
+""",
     ),
 )
 
@@ -118,8 +142,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not is_loader(scene, call) or scene.keyword(call, "persistent_workers") is not None:
         return
     given = option(scene, call, "num_workers")
-    if given is None or scene.literal(given) == 0 or not isinstance(
-        given, (ast.Constant, ast.Name, ast.Attribute)
+    if (
+        given is None
+        or scene.literal(given) == 0
+        or not isinstance(given, (ast.Constant, ast.Name, ast.Attribute))
     ):
         return
     names = bound_names(scene, call)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, in_tests
+from torchstone.lint.amp import in_tests, reads_of
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.regions import Autocast
 from torchstone.sources.scene import Scene
@@ -174,11 +174,10 @@ def check(block: ast.With | ast.AsyncWith, scene: Scene) -> Iterator[Hit]:
     made = _bound_inside(block, scene)
     if not made:
         return
-    scope = scene.scope(block)
-    for call in scene.all(ast.Call):
-        if scene.scope(call) is scope and before(block, call) and not scene.within(call, block):
-            if call.args and _is_loss(call, scene):
-                yield from _judge(call, made, cast, scene)
+    for name in made:
+        for read in reads_of(scene, name):
+            if not scene.within(read, block):
+                yield from _judge(read, cast, scene)
 
 
 def _autocast_of(block: ast.With | ast.AsyncWith, scene: Scene) -> Autocast | None:
@@ -190,19 +189,18 @@ def _autocast_of(block: ast.With | ast.AsyncWith, scene: Scene) -> Autocast | No
     return scene.lexical_region(block.body[0]).autocast if mentioned else None
 
 
-def _bound_inside(block: ast.With | ast.AsyncWith, scene: Scene) -> dict[str, ast.Assign]:
+def _bound_inside(block: ast.With | ast.AsyncWith, scene: Scene) -> list[ast.Name]:
     """Names that the block binds to the result of calling a model."""
-    found: dict[str, ast.Assign] = {}
-    for part in scene.inside(block):
-        if isinstance(part, ast.Assign) and scene.scope(part) is scene.scope(block):
-            value = part.value
-            for target in part.targets:
-                if isinstance(target, ast.Name):
-                    if isinstance(value, ast.Call) and scene.is_model(value.func):
-                        found[target.id] = part
-                    else:
-                        found.pop(target.id, None)
-    return found
+    return [
+        target
+        for part in scene.inside(block)
+        if isinstance(part, ast.Assign)
+        and isinstance(part.value, ast.Call)
+        and scene.scope(part) is scene.scope(block)
+        and scene.is_model(part.value.func)
+        for target in part.targets
+        if isinstance(target, ast.Name)
+    ]
 
 
 def _is_loss(call: ast.Call, scene: Scene) -> bool:
@@ -215,41 +213,43 @@ def _is_loss(call: ast.Call, scene: Scene) -> bool:
     return isinstance(made, ast.Call) and bool(_LOSS_CLASS.match(scene.qualified(made.func)))
 
 
-def _judge(
-    call: ast.Call,
-    made: dict[str, ast.Assign],
-    cast: Autocast,
-    scene: Scene,
-) -> Iterator[Hit]:
-    for argument in call.args:
-        base = argument
-        while isinstance(base, (ast.Attribute, ast.Subscript)):
-            base = base.value
-        if not isinstance(base, ast.Name) or base.id not in made:
-            continue
-        if isinstance(argument, ast.Attribute) and argument.attr == "loss":
-            continue
-        if scene.value(base) is not made[base.id].value:
-            return  # bound anew in between
-        region = scene.region(call)
-        if region.autocast is not None:
-            return
-        dtype = cast.dtype if cast.dtype in _DANGERS else ""
-        danger = _DANGERS[dtype or "float16"]
-        doubtful = region.without_grad or _is_of_project(call.func, scene)
-        yield RULE.at(
-            call,
-            severity=HIGH if dtype == "float16" else MEDIUM,
-            confidence=POSSIBLE if doubtful else LIKELY,
-            why=Text(
-                en=RULE.why.en.replace("{danger}", danger.en),
-                zh=RULE.why.zh.replace("{danger}", danger.zh),
-            ),
-            loss=scene.brief(call.func),
-            name=scene.brief(argument),
-            dtype=dtype or "half",
-        )
+def _judge(read: ast.Name, cast: Autocast, scene: Scene) -> Iterator[Hit]:
+    """A read of the half output: is it what a loss is given?"""
+    argument: ast.expr = read
+    up = scene.parent(argument)
+    while isinstance(up, (ast.Attribute, ast.Subscript)) and up.value is argument:
+        argument, up = up, scene.parent(up)
+    if not isinstance(up, ast.Call) or argument not in up.args or not _is_loss(up, scene):
         return
+    if isinstance(argument, ast.Attribute) and argument.attr == "loss":
+        return
+    if argument is not up.args[0] and _base(up.args[0]) == read.id:
+        return  # reported for the first of its arguments
+    region = scene.region(up)
+    if region.autocast is not None:
+        return
+    dtype = cast.dtype if cast.dtype in _DANGERS else ""
+    danger = _DANGERS[dtype or "float16"]
+    doubtful = region.without_grad or _is_of_project(up.func, scene)
+    yield RULE.at(
+        up,
+        severity=HIGH if dtype == "float16" else MEDIUM,
+        confidence=POSSIBLE if doubtful else LIKELY,
+        why=Text(
+            en=RULE.why.en.replace("{danger}", danger.en),
+            zh=RULE.why.zh.replace("{danger}", danger.zh),
+        ),
+        loss=scene.brief(up.func),
+        name=scene.brief(argument),
+        dtype=dtype or "half",
+    )
+
+
+def _base(node: ast.expr) -> str:
+    """`out` of `out`, `out.logits` and `out[0]`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_of_project(func: ast.expr, scene: Scene) -> bool:

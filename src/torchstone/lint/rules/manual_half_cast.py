@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import FUNCTION_BASES, asks_precision, in_tests, trains, uses_gpu_amp
+from torchstone.lint.amp import (
+    FUNCTION_BASES,
+    asks_precision,
+    in_tests,
+    receivers,
+    trains,
+    uses_gpu_amp,
+)
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -191,6 +198,17 @@ vae.half()
 def train(model, x):
     model(vae.encode(x)).sum().backward()
 """,
+        """\
+import torch
+
+scaler = torch.amp.GradScaler()
+
+def strip(checkpoint):
+    checkpoint["model"].half()
+    for p in checkpoint["model"].parameters():
+        p.requires_grad = False
+    return checkpoint
+""",
     ),
 )
 _TRAINING = re.compile(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
@@ -268,17 +286,23 @@ def _feeds_kernel(call: ast.Call, scene: Scene) -> bool:
             return bool(_KERNELS.search(scene.last_name(up.func)))
         if isinstance(up, ast.Assign):
             names = {target.id for target in up.targets if isinstance(target, ast.Name)}
-            return any(
-                isinstance(part, ast.Name) and part.id in names and part is not child
-                for other in scene.all(ast.Call)
-                if _KERNELS.search(scene.last_name(other.func))
-                and scene.scope(other) is scene.scope(call)
-                for part in scene.inside(other)
-            )
+            return not names.isdisjoint(_kernel_arguments(scene).get(scene.scope(call), ()))
         if isinstance(up, ast.stmt):
             return False
         child = up
     return False
+
+
+def _kernel_arguments(scene: Scene) -> dict[ast.AST, set[str]]:
+    """Names that go into half-only kernels, by the function they stand in."""
+    found: dict[ast.AST, set[str]] | None = scene.cache.get("half kernels")
+    if found is None:
+        found = scene.cache["half kernels"] = {}
+        for call in scene.all(ast.Call):
+            if _KERNELS.search(scene.last_name(call.func)):
+                names = {part.id for part in scene.inside(call) if isinstance(part, ast.Name)}
+                found.setdefault(scene.scope(call), set()).update(names)
+    return found
 
 
 def _is_frozen(call: ast.Call, scene: Scene) -> bool:
@@ -299,10 +323,24 @@ def _is_frozen(call: ast.Call, scene: Scene) -> bool:
     names.discard("")
 
     def called(*methods: str) -> bool:
-        calls = (item for name in methods for item in scene.calls.get(name, ()))
-        return any(scene.dotted(scene.receiver(item)) in names for item in calls)
+        return any(not names.isdisjoint(receivers(scene, method)) for method in methods)
 
-    return called("eval", "requires_grad_", "generate") and not called("train", "parameters")
+    if called("eval", "requires_grad_", "generate") and not called("train", "parameters"):
+        return True
+    return _gradients_go(scene, call)
+
+
+def _gradients_go(scene: Scene, call: ast.Call) -> bool:
+    """Whether the function goes on to switch gradients off: what is cast is stored or served."""
+    function = scene.function(call)
+    return function is not None and any(
+        isinstance(target, ast.Attribute)
+        and target.attr == "requires_grad"
+        and scene.literal(statement.value) is False
+        and scene.function(statement) is function
+        for statement in scene.all(ast.Assign)
+        for target in statement.targets
+    )
 
 
 def _fix(call: ast.Call, scene: Scene) -> Fix | None:

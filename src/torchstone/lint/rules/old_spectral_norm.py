@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.flow import before, callee, own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, LOW, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
 
 _OLD = frozenset(("torch.nn.utils.spectral_norm", "torch.nn.utils.spectral_norm.spectral_norm"))
@@ -154,8 +154,8 @@ def _kind(scene: Scene, call: ast.Call) -> str:
         return "eval"
     if method == "train" or call in backward_calls(scene):
         return "train"
-    found = callee(scene, call)
-    if found is None or found[0] is not scene or not isinstance(found[1], FUNCTIONS):
+    found = callee(scene, call, here=True)
+    if found is None:
         return ""
     inner = [node for node in scene.inside(found[1]) if isinstance(node, ast.Call)]
     if any(node in backward_calls(scene) or scene.method(node) == "train" for node in inner):

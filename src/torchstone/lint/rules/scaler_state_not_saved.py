@@ -98,17 +98,25 @@ def save(model, optimizer, scaler: GradScaler):
 @RULE.on_call("state_dict")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """The first `optimizer.state_dict()` of a file whose scaler is never asked."""
-    if not scene.is_optimizer(scene.receiver(call)) or "GradScaler" not in scene.calls:
-        return
-    asked = [*scene.calls.get("state_dict", ()), *scene.calls.get("load_state_dict", ())]
-    if any(is_scaler(scene, scene.receiver(item)) for item in asked) or in_tests(scene):
+    if "GradScaler" not in scene.calls or "save" not in scene.calls:
         return
     scaled = scaler_calls(scene, "scale")
-    first = next(c for c in scene.calls["state_dict"] if scene.is_optimizer(scene.receiver(c)))
-    if not scaled or call is not first or "save" not in scene.calls:
+    if not scaled or call is not _first(scene) or in_tests(scene):
         return
     yield RULE.at(
         call,
         optimizer=scene.brief(call),
         scaler=scene.dotted(scene.receiver(scaled[0])) or "scaler",
     )
+
+
+def _first(scene: Scene) -> ast.Call | None:
+    """The first `optimizer.state_dict()`; None when a scaler's state is asked for or loaded."""
+    key = "first optimizer state"
+    if key not in scene.cache:
+        saved, loaded = (scene.calls.get(name, []) for name in ("state_dict", "load_state_dict"))
+        known = any(is_scaler(scene, scene.receiver(item)) for item in (*saved, *loaded))
+        of_optimizer = (item for item in saved if scene.is_optimizer(scene.receiver(item)))
+        scene.cache[key] = None if known else next(of_optimizer, None)
+    found: ast.Call | None = scene.cache[key]
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, scaler_calls, starts_its_line
+from torchstone.lint.amp import in_tests, is_scaler_call, receivers, scaler_calls, starts_its_line
 from torchstone.lint.rule import CERTAIN, HIGH, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -145,14 +145,12 @@ scheduler.step(optimizer)
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`scaler.step(optimizer)` in a file that never updates this scaler."""
-    if len(call.args) != 1 or call not in scaler_calls(scene, "step"):
+    if len(call.args) != 1 or not is_scaler_call(scene, call, "step"):
         return
     scaler = scene.receiver(call)
     name = scene.dotted(scaler)
-    updates = scene.calls.get("update", ())
-    if not name or any(
-        scene.last_name(scene.receiver(u)) == name.rpartition(".")[2] for u in updates
-    ):
+    updated = {chain.rpartition(".")[2] for chain in receivers(scene, "update")}
+    if not name or name.rpartition(".")[2] in updated:
         return
     if "GradScaler" not in scene.calls and not scaler_calls(scene, "scale"):
         confidence = POSSIBLE

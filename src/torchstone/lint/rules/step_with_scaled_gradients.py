@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, in_tests, scaled, scaler_calls, together
+from torchstone.lint.amp import in_tests, last_backward, near, scaled, scaler_calls
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -112,16 +111,12 @@ def train(loss, optimizer, scaler):
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A plain step whose last backward was scaled, in a file that never unscales."""
-    if call not in training.step_calls(scene) or in_tests(scene):
+    if not scene.is_optimizer(scene.receiver(call)) or in_tests(scene):
         return
     if scaler_calls(scene, "step") or scaler_calls(scene, "unscale_"):
         return
-    backward = [
-        item
-        for item in training.backward_calls(scene)
-        if together(scene, item, call) and before(item, call)
-    ]
-    product = scaled(scene, backward[-1]) if backward else None
+    last = last_backward(scene, call)
+    product = scaled(scene, last) if last is not None else None
     if product is None:
         return
     scaler, optimizer = scene.dotted(scene.receiver(product)), scene.dotted(scene.receiver(call))
@@ -136,7 +131,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _fix(call: ast.Call, scaler: str, optimizer: str, scene: Scene) -> Fix | None:
     """Right where the scaler is already updated after each step."""
-    updated = any(together(scene, item, call) for item in scaler_calls(scene, "update"))
+    updated = any(near(scene, call, "update"))
     if not scaler or not optimizer or call.args or call.keywords or not updated:
         return None
     return safe(scene.replace(call, f"{scaler}.step({optimizer})"))

@@ -52,49 +52,64 @@ RULE = Rule(
     ),
     words=("backward",),
     bad=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        if loss > 100:\n"
-        "            loss = loss * 0.1\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        if torch.isnan(loss).any():\n"
-        "            continue\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        if loss > 100:
+            loss = loss * 0.1
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        if torch.isnan(loss).any():
+            continue
+        loss.backward()
+        opt.step()
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for step, (x, y) in enumerate(loader):\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        if step % 100 == 0 and loss > 100:\n"
-        "            raise ValueError('diverged')\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        out = model(x.to(device))\n"
-        "        loss = criterion(out, y.to(device))\n"
-        "        if loss is not None and out.shape[0] > 1 and loss.dim() > 0:\n"
-        "            loss = loss.mean()\n"
-        "        loss.backward()\n"
-        "        opt.step()\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "    if loss > 100:\n"
-        "        print('diverged')\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        if step % 100 == 0 and loss > 100:
+            raise ValueError('diverged')
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        out = model(x.to(device))
+        loss = criterion(out, y.to(device))
+        if loss is not None and out.shape[0] > 1 and loss.dim() > 0:
+            loss = loss.mean()
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+    if loss > 100:
+        print('diverged')
+""",
     ),
 )
 

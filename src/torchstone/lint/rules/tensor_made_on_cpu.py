@@ -58,47 +58,80 @@ RULE = Rule(
         "小数区间也不安全，末位舍入可能不同。",
     ),
     bad=(
-        "import torch\n\n"
-        "def mask(n, device):\n"
-        "    return torch.zeros(n, n).to(device)\n",
-        "import torch\n\n"
-        "class Net(torch.nn.Module):\n"
-        "    def forward(self, x):\n"
-        "        positions = torch.arange(x.size(1), dtype=torch.long).to(x.device)\n"
-        "        return self.embed(positions)\n",
-        "import torch\n\n"
-        "def noise(shape):\n"
-        "    return torch.randn(shape).cuda()\n",
+        """\
+import torch
+
+def mask(n, device):
+    return torch.zeros(n, n).to(device)
+""",
+        """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        positions = torch.arange(x.size(1), dtype=torch.long).to(x.device)
+        return self.embed(positions)
+""",
+        """\
+import torch
+
+def noise(shape):
+    return torch.randn(shape).cuda()
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def mask(n, device):\n"
-        "    return torch.zeros(n, n, device=device)\n",
-        "import torch\n\n"
-        "def mask(n, x):\n"
-        "    return torch.zeros(n, n).to(x)\n",
-        "import torch\n\n"
-        "def draw(n, device, g):\n"
-        "    return torch.randn(n, generator=g).to(device)\n",
-        "import torch\n\n"
-        "def load(rows, device):\n"
-        "    return torch.tensor(rows).to(device)\n",
-        "import torch\n\n"
-        "def ids(n):\n"
-        "    return torch.arange(n).to('cpu')\n",
+        """\
+import torch
+
+def mask(n, device):
+    return torch.zeros(n, n, device=device)
+""",
+        """\
+import torch
+
+def mask(n, x):
+    return torch.zeros(n, n).to(x)
+""",
+        """\
+import torch
+
+def draw(n, device, g):
+    return torch.randn(n, generator=g).to(device)
+""",
+        """\
+import torch
+
+def load(rows, device):
+    return torch.tensor(rows).to(device)
+""",
+        """\
+import torch
+
+def ids(n):
+    return torch.arange(n).to('cpu')
+""",
     ),
     fixed=(
-        "import torch\n\n"
-        "def mask(n, device):\n"
-        "    return torch.zeros(n, n, device=device)\n",
-        "import torch\n\n"
-        "class Net(torch.nn.Module):\n"
-        "    def forward(self, x):\n"
-        "        positions = torch.arange(x.size(1), dtype=torch.long, device=x.device)\n"
-        "        return self.embed(positions)\n",
-        "import torch\n\n"
-        "def noise(shape):\n"
-        "    return torch.randn(shape, device='cuda')\n",
+        """\
+import torch
+
+def mask(n, device):
+    return torch.zeros(n, n, device=device)
+""",
+        """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        positions = torch.arange(x.size(1), dtype=torch.long, device=x.device)
+        return self.embed(positions)
+""",
+        """\
+import torch
+
+def noise(shape):
+    return torch.randn(shape, device='cuda')
+""",
     ),
 )
 
@@ -137,9 +170,7 @@ def _device(call: ast.Call, scene: Scene) -> str:
     return scene.text(given) if given is not None and is_device(scene, given) else ""
 
 
-def _fix(
-    call: ast.Call, made: ast.Call, scene: Scene, device: str, *, exact: bool
-) -> Fix | None:
+def _fix(call: ast.Call, made: ast.Call, scene: Scene, device: str, *, exact: bool) -> Fix | None:
     """Move the device into the making, when the call moved and did nothing else."""
     extra = [k for k in call.keywords if k.arg not in ("device", "non_blocking")]
     if extra or len(call.args) > 1 or "\n" in device:

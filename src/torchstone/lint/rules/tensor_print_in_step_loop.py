@@ -47,46 +47,62 @@ RULE = Rule(
         "在 `if step % n` 或日志条件之下、debug 级别的日志、测试代码以及完全不涉及设备的文件中不报告。"
         "打印中的 `loss.item()` 由 item-in-step-loop 负责。",
     ),
+    needs=("backward",),
     bad=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        print('loss', loss)\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, bar):\n"
-        "    for x, y in loader:\n"
-        "        loss = criterion(model(x.cuda()), y.cuda())\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        bar.set_description(f'loss {loss:.3f}')\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        print('loss', loss)
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, bar):
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        loss.backward()
+        opt.step()
+        bar.set_description(f'loss {loss:.3f}')
+""",
     ),
     good=(
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for step, (x, y) in enumerate(loader):\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        if step % 100 == 0:\n"
-        "            print(f'{step}: {loss:.3f}')\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for step, (x, y) in enumerate(loader):\n"
-        "        loss = criterion(model(x.to(device)), y.to(device))\n"
-        "        loss.backward()\n"
-        "        opt.step()\n"
-        "        print(f'step {step}', x.shape, loss.dtype)\n",
-        "import torch\n\n"
-        "def train(model, loader, criterion, opt, device):\n"
-        "    for epoch in range(9):\n"
-        "        for x, y in loader:\n"
-        "            loss = criterion(model(x.to(device)), y.to(device))\n"
-        "            loss.backward()\n"
-        "            opt.step()\n"
-        "        print(epoch, loss)\n",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        if step % 100 == 0:
+            print(f'{step}: {loss:.3f}')
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        opt.step()
+        print(f'step {step}', x.shape, loss.dtype)
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for epoch in range(9):
+        for x, y in loader:
+            loss = criterion(model(x.to(device)), y.to(device))
+            loss.backward()
+            opt.step()
+        print(epoch, loss)
+""",
     ),
 )
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
+from torchstone.lint.amp import in_tests, reads_of
 from torchstone.lint.dtypes import integer_dtype
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -172,12 +172,8 @@ def _is_index(division: ast.expr, scene: Scene) -> bool:
     up = scene.parent(division)
     if not isinstance(up, ast.Assign):
         return False
-    names = {target.id for target in up.targets if isinstance(target, ast.Name)}
-    return any(
-        scene.value(name) is division and _indexes(name, scene)
-        for name in scene.all(ast.Name)
-        if name.id in names and isinstance(name.ctx, ast.Load)
-    )
+    targets = [target for target in up.targets if isinstance(target, ast.Name)]
+    return any(_indexes(read, scene) for target in targets for read in reads_of(scene, target))
 
 
 def _indexes(node: ast.expr, scene: Scene) -> bool:

@@ -53,51 +53,76 @@ RULE = Rule(
     ),
     needs=("cuda",),
     bad=(
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "    for x, y in loader:\n"
-        "        model(x.to(device), y.to(device))\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=False)\n"
-        "    for step, batch in enumerate(train_loader):\n"
-        "        model(**{k: v.cuda() for k, v in batch.items()})\n",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+    loader = DataLoader(dataset, batch_size=64, num_workers=8)
+    for x, y in loader:
+        model(x.to(device), y.to(device))
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=False)
+    for step, batch in enumerate(train_loader):
+        model(**{k: v.cuda() for k, v in batch.items()})
+""",
     ),
     good=(
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)\n"
-        "    for x, y in loader:\n"
-        "        model(x.cuda(non_blocking=True), y.cuda(non_blocking=True))\n",
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    model = model.cuda()\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "    for x in loader:\n"
-        "        print(x.shape)\n",
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    # never on cuda\n"
-        "    device = torch.device('cpu')\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8)\n"
-        "    for x in loader:\n"
-        "        model(x.to(device))\n",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
+    for x, y in loader:
+        model(x.cuda(non_blocking=True), y.cuda(non_blocking=True))
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    model = model.cuda()
+    loader = DataLoader(dataset, batch_size=64, num_workers=8)
+    for x in loader:
+        print(x.shape)
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    # never on cuda
+    device = torch.device('cpu')
+    loader = DataLoader(dataset, batch_size=64, num_workers=8)
+    for x in loader:
+        model(x.to(device))
+""",
     ),
     fixed=(
-        "import torch\nfrom torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
-        "    loader = DataLoader(dataset, batch_size=64, num_workers=8, "
-        "pin_memory=torch.cuda.is_available())\n"
-        "    for x, y in loader:\n"
-        "        model(x.to(device), y.to(device))\n",
-        "from torch.utils.data import DataLoader\n\n"
-        "def train(dataset, model):\n"
-        "    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)\n"
-        "    for step, batch in enumerate(train_loader):\n"
-        "        model(**{k: v.cuda() for k, v in batch.items()})\n",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=torch.cuda.is_available())
+    for x, y in loader:
+        model(x.to(device), y.to(device))
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
+    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
+    for step, batch in enumerate(train_loader):
+        model(**{k: v.cuda() for k, v in batch.items()})
+""",
     ),
 )
 

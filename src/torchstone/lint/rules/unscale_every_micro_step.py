@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, loop_of, scaler_calls
+from torchstone.lint.amp import before, is_scaler_call, loop_of, near
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -110,15 +110,14 @@ def train(model, loader, optimizer, scaler, accumulate):
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """An unscale_ in the loop, and every step behind an accumulation test."""
     loop = loop_of(scene, call)
-    if loop is None or call not in scaler_calls(scene, "unscale_"):
+    if loop is None or not is_scaler_call(scene, call, "unscale_"):
         return
-    steps = [s for s in scaler_calls(scene, "step") if loop_of(scene, s) is loop]
+    steps = [s for s in near(scene, call, "step") if loop_of(scene, s) is loop]
     if not steps or not all(before(call, s) and _gate(s, call, loop, scene) for s in steps):
         return
     gate = _gate(steps[0], call, loop, scene)
     if gate is None or any(
-        loop_of(scene, u) is loop and not scene.within(u, gate)
-        for u in scaler_calls(scene, "update")
+        loop_of(scene, u) is loop and not scene.within(u, gate) for u in near(scene, call, "update")
     ):
         return
     yield RULE.at(call, unscale=scene.brief(call), step=scene.brief(steps[0]))

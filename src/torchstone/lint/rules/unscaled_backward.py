@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, in_tests, scaled, scaler_calls, together
+from torchstone.lint.amp import in_tests, is_scaler_call, last_backward, scaled, scaler_calls
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -128,18 +127,13 @@ def train(loss, optimizer, scaler):
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A scaler's step, a plain backward before it, and no scale anywhere."""
-    if call not in scaler_calls(scene, "step") or scaler_calls(scene, "scale") or in_tests(scene):
+    if not is_scaler_call(scene, call, "step") or scaler_calls(scene, "scale") or in_tests(scene):
         return
     if "GradScaler" not in scene.calls:
         return
-    plain = [
-        item
-        for item in training.backward_calls(scene)
-        if together(scene, item, call) and before(item, call) and scaled(scene, item) is None
-    ]
-    if not plain:
+    last = last_backward(scene, call)
+    if last is None or scaled(scene, last) is not None:
         return
-    last = plain[-1]
     loss, scaler = scene.receiver(last), scene.dotted(scene.receiver(call))
     wrapped = isinstance(loss, (ast.Name, ast.Attribute)) and not last.args
     yield RULE.at(

@@ -1,0 +1,122 @@
+"""Which calls every rank of a job must make together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torchstone.lint.flow import own_nodes
+from torchstone.sources.scene import Scene
+
+_DIST = (
+    "all_reduce", "all_reduce_coalesced", "all_gather", "all_gather_into_tensor",
+    "all_gather_object", "all_gather_coalesced", "broadcast", "broadcast_object_list", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "gather",
+    "gather_object", "all_to_all", "all_to_all_single", "barrier", "monitored_barrier", "new_group",
+)  # fmt: skip
+_STATE = (
+    "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",
+    "set_optimizer_state_dict", "set_state_dict",
+)  # fmt: skip
+_ACCELERATOR = (
+    "wait_for_everyone", "gather", "gather_for_metrics", "reduce", "pad_across_processes",
+    "save_state", "load_state",
+)  # fmt: skip
+_ACCELERATE = (
+    "gather", "gather_object", "broadcast", "broadcast_object_list", "reduce", "wait_for_everyone",
+    "pad_across_processes",
+)  # fmt: skip
+
+COLLECTIVES: dict[str, str] = {
+    **{f"torch.distributed.{name}": name for name in _DIST},
+    **{f"torch.distributed.distributed_c10d.{name}": name for name in _DIST},
+    **{f"deepspeed.comm.{name}": name for name in _DIST},
+    **{f"torch.distributed.nn.{name}": name for name in _DIST},
+    **{f"torch.distributed.nn.functional.{name}": name for name in _DIST},
+    **{f"torch.distributed.checkpoint.state_dict.{name}": name for name in _STATE},
+    **{f"accelerate.utils.{name}": name for name in _ACCELERATE},
+    "torch.distributed.checkpoint.save": "save",
+    "torch.distributed.checkpoint.load": "load",
+    "torch.distributed.checkpoint.async_save": "async_save",
+    "torch_xla.core.xla_model.rendezvous": "rendezvous",
+    "torch_xla.core.xla_model.all_reduce": "all_reduce",
+    "torch_xla.core.xla_model.mesh_reduce": "mesh_reduce",
+    "horovod.torch.allreduce": "allreduce",
+    "horovod.torch.allgather": "allgather",
+    "horovod.torch.broadcast": "broadcast",
+}
+"""Qualified names of functions that every rank of the group must call, with their short names."""
+
+NAMES = tuple(sorted({*COLLECTIVES.values(), *_ACCELERATOR}))
+"""The last names under which collectives are called."""
+
+RANK_WORDS = (
+    "rank", "local_rank", "global_rank", "get_rank", "RANK", "LOCAL_RANK", "is_main_process",
+    "is_local_main_process", "is_master", "is_rank_0", "is_rank_zero", "is_world_process_zero",
+    "is_main", "is_primary", "is_chief", "is_first_rank", "is_global_zero", "master_process",
+)  # fmt: skip
+
+
+RANK_TEST = re.compile(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
+"""What the text of a condition on the rank holds; cheaper to ask than what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A call that waits for other ranks."""
+
+    name: str
+    world: bool
+    """Whether the whole job takes part; False when a group is given."""
+
+
+def collective(scene: Scene, call: ast.Call) -> Collective | None:
+    """What a call is to the other ranks; None for anything that does not wait for them."""
+    func = call.func
+    name = COLLECTIVES.get(scene.qualified(func), "")
+    if not name and isinstance(func, ast.Attribute) and func.attr in _ACCELERATOR:
+        if scene.last_name(func.value) == "accelerator":
+            name = func.attr
+    if not name:
+        return None
+    if name in ("save", "load", "async_save"):
+        alone = scene.keyword(call, "no_dist")
+        if alone is not None and scene.literal(alone) is not False:
+            return None
+    return Collective(name, not _has_group(scene, call, name))
+
+
+def _has_group(scene: Scene, call: ast.Call, name: str) -> bool:
+    if name == "new_group":
+        return False
+    for keyword in call.keywords:
+        if keyword.arg in ("group", "process_group", "pg", "mesh", "device_mesh"):
+            return not _is_world(scene, keyword.value)
+        if keyword.arg is None:
+            return True
+    return any(
+        isinstance(item, ast.Starred)
+        or ("group" in scene.last_name(item).lower() and not _is_world(scene, item))
+        or scene.last_name(item.func if isinstance(item, ast.Call) else None) == "get_group"
+        for item in call.args
+    )
+
+
+def _is_world(scene: Scene, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    return scene.dotted(node).endswith("group.WORLD")
+
+
+def collectives_in(scene: Scene, nodes: Iterable[ast.AST]) -> list[tuple[ast.Call, Collective]]:
+    """The world's collectives that stand below nodes, leaving inner functions out."""
+    found: list[tuple[ast.Call, Collective]] = []
+    for top in nodes:
+        for node in (top, *own_nodes(top)):
+            if isinstance(node, ast.Call):
+                what = collective(scene, node)
+                if what is not None and what.world:
+                    found.append((node, what))
+    return found

@@ -1,0 +1,126 @@
+"""Anomaly detection is a debugging aid that slows every step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.lint.tensors import in_tests
+from torchstone.sources.scene import FUNCTIONS, Scene
+
+_HOMES = ("torch.autograd", "torch.autograd.anomaly_mode")
+_SWITCHES = frozenset(f"{home}.set_detect_anomaly" for home in _HOMES)
+_CONTEXTS = frozenset(f"{home}.detect_anomaly" for home in _HOMES)
+
+RULE = Rule(
+    "TS321",
+    "anomaly-detection-left-on",
+    group="performance",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    title=Text(
+        en="Anomaly detection is switched on for good",
+        zh="异常检测被长期打开",
+    ),
+    say=Text(
+        en="`{call}` is on for every step",
+        zh="`{call}` 对每一步都生效",
+    ),
+    why=Text(
+        en="it keeps a stack trace for every operation of the forward and checks every gradient "
+        "for nan: steps take 1.65 to 4 times as long",
+        zh="它为前向的每个操作记录调用栈，并检查每个梯度是否为 nan：单步耗时变为 1.65–4 倍",
+    ),
+    suggest=Text(
+        en="remove it, or put it behind a flag that is off by default",
+        zh="将其删除，或放到默认关闭的开关之后",
+    ),
+    page=Text(
+        en="Fires on `torch.autograd.set_detect_anomaly(True)` and on "
+        "`with torch.autograd.detect_anomaly():` when nothing decides about it: no enclosing `if`, "
+        "no variable as the argument. Quiet in tests.\n\n"
+        "The fix removes the statement: unsafe, since somebody may be debugging right now.",
+        zh="检查 `torch.autograd.set_detect_anomaly(True)` 与 `with torch.autograd.detect_anomaly():`，"
+        "且没有任何条件控制：不在 `if` 之下，参数也不是变量。测试代码不报告。\n\n"
+        "修复会删除该语句；可能正在调试，因此标记为不安全。",
+    ),
+    bad=(
+        """\
+import torch
+
+torch.autograd.set_detect_anomaly(True)
+
+def train(model, x):
+    model(x).sum().backward()
+""",
+        """\
+import torch
+
+def train(model, loader):
+    with torch.autograd.detect_anomaly():
+        for x in loader:
+            model(x).sum().backward()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def main(args):
+    torch.autograd.set_detect_anomaly(args.debug)
+""",
+        """\
+import torch
+
+def main(args):
+    if args.debug:
+        torch.autograd.set_detect_anomaly(True)
+""",
+        """\
+import torch
+
+torch.autograd.set_detect_anomaly(False)
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+
+def train(model, x):
+    model(x).sum().backward()
+""",
+        "",
+    ),
+)
+
+
+@RULE.on_call("set_detect_anomaly", "detect_anomaly")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`torch.autograd.set_detect_anomaly(True)`"""
+    full = scene.qualified(call.func)
+    if full in _SWITCHES:
+        if scene.literal(scene.argument(call, 0, "mode")) is not True:
+            return
+    elif full not in _CONTEXTS:
+        return
+    for up in scene.ancestors(call):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            return
+        if isinstance(up, FUNCTIONS):
+            break
+    yield RULE.at(
+        call,
+        confidence=POSSIBLE if in_tests(scene) else None,
+        fix=_fix(call, scene),
+        call=scene.brief(call),
+    )
+
+
+def _fix(call: ast.Call, scene: Scene) -> Fix | None:
+    statement = scene.parent(call)
+    edit = scene.delete_line(statement) if isinstance(statement, ast.Expr) else None
+    return unsafe(edit) if edit is not None else None

@@ -1,0 +1,325 @@
+"""A collective that only some ranks reach makes them wait for ever."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.collectives import NAMES, RANK_TEST, RANK_WORDS, collective, collectives_in
+from torchstone.lint.flow import callee, own_nodes
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.sources.ranks import RankBranch, is_rank_test
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS401",
+    "collective-under-rank-branch",
+    group="distributed",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` runs only on ranks where `{test}`",
+        zh="`{call}` 只在满足 `{test}` 的 rank 上执行",
+    ),
+    why=Text(
+        en="{name} returns when every rank has called it: the ranks that skip it leave the others "
+        "waiting until the timeout (10 minutes with NCCL, 30 with gloo), or it pairs up with a "
+        "later collective and mixes data",
+        zh="{name} 要等所有 rank 都调用才会返回：跳过它的 rank 会让其他 rank 一直等到超时"
+        "（NCCL 10 分钟，gloo 30 分钟），或与之后的集合通信错位配对，导致数据混乱",
+    ),
+    suggest=Text(
+        en="call it on every rank, and keep only the printing or saving inside the branch",
+        zh="让所有 rank 都调用它，分支里只保留打印或保存",
+    ),
+    title=Text(
+        en="a collective stands under a rank-dependent branch or behind an early return",
+        zh="集合通信位于依赖 rank 的分支或提前返回之后",
+    ),
+    page=Text(
+        en="Fires for collectives of torch.distributed, distributed checkpoints, accelerate, "
+        "deepspeed, horovod and torch_xla that stand in an arm of a condition which differs between "
+        "ranks (`rank == 0`, `get_rank()`, `is_main_process()`, a helper of the project that asks "
+        "such a thing), or behind an early `return` of some ranks. Also fires where such an arm "
+        "calls a function of the project that runs a collective itself.\n\n"
+        "- Quiet when a process group is given: it may hold just these ranks. Sends and receives "
+        "are not collectives.\n"
+        "- Quiet when the other arm runs the same collective (scatter, broadcast), and for the pair "
+        "`if rank != 0: barrier()` … `if rank == 0: barrier()`.\n"
+        "- An early `raise` is quiet: the job ends anyway.",
+        zh="torch.distributed、分布式检查点、accelerate、deepspeed、horovod、torch_xla 的集合通信，若位于随 rank 不同而"
+        "不同的条件（`rank == 0`、`get_rank()`、`is_main_process()`、项目中做此判断的辅助函数）的某个分支，或位于部分 "
+        "rank 提前 `return` 之后，则报告；这样的分支调用了内部执行集合通信的项目函数时，也会报告。\n\n"
+        "- 指定了进程组时不报告：组里可能正好是这些 rank。点对点收发不算集合通信。\n"
+        "- 另一分支执行相同集合通信（scatter、broadcast），或 `if rank != 0: barrier()` 与 "
+        "`if rank == 0: barrier()` 成对出现时，不报告。\n"
+        "- 提前 `raise` 不报告：任务本来就会结束。",
+    ),
+    bad=(
+        """\
+import torch.distributed as dist
+
+def log(loss, rank):
+    if rank == 0:
+        dist.all_reduce(loss)
+        print(loss.item())
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+def save(model, path):
+    if dist.get_rank() != 0:
+        return
+    torch.save(model.state_dict(), path)
+    dist.barrier()
+""",
+        """\
+import torch.distributed as dist
+
+def is_main_process():
+    return dist.get_rank() == 0
+
+def average(x):
+    dist.all_reduce(x)
+    return x / dist.get_world_size()
+
+def report(loss):
+    if is_main_process():
+        print(average(loss))
+""",
+        """\
+def finish(accelerator, metrics):
+    # torch and accelerate
+    if accelerator.is_main_process:
+        return accelerator.gather(metrics).mean()
+""",
+    ),
+    good=(
+        """\
+import torch.distributed as dist
+
+def first(rank):
+    if rank != 0:
+        dist.barrier()
+    prepare()
+    if rank == 0:
+        dist.barrier()
+""",
+        """\
+import torch.distributed as dist
+
+def share(rank, x, parts):
+    if rank == 0:
+        dist.scatter(x, parts, src=0)
+    else:
+        dist.scatter(x, src=0)
+""",
+        """\
+import torch.distributed as dist
+
+def inside(rank, x, members, group):
+    if rank in members:
+        dist.all_reduce(x, group=group)
+""",
+        """\
+import torch.distributed as dist
+
+def log(loss, rank):
+    dist.all_reduce(loss)
+    if rank == 0:
+        print(loss.item())
+    if rank >= 8:
+        raise ValueError(rank)
+    dist.barrier()
+""",
+        """\
+import torch.distributed as dist
+
+def send(rank, x):
+    if rank == 0:
+        dist.send(x, dst=1)
+        dist.broadcast(x, src=0)
+        return x
+    dist.recv(x, src=0)
+    dist.broadcast(x, src=0)
+    return x
+""",
+    ),
+    words=(*NAMES, *RANK_WORDS),
+)
+_THROUGH = Text(
+    en="`{call}` runs {name} (line {line}), but only on ranks where `{test}`",
+    zh="`{call}` 内部会执行 {name}（第 {line} 行），却只在满足 `{test}` 的 rank 上调用",
+)
+
+
+@RULE.on_call(*NAMES)
+def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    what = collective(scene, call)
+    if what is None or not what.world:
+        return
+    branch = scene.rank_branch(call)
+    if branch is None or _raises(branch) or _matched(scene, call, what.name, branch):
+        return
+    if _expected(scene, call):
+        return
+    yield RULE.at(
+        call,
+        call=scene.brief(call),
+        name=what.name,
+        test=_holds(scene, branch),
+    )
+
+
+def _expected(scene: Scene, call: ast.Call) -> bool:
+    """Whether a test waits for the error that this gives."""
+    return any(
+        isinstance(up, ast.With)
+        and any("aises" in scene.text(item.context_expr) for item in up.items)
+        for up in scene.ancestors(call)
+    )
+
+
+def _raises(branch: RankBranch) -> bool:
+    body = getattr(branch.node, "body", None)
+    return branch.early and isinstance(body, list) and isinstance(body[-1], ast.Raise)
+
+
+def _holds(scene: Scene, branch: RankBranch) -> str:
+    """The condition under which the place is reached."""
+    text = scene.brief(branch.test)
+    return f"not ({text})" if branch.early or branch.arm == "orelse" else text
+
+
+def _matched(scene: Scene, call: ast.Call, name: str, branch: RankBranch) -> bool:
+    """Whether the ranks on the other side run the same collective."""
+    node = branch.node
+    if isinstance(node, ast.If):
+        if name in _names(scene, node.body if branch.early else _other_arms(scene, node, call)):
+            return True
+        arm = node.body if branch.arm == "body" else node.orelse
+        if arm and isinstance(arm[-1], (ast.Return, ast.Continue)) and not branch.early:
+            block = scene.block_of(node)
+            if name in _names(scene, block[block.index(node) + 1 :]):
+                return True
+    home = scene.class_of(call) if _is_context(scene, call) else scene.function(call)
+    for same in scene.calls.get(scene.last_name(call.func), ()):
+        around = scene.class_of(same) if _is_context(scene, same) else scene.function(same)
+        if same is call or around is not home:
+            continue
+        second = scene.rank_branch(same)
+        if second is not None and (second.node is not node or second.arm != branch.arm):
+            return True
+    return False
+
+
+def _other_arms(scene: Scene, node: ast.If, call: ast.AST) -> list[ast.stmt]:
+    """What the arms of a whole if/elif/else hold, but for the arm with the call."""
+    top: ast.If = node
+    while isinstance(up := scene.parent(top), ast.If) and up.orelse == [top]:
+        top = up
+    found: list[ast.stmt] = []
+    arms: list[list[ast.stmt]] = []
+    while True:
+        arms.append(top.body)
+        if len(top.orelse) == 1 and isinstance(top.orelse[0], ast.If):
+            top = top.orelse[0]
+            continue
+        arms.append(top.orelse)
+        break
+    for arm in arms:
+        if not any(scene.within(call, item) for item in arm):
+            found += arm
+    return found
+
+
+def _is_context(scene: Scene, call: ast.Call) -> bool:
+    return getattr(scene.function(call), "name", "") in ("__enter__", "__exit__")
+
+
+def _names(scene: Scene, block: list[ast.stmt]) -> set[str]:
+    return {what.name for _, what in collectives_in(scene, block)}
+
+
+@RULE.on(ast.If)
+def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    """Functions of the project that run a collective, called in one arm only."""
+    if not RANK_TEST.search(scene.text(node.test)):
+        return
+    arms: list[tuple[list[ast.stmt], list[ast.stmt], bool]] = [
+        (node.body, node.orelse, False),
+        (node.orelse, node.body, True),
+    ]
+    if isinstance(node.body[-1], ast.Return) and not node.orelse:
+        block = scene.block_of(node)
+        rest = block[block.index(node) + 1 :]
+        arms = [(node.body, rest, False), (rest, node.body, True)]
+    known: bool | None = None
+    for block, other, negated in arms:
+        for call in _project_calls(scene, block):
+            found = _hidden(scene, call)
+            if found is None:
+                continue
+            inner, name = found
+            if known is None:
+                known = is_rank_test(scene, node.test)
+            if not known:
+                return
+            branch = scene.rank_branch(call)
+            if branch is None or branch.node is not node:
+                continue
+            beside = other if branch.early else _other_arms(scene, node, call)
+            if name in _all_names(scene, beside) or _paired(scene, call, node):
+                continue
+            test = scene.brief(node.test)
+            yield RULE.at(
+                call,
+                say=_THROUGH,
+                call=scene.brief(call, 40),
+                name=name,
+                line=str(inner.lineno),
+                test=f"not ({test})" if negated else test,
+            )
+
+
+def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
+    for statement in block:
+        for node in (statement, *own_nodes(statement)):
+            if isinstance(node, ast.Call) and collective(scene, node) is None:
+                yield node
+
+
+def _hidden(scene: Scene, call: ast.Call) -> tuple[ast.Call, str] | None:
+    """The collective that a function of the project runs on whoever calls it."""
+    found = callee(scene, call)
+    if found is None:
+        return None
+    home, function = found
+    rows = collectives_in(home, function.body)
+    names = [what.name for _, what in rows]
+    for inner, what in rows:
+        if home.rank_branch(inner) is None and names.count(what.name) == 1:
+            return inner, what.name
+    return None
+
+
+def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
+    """The collectives of a block, those of the functions it calls included."""
+    names = _names(scene, block)
+    for call in _project_calls(scene, block):
+        found = callee(scene, call)
+        if found is not None:
+            names |= _names(found[0], found[1].body)
+    return names
+
+
+def _paired(scene: Scene, call: ast.Call, node: ast.If) -> bool:
+    """Whether the same function is called under another rank test of this function."""
+    for same in scene.calls.get(scene.last_name(call.func), ()):
+        if same is not call and scene.function(same) is scene.function(call):
+            branch = scene.rank_branch(same)
+            if branch is not None and branch.node is not node:
+                return True
+    return False

@@ -1,0 +1,170 @@
+"""A DistributedSampler shuffles by epoch number, and somebody must tell it the number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+from torchstone.lint.flow import own_nodes
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.sources.scene import Scene
+
+_SAMPLERS = frozenset(
+    ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
+)
+
+RULE = Rule(
+    "TS404",
+    "sampler-without-set-epoch",
+    group="distributed",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="this DistributedSampler is never told the epoch",
+        zh="从未告知该 DistributedSampler 当前的 epoch",
+    ),
+    why=Text(
+        en="it shuffles with seed + epoch, and epoch stays 0: every epoch sees the same order, the "
+        "same batches and the same split over the ranks",
+        zh="它用 seed + epoch 打乱，而 epoch 一直是 0：每个 epoch 的顺序、批次和各 rank 的划分都相同",
+    ),
+    suggest=Text(
+        en="call `{sampler}.set_epoch(epoch)` at the top of every epoch",
+        zh="在每个 epoch 开头调用 `{sampler}.set_epoch(epoch)`",
+    ),
+    title=Text(
+        en="a shuffling DistributedSampler without set_epoch",
+        zh="会打乱顺序的 DistributedSampler 没有调用 set_epoch",
+    ),
+    page=Text(
+        en="Fires when a file makes a `DistributedSampler` that shuffles (the default), has a loop "
+        "over epochs, and never calls `set_epoch`.\n\n"
+        "- Quiet with `shuffle=False`, for samplers named after validation or test data, in files "
+        "without an epoch loop, and where accelerate or Lightning runs the loop: they call it.",
+        zh="当文件创建了会打乱顺序的 `DistributedSampler`（默认如此），有遍历 epoch 的循环，却从未调用 `set_epoch` "
+        "时报告。\n\n"
+        "- 不报告：`shuffle=False`；名称表明是验证或测试数据；文件里没有 epoch 循环；由 accelerate 或 Lightning "
+        "管理循环（它们会调用）。",
+    ),
+    bad=(
+        """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, epochs):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    for epoch in range(epochs):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+import torch.utils.data as data_utils
+from torch.utils.data import DistributedSampler
+
+def loader(data):
+    return data_utils.DataLoader(data, sampler=DistributedSampler(data, shuffle=True))
+
+def main(train, n):
+    batches = loader(train)
+    for epoch in range(n):
+        for batch in batches:
+            step(batch)
+""",
+    ),
+    fixed=(
+        """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, epochs):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for batch in loader:
+            step(batch)
+""",
+        "",
+    ),
+    good=(
+        """\
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, epochs):
+    sampler = DistributedSampler(data)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        train(sampler)
+""",
+        """\
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, epochs):
+    val_sampler = DistributedSampler(data)
+    sampler = DistributedSampler(data, shuffle=False)
+    for epoch in range(epochs):
+        train(sampler)
+""",
+        """\
+from torch.utils.data.distributed import DistributedSampler
+
+def loader(data):
+    return DistributedSampler(data)
+""",
+    ),
+)
+_HELD_OUT = ("val", "test", "eval", "dev", "infer", "predict")
+_RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite", "mmengine")
+
+
+@RULE.on_call("DistributedSampler")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    if scene.qualified(call.func) not in _SAMPLERS or scene.has_star(call):
+        return
+    shuffle = scene.argument(call, 3, "shuffle")
+    if shuffle is not None and scene.literal(shuffle) is not True:
+        return
+    if any(node.attr == "set_epoch" for node in scene.all(ast.Attribute)):
+        return
+    if any(full.partition(".")[0] in _RUNNERS for full in scene.imports.aliases.values()):
+        return
+    statement = scene.statement(call)
+    if statement is None or _held_out(scene, call, statement):
+        return
+    loop = next((item for item in scene.all(ast.For) if _is_epochs(scene, item)), None)
+    if loop is None:
+        return
+    name = scene.dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    yield RULE.at(
+        call, sampler=name or "loader.sampler", fix=_fix(scene, statement, loop, name, call)
+    )
+
+
+def _held_out(scene: Scene, call: ast.Call, statement: ast.stmt) -> bool:
+    """Whether the data are for evaluation, by any name around the sampler."""
+    names = [scene.last_name(n) for n in scene.inside(call)]
+    if isinstance(statement, ast.Assign):
+        names += [scene.last_name(target) for target in statement.targets]
+    return any(word in name.lower() for name in names for word in _HELD_OUT)
+
+
+def _is_epochs(scene: Scene, loop: ast.For) -> bool:
+    names = [scene.last_name(n) for n in scene.inside(loop.target)]
+    return any("epoch" in name.lower() for name in names)
+
+
+def _fix(scene: Scene, statement: ast.stmt, loop: ast.For, name: str, call: ast.Call) -> Fix | None:
+    """The first line of the epoch loop, when the sampler is known there without a branch."""
+    if not name or not isinstance(loop.target, ast.Name) or not isinstance(statement, ast.Assign):
+        return None
+    if statement.value is not call or scene.scope(loop) is not scene.scope(statement):
+        return None
+    if statement not in scene.block_of(loop) or statement.lineno > loop.lineno:
+        return None
+    if any(isinstance(n, ast.For) and _is_epochs(scene, n) for n in own_nodes(loop)):
+        return None
+    line = f"{name}.set_epoch({loop.target.id})"
+    return safe(scene.insert_line_before(loop.body[0], line))

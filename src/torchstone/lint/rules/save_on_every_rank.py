@@ -1,0 +1,180 @@
+"""Every rank writing the same file at once gives a torn file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.flow import callers, settled
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
+from torchstone.sources.scene import Function, Scene
+
+RULE = Rule(
+    "TS405",
+    "save-on-every-rank",
+    group="distributed",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` runs on every rank and writes one and the same file",
+        zh="`{call}` 在每个 rank 上执行，写入同一个文件",
+    ),
+    why=Text(
+        en="the ranks write over each other: the file can end up torn, and a shared disk gets the "
+        "checkpoint once per rank",
+        zh="各 rank 互相覆盖：文件可能损坏，共享存储还要把检查点写 rank 数那么多遍",
+    ),
+    suggest=Text(
+        en="save on rank 0 only (`if dist.get_rank() == 0:`), then let the others wait at a "
+        "barrier() that all ranks call",
+        zh="只在 rank 0 保存（`if dist.get_rank() == 0:`），再让所有 rank 一起调用 barrier()",
+    ),
+    title=Text(
+        en="torch.save runs on every rank of a distributed script with one path",
+        zh="分布式脚本中每个 rank 都向同一路径执行 torch.save",
+    ),
+    page=Text(
+        en="Fires for `torch.save` in a file that starts a process group or wraps a model in DDP or "
+        "FSDP, when neither the call nor a call of its function in the file stands under a test of "
+        "the rank, and the path does not hold the rank.\n\n"
+        "- Quiet for helpers that the file does not call itself, for functions with a decorator "
+        "such as rank_zero_only, for buffers in memory, and under any test whose names speak of "
+        "rank, main, master or saving.",
+        zh="文件启动了进程组，或用 DDP、FSDP 包装模型，而 `torch.save` 本身及文件内对其所在函数的调用都不在 rank 判断之下，"
+        "且路径中不含 rank 时报告。\n\n"
+        "- 不报告：文件自身没有调用的辅助函数；带 rank_zero_only 之类装饰器的函数；写入内存缓冲区；"
+        "条件中的名称涉及 rank、main、master 或保存。",
+    ),
+    bad=(
+        """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(net, loader, optimizer):
+    dist.init_process_group("nccl")
+    model = DDP(net)
+    for epoch in range(10):
+        train(model, loader, optimizer)
+        torch.save(model.module.state_dict(), f"model-{epoch}.pt")
+""",
+    ),
+    good=(
+        """\
+import torch
+import torch.distributed as dist
+
+def main(model, loader, rank):
+    dist.init_process_group("nccl")
+    train(model, loader)
+    if rank == 0:
+        torch.save(model.state_dict(), "model.pt")
+    torch.save(model.optimizer.state_dict(), f"optimizer-{rank}.pt")
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+def save(model, path):
+    torch.save(model.state_dict(), path)
+
+def main(model, rank):
+    dist.init_process_group("nccl")
+    if rank == 0:
+        save(model, "model.pt")
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+def save(model, path):
+    if dist.get_rank() != 0:
+        return
+    torch.save(model.state_dict(), path)
+
+def main(model, args):
+    dist.init_process_group("nccl")
+    save(model, "model.pt")
+    if args.is_main:
+        torch.save(model, "all.pt")
+""",
+        """\
+import torch
+
+def main(model):
+    torch.save(model.state_dict(), "model.pt")
+""",
+    ),
+    words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
+)
+_SOME = re.compile(
+    r"rank|main|master|chief|primary|zero|save|root|process_index|worker|shard|tmp|temp|buffer"
+    r"|BytesIO",
+    re.IGNORECASE,
+)
+
+
+@RULE.on_call("save")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    if scene.qualified(call.func) != "torch.save" or len(call.args) < 2 or not _starts(scene):
+        return
+    if _own_path(scene, call.args[1]) or _guarded(scene, call):
+        return
+    function = scene.function(call)
+    if function is not None and not _every_rank(scene, function):
+        return
+    yield RULE.at(call, call=scene.brief(call))
+
+
+def _starts(scene: Scene) -> bool:
+    """Whether the file itself sets up ranks."""
+    if scene.calls.get("init_process_group"):
+        return True
+    return any(
+        scene.qualified(item.func).startswith("torch.")
+        for name in ("DistributedDataParallel", "FullyShardedDataParallel")
+        for item in scene.calls.get(name, ())
+    )
+
+
+def _own_path(scene: Scene, path: ast.expr) -> bool:
+    """Whether the path tells the ranks apart, or is no file at all."""
+    value = settled(scene, path) or path
+    for part in (*scene.inside(path), *scene.inside(value)):
+        name = scene.last_name(part)
+        if _SOME.search(name):
+            return True
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and "rank" in part.value:
+            return True
+    return False
+
+
+def _guarded(scene: Scene, node: ast.AST) -> bool:
+    """Whether a test decides about the place that has to do with ranks."""
+    child = node
+    for up in scene.ancestors(node):
+        if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test:
+            if any(_SOME.search(scene.last_name(part)) for part in scene.inside(up.test)):
+                return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        child = up
+    return scene.rank_branch(node) is not None
+
+
+def _every_rank(scene: Scene, function: Function) -> bool:
+    """Whether all ranks come to a function, as far as this file shows."""
+    if function.decorator_list or _SOME.search(function.name.replace("main", "")):
+        named = [scene.last_name(getattr(d, "func", d)) for d in function.decorator_list]
+        if any(_SOME.search(name) for name in named):
+            return False
+    sites = callers(scene, function)
+    if sites:
+        return not any(_guarded(scene, site) for site in sites)
+    return any(
+        scene.within(call, function)
+        for name in ("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel")
+        for call in scene.calls.get(name, ())
+    )
