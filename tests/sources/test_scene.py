@@ -211,7 +211,7 @@ def test_a_step_function_counts_as_a_loop() -> None:
         ("if dist.get_rank() == 0:\n    target(1)\n", True),
         ("if is_main_process():\n    target(1)\n", True),
         ("if accelerator.is_main_process:\n    target(1)\n", True),
-        ("if not self.is_world_process_zero:\n    pass\nelse:\n    target(1)\n", False),
+        ("if not self.is_world_process_zero:\n    pass\nelse:\n    target(1)\n", True),
         ("if int(os.environ['RANK']) == 0:\n    target(1)\n", True),
         ("master = rank == 0\nif master:\n    target(1)\n", True),
         ("def f(rank):\n    if rank != 0:\n        return\n    target(1)\n", True),

@@ -10,7 +10,7 @@ from torchstone.lint.rule import safe, unsafe
 from torchstone.lint.torch_api import DEPRECATED, PRIVATE, Symbol
 from torchstone.sources.scene import FUNCTIONS, MISSING, Scene
 
-_VERSIONS = re.compile(r"version|hasattr|torch_\w*\d|available|parse", re.IGNORECASE)
+_VERSIONS = re.compile(r"version|hasattr|torch_\w*\d|pt_?\d|available|parse", re.IGNORECASE)
 _KEEPS = {
     "torch.linalg.vector_norm": {"p": "ord"},
     "torch.linalg.matrix_rank": {"symmetric": "hermitian"},
@@ -181,9 +181,12 @@ def _norm(scene: Scene, call: ast.Call, new: str) -> Fix | None:
     order = scene.literal(given["p"]) if "p" in given else 2
     if isinstance(order, bool) or not isinstance(order, (int, float)):
         return None
-    return safe(
-        scene.replace(call.func, new), *_renamed_keywords(scene, call, "torch.linalg.vector_norm")
-    )
+    edits = [
+        scene.replace(call.func, new),
+        *_renamed_keywords(scene, call, "torch.linalg.vector_norm"),
+    ]
+    # vector_norm does not take sparse tensors
+    return unsafe(*edits) if "sparse" in scene.source.text else safe(*edits)
 
 
 def _matrix_rank(scene: Scene, call: ast.Call, new: str) -> Fix | None:

@@ -16,10 +16,12 @@ _DIST = (
     "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "gather",
     "gather_object", "all_to_all", "all_to_all_single", "barrier", "monitored_barrier", "new_group",
 )  # fmt: skip
-_STATE = (
+STATE = (
     "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",
     "set_optimizer_state_dict", "set_state_dict",
 )  # fmt: skip
+"""Functions that gather a state dict, from all ranks when the model is sharded."""
+
 _ACCELERATOR = (
     "wait_for_everyone", "gather", "gather_for_metrics", "reduce", "pad_across_processes",
     "save_state", "load_state",
@@ -29,13 +31,20 @@ _ACCELERATE = (
     "pad_across_processes",
 )  # fmt: skip
 
+_GROUP_AT = {
+    "barrier": 0, "monitored_barrier": 0, "all_reduce": 2, "all_gather": 2, "broadcast": 2,
+    "all_gather_into_tensor": 2, "all_gather_object": 2, "broadcast_object_list": 2,
+    "all_to_all": 2, "reduce": 3, "reduce_scatter": 3, "reduce_scatter_tensor": 3, "scatter": 3,
+    "scatter_object_list": 3, "gather": 3, "gather_object": 3, "all_to_all_single": 4,
+}  # fmt: skip
+
 COLLECTIVES: dict[str, str] = {
     **{f"torch.distributed.{name}": name for name in _DIST},
     **{f"torch.distributed.distributed_c10d.{name}": name for name in _DIST},
     **{f"deepspeed.comm.{name}": name for name in _DIST},
     **{f"torch.distributed.nn.{name}": name for name in _DIST},
     **{f"torch.distributed.nn.functional.{name}": name for name in _DIST},
-    **{f"torch.distributed.checkpoint.state_dict.{name}": name for name in _STATE},
+    **{f"torch.distributed.checkpoint.state_dict.{name}": name for name in STATE},
     **{f"accelerate.utils.{name}": name for name in _ACCELERATE},
     "torch.distributed.checkpoint.save": "save",
     "torch.distributed.checkpoint.load": "load",
@@ -59,8 +68,10 @@ RANK_WORDS = (
 )  # fmt: skip
 
 
-RANK_TEST = re.compile(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
-"""What the text of a condition on the rank holds; cheaper to ask than what it means."""
+_RANK_TEST = re.compile(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
+_RANKED_FILE = re.compile(
+    r"rank|main_proc|is_main|master|primary|chief|process_zero", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,11 @@ def _has_group(scene: Scene, call: ast.Call, name: str) -> bool:
             return not _is_world(scene, keyword.value)
         if keyword.arg is None:
             return True
+    place = _GROUP_AT.get(name)
+    if place is not None and scene.qualified(call.func).startswith("torch.distributed."):
+        given = scene.argument(call, place)
+        if given is not None:
+            return not _is_world(scene, given)
     return any(
         isinstance(item, ast.Starred)
         or ("group" in scene.last_name(item).lower() and not _is_world(scene, item))
@@ -108,6 +124,13 @@ def _is_world(scene: Scene, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is None
     return scene.dotted(node).endswith("group.WORLD")
+
+
+def asks_rank(scene: Scene, test: ast.expr) -> bool:
+    """Whether a condition may be about the rank, by its text alone; cheap enough for every `if`."""
+    if "ranks" not in scene.cache:
+        scene.cache["ranks"] = _RANKED_FILE.search(scene.source.text) is not None
+    return bool(scene.cache["ranks"]) and _RANK_TEST.search(scene.text(test)) is not None
 
 
 def collectives_in(scene: Scene, nodes: Iterable[ast.AST]) -> list[tuple[ast.Call, Collective]]:

@@ -272,3 +272,14 @@ def is_array_value(scene: Scene, value: ast.expr) -> bool:
     if scene.qualified(value.func).partition(".")[0] in ("numpy", "pandas", "math", "random"):
         return True
     return any(goes_to_host(scene, call) for call in chain(value))
+
+
+def straight_from_loop(scene: Scene, node: ast.AST | None) -> bool:
+    """Whether an expression hangs on a name that only a for-loop binds: data still on the host."""
+    base = node
+    while isinstance(base, (ast.Attribute, ast.Subscript, ast.Call)):
+        base = base.func if isinstance(base, ast.Call) else base.value
+    if not isinstance(base, ast.Name):
+        return False
+    rows = scene.bindings(base)
+    return bool(rows) and all(row.how == "loop" for row in rows)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 3
 _MOST = 60
+_FILES = 12
 _FEW = 40
 _IMPLICIT = ("forward", "__call__")
 WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
@@ -100,17 +101,26 @@ def _sites(keys: set[Key], files: Mapping[str, File], load: Load, find: Find) ->
         by_word[key.called_as].append(key)
     wanted = {word.encode() for word in by_word}
     few = len(wanted) <= _FEW  # then a search for each is cheaper than the set of all words
-    sites: Sites = {key: [] for key in keys}
+    homes: dict[str, list[str]] = defaultdict(list)
     for path, file in files.items():
         data = file.read()
-        if not isinstance(data, bytes):
-            continue
-        present = wanted if few else wanted.intersection(data.translate(WORDS).split())
-        asked = [word.decode() for word in present if word + b"(" in data]
-        asked = [w for w in asked if any(sites[key] is not None for key in by_word[w])]
-        scene = load(path) if asked else None
-        for word in asked if scene is not None else ():
-            _collect(scene, word, by_word[word], sites, find)  # type: ignore[arg-type]
+        if isinstance(data, bytes):
+            present = wanted if few else wanted.intersection(data.translate(WORDS).split())
+            for needle in present:
+                if needle + b"(" in data:
+                    homes[needle.decode()].append(path)
+    sites: Sites = {}
+    asked: dict[str, list[str]] = defaultdict(list)
+    for word, group in by_word.items():
+        known = len(homes[word]) <= _FILES  # what is called everywhere is called outside, too
+        sites.update((key, [] if known else None) for key in group)
+        for path in homes[word] if known else ():
+            asked[path].append(word)
+    for path, words in asked.items():
+        scene = load(path)
+        if scene is not None:
+            for word in words:
+                _collect(scene, word, by_word[word], sites, find)
     return sites
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from torchstone.core.gap import Gap
 from torchstone.sources.callers import Callers
 from torchstone.sources.discover import File
+from torchstone.sources.names import dotted, read_imports
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
@@ -132,20 +133,26 @@ class Project:
             )
         return self._packages[folder]
 
+    def _parsed(self, path: str) -> tuple[Source, ast.Module] | None:
+        """Another file of the project."""
+        file = self._files[path]
+        data = file.read()
+        if not isinstance(data, bytes) or file.name.endswith(".ipynb"):
+            return None
+        text = decode(data, file.name)
+        if not isinstance(text, str):
+            return None
+        source = Source(file.name, text)
+        tree = parse(source)
+        return (source, tree) if isinstance(tree, ast.Module) else None
+
     def _load(self, path: str) -> Scene | None:
-        """Another file of the project, parsed; the last few are kept."""
+        """Another file of the project as a scene; the last few are kept."""
         if path in self._scenes:
             self._scenes.move_to_end(path)
             return self._scenes[path]
-        file = self._files[path]
-        scene: Scene | None = None
-        data = file.read()
-        if isinstance(data, bytes) and not file.name.endswith(".ipynb"):
-            text = decode(data, file.name)
-            if isinstance(text, str):
-                tree = parse(Source(file.name, text))
-                if isinstance(tree, ast.Module):
-                    scene = self.scene(Source(file.name, text), tree)
+        parsed = self._parsed(path)
+        scene = self.scene(*parsed) if parsed else None
         self._scenes[path] = scene
         if len(self._scenes) > _KEPT:
             self._scenes.popitem(last=False)
@@ -217,25 +224,27 @@ class Project:
     def _export(self, path: str) -> dict[str, str]:
         """What a module's imports and plain aliases bind, by name."""
         if path not in self._exports:
-            scene = self._load(path)
             # entered before it is filled: modules that import each other ask in a circle
             table: dict[str, str] = {}
             self._exports[path] = table
-            if scene is not None:
-                table.update(scene.imports.aliases)
-                for statement in scene.root.body:
-                    if isinstance(statement, ast.Assign) and isinstance(
-                        statement.value, (ast.Name, ast.Attribute)
-                    ):
-                        full = scene.qualified(statement.value)
-                        for target in statement.targets:
-                            if full and isinstance(target, ast.Name):
-                                table[target.id] = full
-                for star in scene.imports.stars:
-                    inner = self.find(star, scene.path)
-                    if inner is not None and inner != path:
-                        table = {**self._export(inner), **table}
-            self._exports[path] = table
+            parsed = self._parsed(path)
+            if parsed is None:
+                return table
+            statements = _module_level(parsed[1])
+            imports = read_imports(statements, self._module_name(path)[1])
+            table.update(imports.aliases)
+            for statement in statements:
+                if isinstance(statement, ast.Assign):
+                    base, names = dotted(statement.value)
+                    home = table.get(base.id) if isinstance(base, ast.Name) else None
+                    for target in statement.targets if home else ():
+                        if isinstance(target, ast.Name):
+                            table[target.id] = ".".join((home or "", *names))
+            for star in imports.stars:
+                inner = self.find(star, self._files[path].name)
+                if inner is not None and inner != path:
+                    for name, full in self._export(inner).items():
+                        table.setdefault(name, full)
         return self._exports[path]
 
     def star(self, module: str, name: str, importer: str) -> str:
@@ -295,6 +304,19 @@ class Project:
         """Answer the questions about callers that were noted so far."""
         self._callers.answer(self._files, self._load, self.find)
         self._scenes.clear()
+
+
+def _module_level(tree: ast.Module) -> list[ast.AST]:
+    """The statements that run when a module is imported, those under `if` and `try` included."""
+    found: list[ast.AST] = []
+    stack: list[ast.AST] = list(reversed(tree.body))
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        for name in ("finalbody", "orelse", "handlers", "body"):
+            if isinstance(node, (ast.If, ast.Try, ast.ExceptHandler, ast.With)):
+                stack.extend(reversed(getattr(node, name, None) or ()))
+    return found
 
 
 def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:

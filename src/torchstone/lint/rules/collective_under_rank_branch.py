@@ -6,9 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.collectives import NAMES, RANK_TEST, RANK_WORDS, collective, collectives_in
+from torchstone.lint.collectives import (
+    NAMES,
+    RANK_WORDS,
+    STATE,
+    asks_rank,
+    collective,
+    collectives_in,
+)
 from torchstone.lint.flow import callee, own_nodes
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
+from torchstone.lint.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
 
@@ -47,6 +55,8 @@ RULE = Rule(
         "are not collectives.\n"
         "- Quiet when the other arm runs the same collective (scatter, broadcast), and for the pair "
         "`if rank != 0: barrier()` … `if rank == 0: barrier()`.\n"
+        "- `get_model_state_dict` and its kin talk to the other ranks only for a sharded model: "
+        "`possible` unless the file shards one.\n"
         "- An early `raise` is quiet: the job ends anyway.",
         zh="torch.distributed、分布式检查点、accelerate、deepspeed、horovod、torch_xla 的集合通信，若位于随 rank 不同而"
         "不同的条件（`rank == 0`、`get_rank()`、`is_main_process()`、项目中做此判断的辅助函数）的某个分支，或位于部分 "
@@ -54,6 +64,7 @@ RULE = Rule(
         "- 指定了进程组时不报告：组里可能正好是这些 rank。点对点收发不算集合通信。\n"
         "- 另一分支执行相同集合通信（scatter、broadcast），或 `if rank != 0: barrier()` 与 "
         "`if rank == 0: barrier()` 成对出现时，不报告。\n"
+        "- `get_model_state_dict` 一类函数只有对分片模型才与其他 rank 通信：文件中没有分片时置信度为 `possible`。\n"
         "- 提前 `raise` 不报告：任务本来就会结束。",
     ),
     bad=(
@@ -165,11 +176,13 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _expected(scene, call):
         return
+    sharded = what.name not in STATE or wraps(scene, FSDP | FULLY_SHARD)
     yield RULE.at(
         call,
         call=scene.brief(call),
         name=what.name,
         test=_holds(scene, branch),
+        confidence=LIKELY if sharded else POSSIBLE,
     )
 
 
@@ -246,7 +259,7 @@ def _names(scene: Scene, block: list[ast.stmt]) -> set[str]:
 @RULE.on(ast.If)
 def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
     """Functions of the project that run a collective, called in one arm only."""
-    if not RANK_TEST.search(scene.text(node.test)):
+    if not asks_rank(scene, node.test):
         return
     arms: list[tuple[list[ast.stmt], list[ast.stmt], bool]] = [
         (node.body, node.orelse, False),

@@ -31,11 +31,11 @@ RULE = Rule(
     ),
     title=Text(en="a value is compared to NaN with == or !=", zh="用 == 或 != 与 NaN 比较"),
     page=Text(
-        en='Fires for `==`, `!=`, `is` and `is not` against `float("nan")`, `torch.nan`, '
-        "`np.nan` and `math.nan`. `is` with `np.nan` asks for one particular object, which a "
-        "computed NaN is not.",
-        zh='对 `float("nan")`、`torch.nan`、`np.nan`、`math.nan` 使用 `==`、`!=`、`is`、`is not` 时报告。'
-        "用 `is` 与 `np.nan` 比较问的是某一个特定对象，计算得到的 NaN 并不是它。",
+        en='Fires for `==` and `!=` against `float("nan")`, `torch.nan`, `np.nan` and `math.nan`.\n\n'
+        "- `is torch.nan` is quiet: it asks for one particular object, which works where that object "
+        "was put there as a mark; a computed NaN is never it.",
+        zh='对 `float("nan")`、`torch.nan`、`np.nan`、`math.nan` 使用 `==`、`!=` 时报告。\n\n'
+        "- `is torch.nan` 不报告：它问的是某一个特定对象，用作标记时有效；计算得到的 NaN 不会是它。",
     ),
     bad=(
         """\
@@ -66,6 +66,7 @@ def guard(loss):
 import torch
 
 best = float("nan")
+missing = best is torch.nan
 worst = float("inf")
 if best == worst:
     best = 0.0
@@ -77,10 +78,10 @@ if best == worst:
 
 @RULE.on(ast.Compare)
 def check(node: ast.Compare, scene: Scene) -> Iterator[Hit]:
-    if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+    if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
         return
     if any(_is_nan(scene, side) for side in (node.left, node.comparators[0])):
-        answer = "False" if isinstance(node.ops[0], (ast.Eq, ast.Is)) else "True"
+        answer = "False" if isinstance(node.ops[0], ast.Eq) else "True"
         yield RULE.at(node, text=scene.brief(node), answer=answer)
 
 

@@ -43,7 +43,8 @@ RULE = Rule(
         "whose successor is called the same is reported at the import only.\n\n"
         "Fixes are safe where both give the same answer. `torch.range` has its end in and is "
         "always floating: the fix moves the end on by one and keeps the dtype; it is unsafe where "
-        "the bounds are not written numbers.",
+        "the bounds are not written numbers. For `torch.norm` it is unsafe in files that speak of "
+        "sparse tensors, which `vector_norm` does not take.",
         zh="涵盖 `torch` 命名空间中的旧线性代数函数（`qr`、`cholesky`、`chain_matmul`、`ger`、`lu`、"
         "`lu_solve`、`norm`、`svd`、`triangular_solve`）、`torch.range`、`UpsamplingNearest2d` 与 "
         "`UpsamplingBilinear2d`、`F.upsample`、不带末尾下划线的 `nn.init`、`weight_norm`、`sdp_kernel`、"
@@ -52,7 +53,8 @@ RULE = Rule(
         "若项目支持的最低 torch 尚无后继函数、位于 `try` 中或版本判断之下，则不报告。由 `from 模块 import` "
         "引入且后继同名的，只在导入处报告。\n\n"
         "结果相同的替换是安全修复。`torch.range` 包含终点且总是浮点：修复会把终点后移一位并保持 dtype；"
-        "上下界不是字面量时标记为不安全。",
+        "上下界不是字面量时标记为不安全。`torch.norm` 在涉及稀疏张量的文件中标记为不安全，因为 "
+        "`vector_norm` 不支持稀疏张量。",
     ),
     bad=(
         """\

@@ -17,10 +17,11 @@ _CALLS = frozenset(
 )
 _COLLECT = "gc.collect"
 _WHY_COLLECT = Text(
-    en="a full collection walks every object of the process, some 50 to 500 ms with torch and a "
-    "data pipeline loaded; tensors are freed by reference count and do not need it",
-    zh="完整回收要遍历进程内的所有对象，加载 torch 与数据管线后约需 50–500 毫秒；张量靠引用计数释放，"
-    "并不需要它",
+    en="a full collection walks every object of the process, measured: 31 ms with torch loaded, "
+    "143 ms with transformers, 271 ms with 500,000 samples besides; tensors are freed by reference "
+    "count and do not need it",
+    zh="完整回收要遍历进程内的所有对象，实测：仅加载 torch 为 31 毫秒，加载 transformers 后 143 毫秒，"
+    "再加 50 万条样本为 271 毫秒；张量靠引用计数释放，并不需要它",
 )
 
 RULE = Rule(

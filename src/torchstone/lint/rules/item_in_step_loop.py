@@ -9,7 +9,7 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device
+from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device, straight_from_loop
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -42,13 +42,15 @@ RULE = Rule(
         "It stays quiet where the read happens now and then: under `if step % n == 0`, under a "
         "condition that asks for logging, in an exception handler, or on the way out of the loop. "
         "It is harmless on the CPU, so a file that never speaks of a device is left alone; so are "
-        "tests.\n\n"
+        "tests, values that come straight from the loader, and actions that an environment waits "
+        "for.\n\n"
         "The fix, for `total += loss.item()`, makes `total` a tensor on the device: unsafe, since "
         "later code may want a Python number.",
         zh="检查每个训练步都会执行的 `.item()`，以及对明显是张量的值调用 `float(t)`、`int(t)`：位于 "
         "`backward()` 或 `optimizer.step()` 外最内层的循环中，或位于同时完成两者的函数中。\n\n"
         "若只是偶尔读取则不报告：在 `if step % n == 0`、日志条件、异常处理中，或在跳出循环之前。"
-        "在 CPU 上读取没有代价，因此完全不涉及设备的文件和测试代码不报告。\n\n"
+        "在 CPU 上读取没有代价，因此完全不涉及设备的文件、测试代码、直接来自数据加载器的值以及环境所需的"
+        "动作（action）不报告。\n\n"
         "对 `total += loss.item()` 的修复会让 `total` 变成设备上的张量；后续代码可能需要 Python "
         "数值，因此该修复标记为不安全。",
     ),
@@ -88,6 +90,28 @@ def train_step(model, batch, optimizer, device):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    for x, length in loader:
+        n = length.max().item()
+        loss = model(x[:, :n].to(device)).loss
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
+def play(policy, env, opt, device):
+    state = env.reset()
+    while True:
+        action = policy(state.to(device)).argmax()
+        state, reward = env.step(action.item())
+        loss = -reward * policy.log_prob
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 
@@ -167,8 +191,12 @@ def check_item(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if not scene.in_step_loop(call) or is_array(scene, scene.receiver(call)):
         return
+    host = straight_from_loop(scene, scene.receiver(call)) or _for_environment(call, scene)
     yield RULE.at(
-        call, confidence=_confidence(scene), fix=_fix(call, scene), call=scene.brief(call)
+        call,
+        confidence=POSSIBLE if host else _confidence(scene),
+        fix=_fix(call, scene),
+        call=scene.brief(call),
     )
 
 
@@ -179,6 +207,12 @@ def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.in_step_loop(call) and is_tensor(scene, call.args[0]):
         yield RULE.at(call, confidence=_confidence(scene), call=scene.brief(call))
+
+
+def _for_environment(call: ast.Call, scene: Scene) -> bool:
+    """Whether the value is an action that an environment on the host waits for."""
+    statement = scene.statement(call)
+    return statement is not None and "action" in scene.text(statement)[:400]
 
 
 def _confidence(scene: Scene) -> Confidence | None:

@@ -234,6 +234,8 @@ def check_append(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     receiver = scene.receiver(call)
     if len(call.args) != 1 or receiver is None or not isinstance(scene.parent(call), ast.Expr):
         return
+    if scene.step_loop(call) is None:
+        return
     made = scene.origin(receiver)
     plain = isinstance(made, (ast.List, ast.ListComp)) or (
         isinstance(made, ast.Call) and scene.last_name(made.func) == "list"

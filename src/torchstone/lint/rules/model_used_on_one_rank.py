@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.collectives import RANK_TEST
+from torchstone.lint.collectives import asks_rank
 from torchstone.lint.flow import callee, own_nodes, parameters, passed
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.lint.wrapping import DDP, FSDP, wrapped_by
@@ -142,7 +142,7 @@ _DTENSOR = Text(
 
 @RULE.on(ast.If)
 def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
-    if not RANK_TEST.search(scene.text(node.test)):
+    if not asks_rank(scene, node.test):
         return
     for block, other in ((node.body, node.orelse), (node.orelse, node.body)):
         found = _use(scene, block)

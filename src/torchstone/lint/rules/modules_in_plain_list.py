@@ -41,13 +41,14 @@ RULE = Rule(
         "weights (or is dropout, whose mode would not switch).\n\n"
         "- Classes without state (`nn.ReLU`, pooling) are harmless in a list and quiet.\n"
         "- Quiet when the class registers them elsewhere: `nn.ModuleList(self.x)`, "
-        "`nn.Sequential(*self.x)`, `self.add_module`, `setattr(self, ...)`.\n"
+        "`nn.Sequential(*self.x)`, `self.add_module`, `setattr(self, ...)`, or another module that "
+        "gets the list.\n"
         "- The fix changes the keys of the state dict, so it is applied on request only.",
         zh="在 nn.Module 类中，`self.x = [...]`、`(...)`、`{...}`、相应的推导式，以及对初始为空的列表 "
         "`self.x.append(...)`，若放入的是带权重的层（或 dropout，其模式不会切换），则报告。\n\n"
         "- 无状态的类（`nn.ReLU`、池化）放在列表里没有影响，不报告。\n"
         "- 若类在别处注册了它们则不报告：`nn.ModuleList(self.x)`、`nn.Sequential(*self.x)`、"
-        "`self.add_module`、`setattr(self, ...)`。\n"
+        "`self.add_module`、`setattr(self, ...)`，或把列表交给另一个模块。\n"
         "- 修复会改变 state dict 的键，因此只在明确要求时应用。",
     ),
     bad=(
@@ -235,6 +236,10 @@ def _registered(scene: Scene, owner: ast.ClassDef, name: str) -> bool:
                 return True
             if called in CONTAINERS and f"self.{name}" in scene.text(node):
                 return True
+            if called.lstrip("_")[:1].isupper() or called == "__init__":
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                if any(scene.dotted(item) == f"self.{name}" for item in given):
+                    return True  # the module that gets them may register them
     values = scene.attribute_values(owner, name)
     return len(values) > 1 and any(isinstance(value, ast.Call) for value in values)
 

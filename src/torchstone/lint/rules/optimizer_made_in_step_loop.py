@@ -123,10 +123,9 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _made_here(scene: Scene, loop: ast.AST, given: ast.expr) -> bool:
     """Whether something that the optimizer gets is bound inside the loop."""
-    used = {scene.dotted(n).partition(".")[0] for n in scene.inside(given)} - {""}
-    bound = {
-        node.id
+    used = {scene.dotted(node) for node in scene.inside(given)} - {"", "self"}
+    return any(
+        scene.dotted(node) in used
         for node in own_nodes(loop)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return bool(used & bound)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+    )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import callers, settled
+from torchstone.lint.flow import callee, callers, own_nodes, settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Function, Scene
 
@@ -37,8 +37,9 @@ RULE = Rule(
     ),
     page=Text(
         en="Fires for `torch.save` in a file that starts a process group or wraps a model in DDP or "
-        "FSDP, when neither the call nor a call of its function in the file stands under a test of "
-        "the rank, and the path does not hold the rank.\n\n"
+        "FSDP, in a function that does so or that such a function comes to call, when neither the "
+        "call nor a call of its function in the file stands under a test of the rank, and the path "
+        "does not hold the rank.\n\n"
         "- Quiet for helpers that the file does not call itself, for functions with a decorator "
         "such as rank_zero_only, for buffers in memory, and under any test whose names speak of "
         "rank, main, master or saving.",
@@ -170,11 +171,31 @@ def _every_rank(scene: Scene, function: Function) -> bool:
         named = [scene.last_name(getattr(d, "func", d)) for d in function.decorator_list]
         if any(_SOME.search(name) for name in named):
             return False
-    sites = callers(scene, function)
-    if sites:
-        return not any(_guarded(scene, site) for site in sites)
-    return any(
-        scene.within(call, function)
-        for name in ("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel")
-        for call in scene.calls.get(name, ())
+    return function in _ranked(scene) and not any(
+        _guarded(scene, site) for site in callers(scene, function)
     )
+
+
+def _ranked(scene: Scene) -> set[ast.AST]:
+    """The functions that set up ranks, and those of the file that they come to call."""
+    found: set[ast.AST] | None = scene.cache.get("ranked functions")
+    if found is None:
+        pending = [
+            function
+            for name in (
+                "init_process_group",
+                "DistributedDataParallel",
+                "FullyShardedDataParallel",
+            )
+            for call in scene.calls.get(name, ())
+            if (function := scene.function(call)) is not None
+        ]
+        found = set(pending)
+        for function in pending:  # grows while it is walked
+            for node in own_nodes(function):
+                called = callee(scene, node, here=True) if isinstance(node, ast.Call) else None
+                if called is not None and called[1] not in found:
+                    found.add(called[1])
+                    pending.append(called[1])
+        scene.cache["ranked functions"] = found
+    return found

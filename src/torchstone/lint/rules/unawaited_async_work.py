@@ -40,9 +40,12 @@ RULE = Rule(
         en="Fires for collectives with `async_op=True`, and for `isend` / `irecv`, whose handle is "
         "thrown away or bound to a name that is never read again.\n\n"
         "- Quiet when the handle is read anywhere: waited for, put in a list, returned, passed on.\n"
+        "- With confidence `possible` only when a barrier follows, or the file synchronizes the "
+        "device or its streams: that waits in another way.\n"
         "- If there is nothing to do in between, leave `async_op` out; the fix does that.",
         zh="对 `async_op=True` 的集合通信以及 `isend` / `irecv`，若句柄被丢弃，或赋给之后从未读取的变量，则报告。\n\n"
         "- 句柄只要被读取（等待、放入列表、返回、传给别处），就不报告。\n"
+        "- 之后有 barrier，或文件中有设备或流的同步（以另一种方式等待）时，置信度只为 `possible`。\n"
         "- 如果中间没有其他工作，直接去掉 `async_op` 即可；自动修复就是这样做的。",
     ),
     bad=(
@@ -121,7 +124,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         fix: Fix | None = None
         if isinstance(given, ast.Constant):
             fix = safe(scene.replace(given, "False"))
-        # a barrier on the same group ends what was started before it
+        # a barrier on the same group, or the device, ends what was started before it
         sure = POSSIBLE if _barrier_follows(scene, call) else CERTAIN
         yield RULE.at(call, confidence=sure, call=scene.brief(call), fix=fix)
     elif isinstance(up, ast.Assign) and _never_read(scene, up):
@@ -129,10 +132,12 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 
 def _barrier_follows(scene: Scene, call: ast.Call) -> bool:
+    if scene.calls.get("synchronize") or scene.calls.get("wait_stream"):
+        return True
     function = scene.function(call)
     return any(
         barrier.lineno > call.lineno and scene.function(barrier) is function
-        for barrier in (*scene.calls.get("barrier", ()), *scene.calls.get("synchronize", ()))
+        for barrier in scene.calls.get("barrier", ())
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
@@ -10,6 +11,7 @@ from torchstone.lint.gating import gated_by_mode
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
+_ON_PURPOSE = re.compile(r"prenet|mc_?drop|monte_?carlo|bayes", re.IGNORECASE)
 _NAMES = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
 
 RULE = Rule(
@@ -40,13 +42,14 @@ RULE = Rule(
         "the alpha variants default to False). Fires inside methods of an nn.Module when neither "
         "`training` is given nor the call or its `p` depends on `training`.\n\n"
         "- Quiet with `training=` of any kind (an explicit True is Monte Carlo dropout on purpose), "
-        "with `p=0`, under `if self.training`, and when `p` is `... if self.training else 0.0`.\n"
+        "with `p=0`, under `if self.training`, when `p` is `... if self.training else 0.0`, and in "
+        "classes that drop on purpose by their name (a Tacotron Prenet, MCDropout).\n"
         "- In plain functions, whose callers may pass `p=0` in evaluation, the confidence is "
         "`possible`.",
         zh="`F.dropout`、`dropout1d`、`dropout2d`、`dropout3d` 默认 `training=True`（只有 alpha 系列默认 "
         "False）。在 nn.Module 的方法里，若没有传 `training`，且调用本身或 `p` 都不依赖 `training`，则报告。\n\n"
         "- 只要显式写了 `training=`（写 True 视为有意的蒙特卡洛 dropout）、`p=0`、位于 `if self.training` 之下，"
-        "或 `p` 形如 `... if self.training else 0.0`，都不报告。\n"
+        "`p` 形如 `... if self.training else 0.0`，或类名表明有意如此（Tacotron 的 Prenet、MCDropout），都不报告。\n"
         "- 在普通函数里，调用方可能在评估时传 `p=0`，置信度为 `possible`。",
     ),
     bad=(
@@ -160,6 +163,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     owner = scene.class_of(call)
     function = scene.function(call)
+    if owner is not None and _ON_PURPOSE.search(owner.name):
+        return
     bound = (
         owner is not None
         and function is not None
