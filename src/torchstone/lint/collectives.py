@@ -69,8 +69,15 @@ RANK_WORDS = (
 
 
 _RANK_TEST = re.compile(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
-_RANKED_FILE = re.compile(
-    r"rank|main_proc|is_main|master|primary|chief|process_zero", re.IGNORECASE
+_RANKED_FILE = (
+    "rank",
+    "RANK",
+    "main_proc",
+    "is_main",
+    "master",
+    "primary",
+    "chief",
+    "process_zero",
 )
 
 
@@ -129,7 +136,7 @@ def _is_world(scene: Scene, node: ast.expr) -> bool:
 def asks_rank(scene: Scene, test: ast.expr) -> bool:
     """Whether a condition may be about the rank, by its text alone; cheap enough for every `if`."""
     if "ranks" not in scene.cache:
-        scene.cache["ranks"] = _RANKED_FILE.search(scene.source.text) is not None
+        scene.cache["ranks"] = any(word in scene.source.text for word in _RANKED_FILE)
     return bool(scene.cache["ranks"]) and _RANK_TEST.search(scene.text(test)) is not None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchstone.core.finding import Confidence
@@ -11,6 +12,8 @@ from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device, straight_from_loop
 from torchstone.sources.scene import Scene
+
+_ACTION = re.compile(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
 
 RULE = Rule(
     "TS301",
@@ -212,7 +215,7 @@ def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 def _for_environment(call: ast.Call, scene: Scene) -> bool:
     """Whether the value is an action that an environment on the host waits for."""
     statement = scene.statement(call)
-    return statement is not None and "action" in scene.text(statement)[:400]
+    return statement is not None and bool(_ACTION.search(scene.text(statement)[:400]))
 
 
 def _confidence(scene: Scene) -> Confidence | None:
