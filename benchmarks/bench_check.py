@@ -71,7 +71,9 @@ def run() -> str:
     files = corpus()
     lines = sum(path.read_bytes().count(b"\n") for path in files)
     with tempfile.TemporaryDirectory() as folder:
-        return "\n".join((_corpus(files, lines, Path(folder)), _peers(files, Path(folder)), _start(Path(folder))))
+        return "\n".join(
+            (_corpus(files, lines, Path(folder)), _peers(files, Path(folder)), _start(Path(folder)))
+        )
 
 
 def _link(files: list[Path], folder: Path) -> Path:
@@ -97,19 +99,34 @@ def _corpus(files: list[Path], lines: int, folder: Path) -> str:
         shutil.rmtree(folder / "cache", ignore_errors=True)
         cold.append(cost(stone, env))
         warm.append(cost(stone, env))
-        ruff.append(cost([PYTHON, "-m", "ruff", "check", "--select", "ALL", "--no-cache", str(tree)],
-                         {**os.environ, "RAYON_NUM_THREADS": "1"}))
+        ruff.append(
+            cost(
+                [PYTHON, "-m", "ruff", "check", "--select", "ALL", "--no-cache", str(tree)],
+                {**os.environ, "RAYON_NUM_THREADS": "1"},
+            )
+        )
     base = statistics.median(item.cpu_s for item in parse)
-    rows = [("bare `ast.parse`", parse, ""), ("`torchstone check`, all rules, cold", cold, "≤ 2.0"),
-            ("`torchstone check`, warm cache", warm, "≤ 0.1"), ("ruff, all its rules, one thread", ruff, "")]
-    out = [f"## `check` over {len(files)} torch files of transformers' models ({lines:,} lines)", "",
-           "`python benchmarks/run.py check`", "",
-           "| what | CPU s, median (range) | × `ast.parse` | goal | peak MB |", "|---|--:|--:|--:|--:|"]
+    rows = [
+        ("bare `ast.parse`", parse, ""),
+        ("`torchstone check`, all rules, cold", cold, "≤ 2.0"),
+        ("`torchstone check`, warm cache", warm, "≤ 0.1"),
+        ("ruff, all its rules, one thread", ruff, ""),
+    ]
+    out = [
+        f"## `check` over {len(files)} torch files of transformers' models ({lines:,} lines)",
+        "",
+        "`python benchmarks/run.py check`",
+        "",
+        "| what | CPU s, median (range) | × `ast.parse` | goal | peak MB |",
+        "|---|--:|--:|--:|--:|",
+    ]
     for name, costs, goal in rows:
         seconds = sorted(item.cpu_s for item in costs)
         middle = statistics.median(seconds)
-        out.append(f"| {name} | {middle:.2f} ({seconds[0]:.2f}–{seconds[-1]:.2f}) | {middle / base:.2f} | "
-                   f"{goal} | {max(item.peak_mb for item in costs):.0f} |")
+        out.append(
+            f"| {name} | {middle:.2f} ({seconds[0]:.2f}–{seconds[-1]:.2f}) | {middle / base:.2f} | "
+            f"{goal} | {max(item.peak_mb for item in costs):.0f} |"
+        )
     return "\n".join(out) + "\n"
 
 
@@ -124,7 +141,9 @@ def _peers(files: list[Path], folder: Path) -> str:
         return "\n".join([*out, "TorchFix could not be installed here: no figure.", ""])
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        ours.append(cost([PYTHON, "-m", "torchstone", "check", "--no-cache", str(sample)], env).cpu_s)
+        ours.append(
+            cost([PYTHON, "-m", "torchstone", "check", "--no-cache", str(sample)], env).cpu_s
+        )
         theirs.append(cost([*peer, str(sample)], env).cpu_s)
     mine, other = statistics.median(ours), statistics.median(theirs)
     return "\n".join([
@@ -158,10 +177,17 @@ def _start(folder: Path) -> str:
         for name, command in commands.items():
             seconds[name].append(cost(command).cpu_s)
     base = statistics.median(seconds["`python -c pass`"])
-    out = ["## Start-up", "", "| command | CPU ms, median (min) | × `python -c pass` | goal |", "|---|--:|--:|--:|"]
+    out = [
+        "## Start-up",
+        "",
+        "| command | CPU ms, median (min) | × `python -c pass` | goal |",
+        "|---|--:|--:|--:|",
+    ]
     for name, costs in seconds.items():
         middle = statistics.median(costs)
-        out.append(f"| {name} | {middle * 1e3:.0f} ({min(costs) * 1e3:.0f}) | {middle / base:.1f} | {goals.get(name, '')} |")
+        out.append(
+            f"| {name} | {middle * 1e3:.0f} ({min(costs) * 1e3:.0f}) | {middle / base:.1f} | {goals.get(name, '')} |"
+        )
     return "\n".join(out) + "\n"
 
 

@@ -1,7 +1,7 @@
 """`make bench`: Torchstone beside its peers, in one run, as ratios of CPU time.
 
-    python benchmarks/run.py            everything, and docs/benchmarks.md is written
-    python benchmarks/run.py check      one part
+python benchmarks/run.py            everything, and docs/benchmarks.md is written
+python benchmarks/run.py check      one part
 """
 
 from __future__ import annotations

@@ -41,12 +41,18 @@ def rule_index(lang: str) -> str:
         members = [rule for rule in all_rules() if rule.group == group]
         if not members:
             continue
-        head = ("代码", "名称", "级别", "修复", "说明") if zh else ("code", "name", "severity", "fix", "what")
+        head = (
+            ("代码", "名称", "级别", "修复", "说明")
+            if zh
+            else ("code", "name", "severity", "fix", "what")
+        )
         out += [f"## {group}", "", "| " + " | ".join(head) + " |", "|---|---|---|---|---|"]
         for rule in members:
             fix = ("有" if zh else "yes") if rule.fixable else ""
             text = rule.info().summary.get(lang).replace("|", "\\|")
-            out.append(f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.severity} | {fix} | {text} |")
+            out.append(
+                f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.severity} | {fix} | {text} |"
+            )
         out.append("")
     return "\n".join(out)
 
@@ -64,7 +70,10 @@ def configuration(lang: str) -> str:
            "[tool.torchstone.check]", 'select = ["precision", "TS3"]', 'exclude = ["third_party/"]',
            'fail-on = "medium"', "```", ""]  # fmt: skip
     head = ("键", "参数", "默认值", "含义") if zh else ("key", "flag", "default", "meaning")
-    for title, cls in (("[tool.torchstone]", CommonOptions), *((f"[tool.torchstone.{name}]", cls) for name, cls in tool_options().items())):
+    for title, cls in (
+        ("[tool.torchstone]", CommonOptions),
+        *((f"[tool.torchstone.{name}]", cls) for name, cls in tool_options().items()),
+    ):
         out += [f"## `{title}`", "", "| " + " | ".join(head) + " |", "|---|---|---|---|"]
         for item in options_of(cls):
             key = f"`{item.key}`" if item.about.config else ""

@@ -33,7 +33,9 @@ def finding(line: int = 3, mark: str = "abcdef0123456789", **changes: Any) -> Fi
         "name": "manual-half-cast",
         "severity": Severity.HIGH,
         "confidence": Confidence.CERTAIN,
-        "what": Message("TS101.say", Text("`{call}` <b>cast</b>", "`{call}` <b>转换</b>"), {"call": "x.half()"}),
+        "what": Message(
+            "TS101.say", Text("`{call}` <b>cast</b>", "`{call}` <b>转换</b>"), {"call": "x.half()"}
+        ),
         "why": Message("TS101.why", Text("it bypasses AMP", "绕过AMP保护")),
         "remedy": Message("TS101.suggest", Text("use autocast", "使用autocast")),
         "location": Location("model.py", line, 9, line, 17, scope="Net.forward"),
@@ -45,7 +47,9 @@ def finding(line: int = 3, mark: str = "abcdef0123456789", **changes: Any) -> Fi
 
 def every_evidence() -> tuple[Evidence, ...]:
     """One of each kind."""
-    series = Series("loss", (0, 1, 2, 3), (3.0, float("inf"), 1.0, 2.0), "nats", "read back", marks=(1,))
+    series = Series(
+        "loss", (0, 1, 2, 3), (3.0, float("inf"), 1.0, 2.0), "nats", "read back", marks=(1,)
+    )
     return (
         Snippet("a.py", 1, "x = 1\ny = 2", 2, 0, 1),
         Number("wait", 41.0, "ms", "measured 5 times", 2.0),
@@ -56,7 +60,9 @@ def every_evidence() -> tuple[Evidence, ...]:
         Command("pytest -q", 1, "1 failed"),
         TraceStep("run1", 2, "DO_CODER", "wrote a kernel"),
         Plot("curves", (series,), "step", "nats", log_y=True),
-        Heatmap("errors", ("layer 1", "层 2"), ("a", "b"), ((0.1, None), (1.0, 10.0)), "ulp", "compared"),
+        Heatmap(
+            "errors", ("layer 1", "层 2"), ("a", "b"), ((0.1, None), (1.0, 10.0)), "ulp", "compared"
+        ),
         Tree("time", Branch("all", 10.0, (Branch("a", 6.0), Branch("b", 4.0))), "ms", "traced"),
         Graph("flow", (Vertex("a", "load"), Vertex("b", "resize")), (Edge("a", "b", "image"),)),
     )
@@ -64,9 +70,26 @@ def every_evidence() -> tuple[Evidence, ...]:
 
 def full_report() -> Report:
     """One of everything."""
-    fix = Fix((Edit("model.py", 3, 8, 3, 16, "x"),), Safety.SAFE, Message("fix", Text("drop it", "删除")))
-    gap = Gap("bad.py", Message("source.syntax", Text("does not parse", "无法解析")), "python -m py_compile bad.py", Location("bad.py", 2), failed=True)
-    info = RuleInfo("TS101", "manual-half-cast", "precision", Severity.HIGH, Text("a cast", "转换"), Text("why", "原因"), Text("do", "办法"), "https://example.org/")
+    fix = Fix(
+        (Edit("model.py", 3, 8, 3, 16, "x"),), Safety.SAFE, Message("fix", Text("drop it", "删除"))
+    )
+    gap = Gap(
+        "bad.py",
+        Message("source.syntax", Text("does not parse", "无法解析")),
+        "python -m py_compile bad.py",
+        Location("bad.py", 2),
+        failed=True,
+    )
+    info = RuleInfo(
+        "TS101",
+        "manual-half-cast",
+        "precision",
+        Severity.HIGH,
+        Text("a cast", "转换"),
+        Text("why", "原因"),
+        Text("do", "办法"),
+        "https://example.org/",
+    )
     return Report(
         "check",
         (finding(fix=fix), finding(9, "0123456789abcdef", severity=Severity.LOW)),

@@ -69,7 +69,20 @@ def test_hostile_json_is_an_input_error(text: str) -> None:
         Report.from_json(text)
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda c: st.lists(c, max_size=3) | st.dictionaries(st.sampled_from(["tool", "findings", "rule", "kind", "evidence", "location"]), c, max_size=4), max_leaves=12))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda c: (
+            st.lists(c, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["tool", "findings", "rule", "kind", "evidence", "location"]),
+                c,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_json_is_a_report_or_an_input_error(value: object) -> None:
     data = {"schema": SCHEMA, **(value if isinstance(value, dict) else {"tool": value})}
     try:

@@ -35,7 +35,9 @@ def test_a_missing_argument_stays_visible() -> None:
 def test_lines_join_to_the_text_again(text: str) -> None:
     lines = split_lines(text)
     assert "".join(lines) == text
-    assert all(line.rstrip("\r\n") == line.strip("\r\n") or line.startswith(("\r", "\n")) for line in lines)
+    assert all(
+        line.rstrip("\r\n") == line.strip("\r\n") or line.startswith(("\r", "\n")) for line in lines
+    )
 
 
 def test_form_feeds_do_not_end_a_line() -> None:
@@ -69,7 +71,13 @@ class Sample:
 
 
 def test_options_come_from_the_class() -> None:
-    assert [item.flag for item in options_of(Sample)] == ["--names", "--level", "--count", "--share", "--once"]
+    assert [item.flag for item in options_of(Sample)] == [
+        "--names",
+        "--level",
+        "--count",
+        "--share",
+        "--once",
+    ]
     assert from_mapping(Sample, {"names": ["a"], "level": "high", "share": 1}, "x") == {
         "names": ("a",), "level": "high", "share": 1,
     }  # fmt: skip
@@ -107,7 +115,9 @@ def test_agent_schema_of_options() -> None:
 
 
 def test_errors_speak_both_languages() -> None:
-    error = TorchstoneError("cost", "(8, 3)", Text("(N, 3, H, W)", "(N, 3, H, W)"), Text("pass --input", "请传 --input"))
+    error = TorchstoneError(
+        "cost", "(8, 3)", Text("(N, 3, H, W)", "(N, 3, H, W)"), Text("pass --input", "请传 --input")
+    )
     assert str(error) == "cost: got (8, 3), expected (N, 3, H, W); pass --input"
     assert error.say("zh") == "cost：得到 (8, 3)，应为 (N, 3, H, W)；请传 --input"
     assert isinstance(unknown("x", "chek", ["check"]), UsageError)
@@ -133,7 +143,9 @@ def test_a_rewritten_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "f.txt"
     target.write_text("old")
 
@@ -157,10 +169,14 @@ def test_registry_finds_files_by_their_folder() -> None:
     names = names_in("torchstone.render.draw")
     assert "snippet" in names
     assert not any(name.startswith("_") for name in names)
-    assert [module.__name__.rpartition(".")[2] for module in modules_in("torchstone.render.draw")] == names
+    assert [
+        module.__name__.rpartition(".")[2] for module in modules_in("torchstone.render.draw")
+    ] == names
 
 
-def test_a_new_file_is_found_with_no_list_to_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_is_found_with_no_list_to_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "drawer"
     home.mkdir()
     (home / "__init__.py").write_text("")

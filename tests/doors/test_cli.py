@@ -39,7 +39,9 @@ def test_exit_codes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
 
 
-def test_broken_files_do_not_hide_the_rest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_files_do_not_hide_the_rest(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "broken.py").write_text("print 'hello'\n")
     assert run(["check", "."]) == 3
     out = capsys.readouterr().out
@@ -112,7 +114,9 @@ def test_long_output_shortens_itself_unless_text_is_asked_for(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = "".join(f"    x{i} = x.half()\n" for i in range(31))
-    (project / "model.py").write_text(f"import torch\n\n\ndef step(x):\n    s = torch.amp.GradScaler()\n{body}    x.backward()\n")
+    (project / "model.py").write_text(
+        f"import torch\n\n\ndef step(x):\n    s = torch.amp.GradScaler()\n{body}    x.backward()\n"
+    )
     run(["check", "--select", "TS101", "."])
     assert "  -> " not in capsys.readouterr().out
     run(["check", "--select", "TS101", "--format", "text", "."])
@@ -125,11 +129,18 @@ def test_output_goes_to_the_file_and_its_ending_names_the_format(
     assert run(["check", ".", "-o", "out/report.json"]) == 1
     caught = capsys.readouterr()
     assert caught.out == ""
-    assert json.loads((project / "out" / "report.json").read_text("utf-8"))["schema"] == "torchstone/report/1"
+    assert (
+        json.loads((project / "out" / "report.json").read_text("utf-8"))["schema"]
+        == "torchstone/report/1"
+    )
 
 
-def test_configuration_is_read_and_flags_win(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "pyproject.toml").write_text('[tool.torchstone.check]\nignore = ["TS101"]\nno-cache = true\n')
+def test_configuration_is_read_and_flags_win(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "pyproject.toml").write_text(
+        '[tool.torchstone.check]\nignore = ["TS101"]\nno-cache = true\n'
+    )
     assert run(["check", "model.py"]) == 0
     assert run(["check", "--ignore", "TS301", "model.py"]) == 1
 
@@ -162,10 +173,16 @@ def test_config_explains(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert 'select = ["precision"]  # set here' in out
     assert run(["config", "--schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
-    assert schema["check"]["properties"]["min_confidence"]["enum"] == ["certain", "likely", "possible"]
+    assert schema["check"]["properties"]["min_confidence"]["enum"] == [
+        "certain",
+        "likely",
+        "possible",
+    ]
 
 
-def test_stdin(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
     assert run(["check", "-", "--format", "concise", "--stdin-name", "given.py"]) == 1
     assert "given.py:6:9" in capsys.readouterr().out
@@ -203,7 +220,9 @@ def test_doctor_says_what_a_missing_part_would_add(
     assert "pip install mypy" in capsys.readouterr().out
 
 
-def test_help_is_pinned(golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_pinned(
+    golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     for lang in ("en", "zh"):
         assert run(["--help", "--lang", lang]) == 0
         golden(f"doors/help.{lang}.txt", capsys.readouterr().out)
@@ -217,7 +236,9 @@ def test_a_closed_pipe_is_no_traceback(project: Path) -> None:
     import subprocess
 
     line = f"{sys.executable} -m torchstone rules | head -1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=dict(os.environ))
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=dict(os.environ)
+    )
     assert done.stderr == ""
 
 

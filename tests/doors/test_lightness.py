@@ -37,14 +37,18 @@ print(*[name for name in {heavy!r} if name in sys.modules])
 def loaded(words: list[str], extra: str = "") -> list[str]:
     """Which heavy packages a command loads, seen from inside a process of its own."""
     script = PROBE.format(words=words, heavy=HEAVY, extra=extra)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return done.stdout.split()
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("light") / "train.py"
-    path.write_text("import torch\n\n\ndef f(x):\n    s = torch.amp.GradScaler()\n    return x.half()\n")
+    path.write_text(
+        "import torch\n\n\ndef f(x):\n    s = torch.amp.GradScaler()\n    return x.half()\n"
+    )
     return str(path)
 
 
@@ -60,7 +64,9 @@ def test_this_test_can_fail() -> None:
 
 def test_the_package_itself_is_light() -> None:
     script = f"import sys, torchstone; print(*[n for n in {HEAVY!r} if n in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == []
 
 

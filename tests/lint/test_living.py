@@ -77,21 +77,28 @@ def test_fix_keeps_encoding_line_ends_and_mode(here: Path) -> None:
 
 
 def test_fix_in_a_notebook(here: Path) -> None:
-    cells = [{"cell_type": "code", "metadata": {}, "source": ["import torch\n", "w.require_grad = True"]}]
+    cells = [
+        {"cell_type": "code", "metadata": {}, "source": ["import torch\n", "w.require_grad = True"]}
+    ]
     path = here / "n.ipynb"
     path.write_text(json.dumps({"cells": cells, "nbformat": 4}, indent=1))
     report = look("n.ipynb")
     found = next(item for item in report.findings if item.fix)
     assert (found.location.cell, found.line) == (1, 2)
     run(["check", "--fix", "n.ipynb"])
-    assert json.loads(path.read_text())["cells"][0]["source"] == ["import torch\n", "w.requires_grad = True"]
+    assert json.loads(path.read_text())["cells"][0]["source"] == [
+        "import torch\n",
+        "w.requires_grad = True",
+    ]
 
 
 def test_two_fixes_never_meet(here: Path) -> None:
     (here / "w.py").write_text(TYPO + "w.require_grad = False\n")
     found = [item for item in look("w.py").findings if item.fix]
     assert len(found) == 2
-    assert len(fixer.choose([found[0], found[0], found[1]], unsafe=False)) == 3  # equal edits are one
+    assert (
+        len(fixer.choose([found[0], found[0], found[1]], unsafe=False)) == 3
+    )  # equal edits are one
     (change,) = fixer.changes([found[0], found[0], found[1]], unsafe=False)
     assert change.after.count("requires_grad") == 2
 
@@ -118,13 +125,19 @@ def test_ignore_comments(comment: str, expected: list[str], here: Path) -> None:
 
 
 def test_a_comment_alone_speaks_for_the_next_line_and_one_for_the_file(here: Path) -> None:
-    (here / "a.py").write_text(CAST.replace("    x = x.half()", "    # torchstone: ignore[TS101] why\n    # more\n    x = x.half()"))
+    (here / "a.py").write_text(
+        CAST.replace(
+            "    x = x.half()", "    # torchstone: ignore[TS101] why\n    # more\n    x = x.half()"
+        )
+    )
     (here / "b.py").write_text("# torchstone: ignore-file[TS101] legacy\n" + CAST)
     assert rules(look(select=("TS001", "TS101"))) == []
 
 
 def test_a_comment_inside_a_string_is_none(here: Path) -> None:
-    (here / "m.py").write_text(CAST.replace("x.half()", 'x.half(); s = "# torchstone: ignore[TS101]"'))
+    (here / "m.py").write_text(
+        CAST.replace("x.half()", 'x.half(); s = "# torchstone: ignore[TS101]"')
+    )
     assert rules(look("m.py", select=("TS001", "TS101"))) == ["TS101"]
 
 
@@ -143,8 +156,12 @@ def test_baseline_survives_moved_lines(here: Path, capsys: pytest.CaptureFixture
     assert [item.location.scope for item in report.findings] == ["more"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": "x"}', '{"schema": "torchstone/baseline/1", "findings": [1]}'])
-def test_a_broken_baseline_is_an_error(text: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema": "x"}', '{"schema": "torchstone/baseline/1", "findings": [1]}']
+)
+def test_a_broken_baseline_is_an_error(
+    text: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "m.py").write_text(CAST)
     (here / "base.json").write_text(text)
     assert run(["check", "--baseline", "base.json", "m.py"]) == 2
@@ -153,14 +170,20 @@ def test_a_broken_baseline_is_an_error(text: str, here: Path, capsys: pytest.Cap
 
 def test_since_shows_only_changed_lines(here: Path) -> None:
     def git(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t.org", *words], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@t.org", *words],
+            check=True,
+            capture_output=True,
+        )
 
     git("init", "-q")
     (here / "m.py").write_text(CAST)
     git("add", ".")
     git("commit", "-qm", "one")
     assert rules(look(since="HEAD")) == []
-    (here / "m.py").write_text(CAST + "\n\ndef more(y):\n    y = y.half()\n    y.sum().backward()\n")
+    (here / "m.py").write_text(
+        CAST + "\n\ndef more(y):\n    y = y.half()\n    y.sum().backward()\n"
+    )
     assert [item.location.scope for item in half(look(since="HEAD"))] == ["more"]
 
 
@@ -198,8 +221,12 @@ def test_the_cache_knows_when_another_file_matters(here: Path) -> None:
     assert "TS102" in rules(look())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"basis": 1}', '{"files": {"m.py": {"hash": 1}}}'])
-def test_a_broken_cache_is_read_anew(text: str, here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"basis": 1}', '{"files": {"m.py": {"hash": 1}}}']
+)
+def test_a_broken_cache_is_read_anew(
+    text: str, here: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("own")
     (here / "m.py").write_text(CAST)
     options = CheckOptions(paths=(".",))
@@ -209,7 +236,9 @@ def test_a_broken_cache_is_read_anew(text: str, here: Path, tmp_path_factory: py
     assert check(options, cache_folder=folder) == first
 
 
-def test_no_cache_leaves_nothing_behind(here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_cache_leaves_nothing_behind(
+    here: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("own")
     (here / "m.py").write_text(CAST)
     check(CheckOptions(paths=(".",), no_cache=True), cache_folder=folder)
@@ -230,7 +259,10 @@ def bad_inputs() -> dict[str, bytes]:
         "deep_call.py": b"import torch\nx = y" + b".half()" * 2000 + b"\n",
         "deep_binary.py": b"import torch\nx = " + b"1 + " * 20000 + b"1\n",
         "deep_list.py": b"import torch\nx = " + b"[" * 2000 + b"]" * 2000 + b"\n",
-        "deep_if.py": b"import torch\n" + b"".join(b" " * i + b"if 1:\n" for i in range(99)) + b" " * 99 + b"pass\n",
+        "deep_if.py": b"import torch\n"
+        + b"".join(b" " * i + b"if 1:\n" for i in range(99))
+        + b" " * 99
+        + b"pass\n",
         "notebook.ipynb": b'{"cells": [',
         "empty.py": b"",
         "blank.ipynb": b"",
@@ -250,7 +282,15 @@ def test_bad_input_never_ends_the_run(here: Path, capsys: pytest.CaptureFixture[
     report = look()
     assert any(item.path == "good.py" for item in report.findings)
     gaps = {gap.subject for gap in report.gaps}
-    assert {"syntax.py", "python2.py", "latin.py", "nulls.py", "deep.py", "notebook.ipynb", "tabs.py"} <= gaps
+    assert {
+        "syntax.py",
+        "python2.py",
+        "latin.py",
+        "nulls.py",
+        "deep.py",
+        "notebook.ipynb",
+        "tabs.py",
+    } <= gaps
     assert not {gap.subject for gap in report.gaps if gap.reason.id == "rule.failed"}
     for name in ("text", "concise", "json", "sarif", "markdown", "html", "github", "agent"):
         assert run(["check", "--format", name, "."]) == 3
@@ -305,7 +345,9 @@ def test_foreign_sarif_is_read(here: Path) -> None:
         {"message": {"text": "no place"}},
     ]}]}  # fmt: skip
     (here / "x.sarif").write_text(json.dumps(log))
-    found = [item for item in look("m.py", with_tools=("x.sarif",)).findings if item.tool == "sem-grep"]
+    found = [
+        item for item in look("m.py", with_tools=("x.sarif",)).findings if item.tool == "sem-grep"
+    ]
     assert [(item.rule, item.severity, item.line) for item in found] == [
         ("sem-grep", "MEDIUM", 0), ("sem-grep/r1", "HIGH", 7),
     ]  # fmt: skip
@@ -324,12 +366,16 @@ def test_a_failing_tool_is_part_of_the_work_that_failed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "clean.py").write_text("import torch\n")
-    monkeypatch.setattr(_process, "program", lambda name: [sys.executable, "-c", "import sys; sys.exit('broken')"])
+    monkeypatch.setattr(
+        _process, "program", lambda name: [sys.executable, "-c", "import sys; sys.exit('broken')"]
+    )
     assert run(["check", "--with", "mypy", "clean.py"]) == 3
     assert "broken" in capsys.readouterr().out
 
 
-def test_a_rule_that_breaks_is_a_gap_not_the_end(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_breaks_is_a_gap_not_the_end(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from torchstone.lint.catalog import find_rule
 
     def broken(*_: object) -> None:

@@ -19,7 +19,9 @@ from torchstone.render import draw, formats, render
 from torchstone.render.agent import tokens
 from torchstone.render.style import Style, cells, printable
 
-SARIF = json.loads((Path(__file__).parent.parent / "data" / "sarif-schema-2.1.0.json").read_text("utf-8"))
+SARIF = json.loads(
+    (Path(__file__).parent.parent / "data" / "sarif-schema-2.1.0.json").read_text("utf-8")
+)
 
 
 def many(count: int) -> Report:
@@ -53,7 +55,9 @@ def test_colour_only_adds_escapes() -> None:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("report", [full_report(), Report("check"), many(3)], ids=["full", "empty", "many"])
+@pytest.mark.parametrize(
+    "report", [full_report(), Report("check"), many(3)], ids=["full", "empty", "many"]
+)
 def test_sarif_fits_the_official_schema(report: Report, lang: str) -> None:
     log = json.loads(render(report, "sarif", lang=lang))
     jsonschema.Draft4Validator(SARIF).validate(log)

@@ -40,7 +40,11 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     many = Report(
         "check",
         tuple(
-            finding(line, f"{line:016x}", severity=(Severity.HIGH, Severity.MEDIUM, Severity.LOW)[line % 3])
+            finding(
+                line,
+                f"{line:016x}",
+                severity=(Severity.HIGH, Severity.MEDIUM, Severity.LOW)[line % 3],
+            )
             for line in range(1, 31)
         ),
     )
@@ -141,12 +145,20 @@ def test_bar_click_searches(page: Page) -> None:
 def test_nothing_flows_out_sideways(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.locator("body").press("e")
-    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    over = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
     assert over <= 0
 
 
 def test_every_picture_is_drawn(page: Page) -> None:
-    for name in ("figure svg polyline", "figure svg rect", "table", "pre.diff .added", "pre.command"):
+    for name in (
+        "figure svg polyline",
+        "figure svg rect",
+        "table",
+        "pre.diff .added",
+        "pre.command",
+    ):
         assert page.locator(name).first.is_visible(), name
     page.locator("#help").click()
     assert page.locator("dialog#keys").is_visible()

@@ -27,7 +27,15 @@ def names(*paths: str, exclude: tuple[str, ...] = ()) -> list[str]:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("a.py", "b.txt", "pkg/c.py", "pkg/d.ipynb", "build/e.py", ".venv/lib/f.py", "env2/g.py"):
+    for name in (
+        "a.py",
+        "b.txt",
+        "pkg/c.py",
+        "pkg/d.ipynb",
+        "build/e.py",
+        ".venv/lib/f.py",
+        "env2/g.py",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}" if name.endswith("ipynb") else "x = 1\n")
@@ -133,7 +141,10 @@ def notebook(*cells: str | tuple[str, str]) -> str:
     for cell in cells:
         kind, text = ("code", cell) if isinstance(cell, str) else cell
         rows.append({"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True)})
-    return json.dumps({"cells": rows, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+    return (
+        json.dumps({"cells": rows, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+        + "\n"
+    )
 
 
 def test_notebook_cells_keep_their_own_lines() -> None:
@@ -176,7 +187,10 @@ def test_notebook_edits_leave_the_rest_as_it_was() -> None:
 
 def git(folder: Path, *words: str) -> None:
     subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=folder, check=True, capture_output=True
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
 
 
@@ -225,7 +239,9 @@ def test_since_outside_a_repository_is_an_error(tmp_path: Path) -> None:
         ("setup.py", "setup(install_requires=[\n  'torch>=1.8',\n])\n", (1, 8)),
     ],
 )
-def test_the_torch_of_a_project(name: str, text: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
+def test_the_torch_of_a_project(
+    name: str, text: str, version: tuple[int, int] | None, tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / ".git").mkdir()
     (tmp_path / "src").mkdir()

@@ -49,7 +49,11 @@ def settled(scene: Scene, ask: Callable[[], object]) -> object:
         ("from torch.nn.functional import *", "softmax(x)", "torch.nn.functional.softmax"),
         ("from torch import *\nsoftmax = print", "softmax(x)", ""),
         ("import numpy as np", "x.softmax()", ""),
-        ("def f():\n    import torch.distributed as dist", "dist.barrier()", "torch.distributed.barrier"),
+        (
+            "def f():\n    import torch.distributed as dist",
+            "dist.barrier()",
+            "torch.distributed.barrier",
+        ),
     ],
 )
 def test_names_are_resolved(line: str, expression: str, expected: str) -> None:
@@ -91,13 +95,20 @@ def test_relative_imports_are_resolved() -> None:
         ("with torch.cuda.amp.autocast():", "cuda", "float16", True),
         ("with torch.cuda.amp.autocast(enabled=flag):", "cuda", "float16", False),
         ("with torch.amp.autocast(device):", "", "", True),
-        ("ctx = nullcontext() if cpu else torch.autocast('cuda')\nwith ctx:", "cuda", "float16", False),
+        (
+            "ctx = nullcontext() if cpu else torch.autocast('cuda')\nwith ctx:",
+            "cuda",
+            "float16",
+            False,
+        ),
         ("with torch.no_grad(), torch.autocast('cuda'):", "cuda", "float16", True),
         ("with accelerator.autocast():", "", "", False),
     ],
 )
 def test_autocast_regions(opening: str, device: str, dtype: str, certain: bool) -> None:
-    scene = scene_of(f"import torch\nfrom contextlib import nullcontext\n{opening}\n    target(1)\n")
+    scene = scene_of(
+        f"import torch\nfrom contextlib import nullcontext\n{opening}\n    target(1)\n"
+    )
     autocast = scene.region(call(scene, "target")).autocast
     assert autocast is not None
     assert (autocast.device, autocast.dtype, autocast.certain) == (device, dtype, certain)
@@ -193,14 +204,18 @@ for epoch in range(3):
 """
 
 
-@pytest.mark.parametrize(("name", "expected"), [("inside", True), ("gated", False), ("after", False)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("inside", True), ("gated", False), ("after", False)]
+)
 def test_step_loops(name: str, expected: bool) -> None:
     scene = scene_of(STEP)
     assert scene.in_step_loop(call(scene, name)) is expected
 
 
 def test_a_step_function_counts_as_a_loop() -> None:
-    scene = scene_of("def train_step(x):\n    loss = model(x)\n    inside(loss)\n    loss.backward()\n    optimizer.step()\n")
+    scene = scene_of(
+        "def train_step(x):\n    loss = model(x)\n    inside(loss)\n    loss.backward()\n    optimizer.step()\n"
+    )
     assert scene.in_step_loop(call(scene, "inside"))
 
 
@@ -228,7 +243,9 @@ def test_rank_branches(text: str, dependent: bool) -> None:
 
 
 def test_rank_helpers_of_other_files_are_understood() -> None:
-    others = {"utils.py": "import torch.distributed as dist\ndef boss():\n    return dist.get_rank() == 0\n"}
+    others = {
+        "utils.py": "import torch.distributed as dist\ndef boss():\n    return dist.get_rank() == 0\n"
+    }
     scene = scene_of("from utils import boss\nif boss():\n    target(1)\n", "train.py", others)
     assert scene.rank_branch(call(scene, "target")) is not None
 

@@ -9,16 +9,15 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.sources import training
 from torchstone.sources.regions import Autocast, autocast_call
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
 from torchstone.sources.values import count_before
 
-_SCALER_NAME = re.compile(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re.IGNORECASE)
-_TEST_PATH = re.compile(
-    r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$"
-)
-_PRECISION_WORD = re.compile(r"fp16|bf16|float16|half|precision|autocast|amp\b|mixed", re.I)
+_SCALER_NAME = pattern(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re.IGNORECASE)
+_TEST_PATH = pattern(r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
+_PRECISION_WORD = pattern(r"fp16|bf16|float16|half|precision|autocast|amp\b|mixed", re.I)
 FUNCTION_BASES = frozenset(
     ("torch.autograd.Function", "torch.autograd.function.Function")
     + ("torch.autograd.function.InplaceFunction", "torch.autograd.function.NestedIOFunction")

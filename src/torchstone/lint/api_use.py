@@ -6,11 +6,12 @@ import ast
 import re
 
 from torchstone.core.fix import Edit, Fix
+from torchstone.core.pattern import pattern
 from torchstone.lint.rule import safe, unsafe
 from torchstone.lint.torch_api import DEPRECATED, PRIVATE, Symbol
 from torchstone.sources.scene import FUNCTIONS, MISSING, Scene
 
-_VERSIONS = re.compile(r"version|hasattr|torch_\w*\d|pt_?\d|available|parse", re.IGNORECASE)
+_VERSIONS = pattern(r"version|hasattr|torch_\w*\d|pt_?\d|available|parse", re.IGNORECASE)
 _KEEPS = {
     "torch.linalg.vector_norm": {"p": "ord"},
     "torch.linalg.matrix_rank": {"symmetric": "hermitian"},

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from torchstone.core.pattern import pattern
 from torchstone.lint.flow import own_nodes
 from torchstone.sources.scene import Scene
 
@@ -68,7 +69,7 @@ RANK_WORDS = (
 )  # fmt: skip
 
 
-_RANK_TEST = re.compile(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
+_RANK_TEST = pattern(r"rank|main|master|primary|chief|root|first|zero", re.IGNORECASE)
 _RANKED_FILE = (
     "rank",
     "RANK",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import re
-import tokenize
 from dataclasses import dataclass, field
 
+from torchstone.core.pattern import pattern
 from torchstone.sources.source import Source
 
 MARK = b"torchstone:"
-_COMMENT = re.compile(
+_COMMENT = pattern(
     r"#\s*torchstone:\s*(?P<verb>ignore-file|ignore)\b\s*(?:\[(?P<rules>[^\]]*)\])?\s*(?P<reason>.*)"
 )
 
@@ -32,6 +30,9 @@ class Ignore:
 
 def read_ignores(source: Source) -> list[Ignore]:
     """The comments of a file; text inside strings is no comment."""
+    import io  # only files with such a comment pay for the tokenizer
+    import tokenize
+
     found: list[Ignore] = []
     lines = source.lines()
     try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from torchstone.core.pattern import pattern
 from torchstone.lint.autocast_ops import is_lowered, runs_in_fp32
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import Scene
@@ -16,7 +16,7 @@ _KEEPING = frozenset(
     "clone relu sigmoid tanh gelu silu leaky_relu dropout masked_fill clamp chunk split view_as t "
     "movedim swapaxes abs".split()
 )
-_LAYERS = re.compile(r"torch\.nn\.(?:Linear|Conv\d?d|ConvTranspose\d?d)$")
+_LAYERS = pattern(r"torch\.nn\.(?:Linear|Conv\d?d|ConvTranspose\d?d)$")
 
 
 def speaks_of_half(scene: Scene) -> bool:

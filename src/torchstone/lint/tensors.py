@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import re
 
+from torchstone.core.pattern import pattern
 from torchstone.sources import training
 from torchstone.sources.scene import Scene
 
-_DEVICE_WORDS = re.compile(
+_DEVICE_WORDS = pattern(
     r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I
 )
-_TEST_PATH = re.compile(
+_TEST_PATH = pattern(
     r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|testing_utils)\.py$"
 )
-_CRITERION = re.compile(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
-_MADE_BY_MODEL = re.compile(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
+_CRITERION = pattern(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
+_MADE_BY_MODEL = pattern(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
 _OUTPUT_FIELDS = frozenset(("loss", "logits", "last_hidden_state"))
 _WRAPPERS = frozenset(("accelerator", "fabric", "strategy", "engine", "manager", "booster"))
 # methods of a tensor whose answer is again a tensor on the same device

@@ -15,8 +15,9 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.render import draw
 from torchstone.render.draw import _scale
+from torchstone.render.markup import markup
 from torchstone.render.order import by_file, counts, worst_first
-from torchstone.render.style import Style, markup
+from torchstone.render.style import Style
 from torchstone.render.words import CONFIDENCE, FIX, LEVELS
 
 MAX_BYTES = 4_500_000

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
-from html import escape
 
 from torchstone.core.finding import Severity
-from torchstone.core.text import Message, Text, Words, words
+from torchstone.core.text import Text, Words, words
 
 _COLOURS = {
     "red": "31", "yellow": "33", "blue": "34", "green": "32", "cyan": "36", "magenta": "35",
@@ -47,24 +45,6 @@ def joined(*parts: Words) -> Text:
     return Text("".join(words(p, "en") for p in parts), "".join(words(p, "zh") for p in parts))
 
 
-def markup(value: Words | Message) -> str:
-    """Both languages for a page, which shows the one its reader chose."""
-    if isinstance(value, Message):
-        value = Text(value.say("en"), value.say("zh"))
-    if isinstance(value, str) or value.en == value.zh:
-        return _with_code(value if isinstance(value, str) else value.en)
-    en, zh = _with_code(value.en), _with_code(value.zh)
-    return f'<span lang="en">{en}</span><span lang="zh">{zh}</span>'
-
-
-def _with_code(text: str) -> str:
-    """Escaped, with what stands between backticks as code."""
-    parts = escape(text).split("`")
-    if len(parts) % 2 == 0:
-        return "`".join(parts)
-    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
-
-
 def printable(text: str) -> str:
     """Text from analysed files with nothing in it that would steer a terminal."""
     if text.isprintable():
@@ -76,4 +56,6 @@ def cells(text: str) -> int:
     """How many columns a terminal needs for a text; Chinese characters take two."""
     if text.isascii():
         return len(text)
+    import unicodedata  # plain text does without the tables
+
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
 from torchstone.core.errors import InputError, UsageError
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 
 # a hostile repository may name programs in its configuration: none of them is run
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
-_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_HUNK = pattern(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:

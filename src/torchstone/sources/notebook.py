@@ -10,9 +10,10 @@ from typing import Any
 from torchstone.core.fix import Edit, apply_edits
 from torchstone.core.gap import Gap
 from torchstone.core.lines import split_lines
+from torchstone.core.pattern import pattern
 from torchstone.sources.source import Source, gap
 
-_MAGIC = re.compile(r"^\s*(?:[%!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+_MAGIC = pattern(r"^\s*(?:[%!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
 
 
 def read_notebook(text: str, path: str) -> tuple[Source | None, list[Gap]]:

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchstone.core.pattern import pattern
+
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
 
@@ -14,10 +16,10 @@ RANK_CALLS = frozenset(
     ("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
     + ("torch.distributed.distributed_c10d.get_rank",)
 )
-_RANK_NAME = re.compile(
+_RANK_NAME = pattern(
     r"^(?:(?:global|local|node|world|dp|tp|pp|ddp|data_parallel)_?)?rank$|^RANK$|^LOCAL_RANK$", re.I
 )
-_HELPER_NAME = re.compile(
+_HELPER_NAME = pattern(
     r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first"
     r"|process_?(?:0|zero)|zero)(?:_?(?:process|rank|node|worker|proc|zero))*$"
 )

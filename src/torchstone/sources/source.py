@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bisect
 import codecs
-import io
 import re
-import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +83,9 @@ def decode(data: bytes, name: str) -> str | Gap:
         )
     try:
         if data.startswith(codecs.BOM_UTF8) or any(map(_CODING.match, data.split(b"\n", 2)[:2])):
+            import io  # few files declare an encoding
+            import tokenize
+
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             return data.decode(encoding)
         return data.decode("utf-8")

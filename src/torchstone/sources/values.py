@@ -9,6 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchstone.core.pattern import pattern
+
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
 
@@ -47,14 +49,12 @@ _FIRST_ARGUMENT = frozenset(
 _TRANSFORMS = frozenset(
     ("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train")
 )
-_MODEL_NAME = re.compile(
+_MODEL_NAME = pattern(
     r"(?:^|_)(?:model|net|network|module|encoder|decoder|backbone|unet|vae|transformer|critic|actor"
     r"|policy|generator|discriminator|resnet|bert|llama|gpt|vit|unet|classifier|netG|netD)\d*$",
     re.IGNORECASE,
 )
-_OPTIMIZER_NAME = re.compile(
-    r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE
-)
+_OPTIMIZER_NAME = pattern(r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE)
 _DEPTH = 8
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from torchstone.core.pattern import pattern
+
 Version = tuple[int, int]
 
-_REQUIREMENT = re.compile(r"^\s*[\"']?torch\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
-_CLAUSE = re.compile(r"(==|~=|>=|>)\s*v?(\d+)\.(\d+)")
+_REQUIREMENT = pattern(r"^\s*[\"']?torch\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
+_CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d+)\.(\d+)")
 _FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
 _LEVELS = 4
 

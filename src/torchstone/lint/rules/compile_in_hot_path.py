@@ -79,14 +79,13 @@ def prepare(model):
         model.layers.register_module(name, torch.compile(block))
 """,
         """\
-import re
 import torch
 
 class Net(torch.nn.Module):
     def forward(self, x):
         if self.fast is None:
             self.fast = torch.compile(self.body)
-        re.compile('x')
+        pattern('x')
         return self.fast(x)
 """,
     ),

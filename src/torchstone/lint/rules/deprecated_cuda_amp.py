@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchstone.core.fix import Edit, Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.amp import torch_name
 from torchstone.lint.rule import CERTAIN, LOW, POSSIBLE, Hit, Rule, safe
@@ -149,11 +150,11 @@ model, optimizer = amp.initialize(model, optimizer)
 """,
     ),
 )
-_OLD = re.compile(
+_OLD = pattern(
     r"torch\.(cuda|cpu)\.amp\.(?:\w+_mode\.|grad_scaler\.)?"
     r"(autocast|GradScaler|custom_fwd|custom_bwd)$"
 )
-_OLD_MODULE = re.compile(r"torch\.(cuda|cpu)\.amp(?:\.autocast_mode|\.grad_scaler)?$")
+_OLD_MODULE = pattern(r"torch\.(cuda|cpu)\.amp(?:\.autocast_mode|\.grad_scaler)?$")
 _NAMES = frozenset(("autocast", "GradScaler", "custom_fwd", "custom_bwd"))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.amp import in_tests, torch_name
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
@@ -171,7 +171,7 @@ _FILLERS = frozenset(
 )
 _MATH = frozenset(f"numpy.{name}" for name in "log log2 log10 sqrt exp sin cos tanh power".split())
 _CASTS = frozenset("float half bfloat16 double long int to type to_dense bool astype".split())
-_DOUBLE = re.compile(r"float64|\bdouble\b|DoubleTensor")
+_DOUBLE = pattern(r"float64|\bdouble\b|DoubleTensor")
 
 
 @RULE.on_call("tensor", "from_numpy", "as_tensor")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device, straight_from_loop
 from torchstone.sources.scene import Scene
 
-_ACTION = re.compile(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
+_ACTION = pattern(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
 
 RULE = Rule(
     "TS301",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.rule import LOW, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
-_LOSSES = re.compile(
+_LOSSES = pattern(
     r"torch\.nn\.(?:modules\.loss\.)?\w*Loss|torch\.nn\.functional\.\w*(?:loss|cross_entropy|_with_logits|kl_div)"
 )
 _FUNCTIONS = (

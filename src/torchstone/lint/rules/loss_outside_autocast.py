@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.amp import in_tests, reads_of
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
@@ -148,11 +149,11 @@ def step(model, x, y):
 """,
     ),
 )
-_LOSS_FUNCTION = re.compile(
+_LOSS_FUNCTION = pattern(
     r"torch\.nn\.functional\.(?:\w+_loss|cross_entropy|kl_div|binary_cross_entropy_with_logits)$"
 )
-_LOSS_CLASS = re.compile(r"torch\.nn\.(?:modules\.loss\.)?\w+Loss$")
-_LOSS_NAME = re.compile(r"^(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?|loss_fct)\d*$", re.I)
+_LOSS_CLASS = pattern(r"torch\.nn\.(?:modules\.loss\.)?\w+Loss$")
+_LOSS_NAME = pattern(r"^(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?|loss_fct)\d*$", re.I)
 _DANGERS = {
     "float16": Text(
         en="float16 overflows at 65504, so a squared error is inf from a difference of 256 on",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.amp import (
     FUNCTION_BASES,
@@ -211,19 +212,19 @@ def strip(checkpoint):
 """,
     ),
 )
-_TRAINING = re.compile(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
-_HARMLESS = re.compile(
+_TRAINING = pattern(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
+_HARMLESS = pattern(
     r"conver|export|save|load|quant|pack|ckpt|checkpoint|ema|infer|predict|generat|sampl|eval|valid"
     r"|demo|bench|state_dict|merge|onnx|trace|teacher|cache|__torch|fake|dequant|init|tokeniz|test",
     re.I,
 )
-_NOT_ACTIVATIONS = re.compile(r"mask|bias_?table|indices|(?:^|_)ids?$|buffer", re.I)
-_KERNELS = re.compile(
+_NOT_ACTIVATIONS = pattern(r"mask|bias_?table|indices|(?:^|_)ids?$|buffer", re.I)
+_KERNELS = pattern(
     r"grouped_mm|flash|scaled_(?:mm|dot)|attention|attn|kernel|quant|gemm|fft|triton|cutlass", re.I
 )
-_COPIES = re.compile(r"(?:^|[._])(?:ema|teacher|target_net|frozen|ref(?:erence)?)(?:$|[._])", re.I)
-_HARMLESS_FILE = re.compile(r"conver|export|quanti|infer|demo|bench|generat|predict|onnx", re.I)
-_SUFFIX = re.compile(r"\s*\.\s*(?:half|bfloat16)\s*\(\s*\)$")
+_COPIES = pattern(r"(?:^|[._])(?:ema|teacher|target_net|frozen|ref(?:erence)?)(?:$|[._])", re.I)
+_HARMLESS_FILE = pattern(r"conver|export|quanti|infer|demo|bench|generat|predict|onnx", re.I)
+_SUFFIX = pattern(r"\s*\.\s*(?:half|bfloat16)\s*\(\s*\)$")
 
 
 @RULE.on_call("half", "bfloat16")

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.flow import callee, callers, own_nodes, settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
@@ -110,7 +111,7 @@ def main(model):
     ),
     words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
 )
-_SOME = re.compile(
+_SOME = pattern(
     r"rank|main|master|chief|primary|zero|save|root|process_index|worker|shard|tmp|temp|buffer"
     r"|BytesIO",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.lint.tensors import in_tests
@@ -15,7 +16,7 @@ _CALLS = frozenset(
     f"torch.{home}.synchronize"
     for home in ("cuda", "accelerator", "npu", "xpu", "mps", "hpu", "mlu")
 )
-_MEASURES = re.compile(r"bench|profil|timing|latency|speed|throughput|perf", re.IGNORECASE)
+_MEASURES = pattern(r"bench|profil|timing|latency|speed|throughput|perf", re.IGNORECASE)
 
 RULE = Rule(
     "TS312",

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.gating import gated_by_mode
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
-_ON_PURPOSE = re.compile(r"prenet|mc_?drop|monte_?carlo|bayes", re.IGNORECASE)
+_ON_PURPOSE = pattern(r"prenet|mc_?drop|monte_?carlo|bayes", re.IGNORECASE)
 _NAMES = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
 
 RULE = Rule(

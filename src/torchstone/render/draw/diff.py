@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.evidence import Diff
 from torchstone.render.style import Style, printable
 
@@ -20,6 +18,8 @@ def text(evidence: Diff, style: Style) -> list[str]:
 
 
 def html(evidence: Diff, style: Style) -> str:
+    from html import escape  # the terminal does without it
+
     rows = (
         f'<span class="{_CLASSES.get(row[:1], "")}">{escape(row)}\n</span>'
         for row in evidence.text.rstrip("\n").split("\n")

@@ -8,7 +8,8 @@ from html import escape
 from torchstone.core.pictures import Graph
 from torchstone.core.text import Text
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, joined, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, joined, printable
 
 _WIDE, _HIGH, _ACROSS, _DOWN = 150, 26, 166, 58
 _MOST = 400
@@ -46,7 +47,9 @@ def layers(graph: Graph) -> list[list[str]]:
 
 def text(evidence: Graph, style: Style) -> list[str]:
     labels = {vertex.id: vertex.label for vertex in evidence.vertices}
-    lines = [printable(f"{style.words(evidence.name)}: {len(evidence.vertices)} × {len(evidence.edges)}")]
+    lines = [
+        printable(f"{style.words(evidence.name)}: {len(evidence.vertices)} × {len(evidence.edges)}")
+    ]
     for edge in evidence.edges[:40]:
         middle = f" –{edge.label}→ " if edge.label else " → "
         source, target = (labels.get(end, end) for end in (edge.source, edge.target))
@@ -84,7 +87,9 @@ def html(evidence: Graph, style: Style) -> str:
             )
     wide = max((len(row) for row in rows), default=1) * _ACROSS + 8
     hidden = len(evidence.vertices) - len(place)
-    folded = Text(f" ({hidden} boxes folded: --format json)", f"（折叠 {hidden} 个节点：--format json）")
+    folded = Text(
+        f" ({hidden} boxes folded: --format json)", f"（折叠 {hidden} 个节点：--format json）"
+    )
     caption = markup(joined(evidence.name, folded if hidden else ""))
     return (
         f'<figure class="graph"><figcaption>{caption}</figcaption><div class="scroll">'

@@ -7,7 +7,8 @@ from html import escape
 
 from torchstone.core.pictures import Heatmap
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, cells, joined, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, cells, joined, printable
 
 _SHADES = " ░▒▓█"
 

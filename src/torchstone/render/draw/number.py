@@ -6,7 +6,8 @@ from html import escape
 
 from torchstone.core.evidence import Number
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, printable
 
 
 def _shown(evidence: Number) -> str:
@@ -15,7 +16,9 @@ def _shown(evidence: Number) -> str:
 
 
 def text(evidence: Number, style: Style) -> list[str]:
-    return [printable(f"{style.words(evidence.name)}: {_shown(evidence)} ({style.words(evidence.how)})")]
+    return [
+        printable(f"{style.words(evidence.name)}: {_shown(evidence)} ({style.words(evidence.how)})")
+    ]
 
 
 def html(evidence: Number, style: Style) -> str:

@@ -6,7 +6,8 @@ from html import escape
 
 from torchstone.core.pictures import Plot, Series
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, printable
 
 _POINTS = 1000
 

@@ -12,7 +12,11 @@ def text(evidence: Series, style: Style) -> list[str]:
     if not good:
         return [f"{printable(style.words(evidence.name))}: " + style.say("no values", "没有数值")]
     ends = f"{_scale.number(min(good))} … {_scale.number(max(good))} {evidence.unit}"
-    return [printable(f"{style.words(evidence.name)} {_scale.spark(evidence.y)} {ends} ({style.words(evidence.how)})")]
+    return [
+        printable(
+            f"{style.words(evidence.name)} {_scale.spark(evidence.y)} {ends} ({style.words(evidence.how)})"
+        )
+    ]
 
 
 def html(evidence: Series, style: Style) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.evidence import Snippet
 from torchstone.render.style import Style, cells, printable
 
@@ -27,6 +25,8 @@ def text(evidence: Snippet, style: Style) -> list[str]:
 
 
 def html(evidence: Snippet, style: Style) -> str:
+    from html import escape  # the terminal does without it
+
     rows: list[str] = []
     for number, row in enumerate(evidence.text.split("\n"), evidence.line):
         body = escape(row)

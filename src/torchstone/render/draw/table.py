@@ -6,7 +6,8 @@ from html import escape
 
 from torchstone.core.pictures import Cell, Table
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, cells, joined, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, cells, joined, printable
 
 _ROWS = 40
 

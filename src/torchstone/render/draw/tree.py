@@ -6,7 +6,8 @@ from html import escape
 
 from torchstone.core.pictures import Branch, Tree
 from torchstone.render.draw import _scale
-from torchstone.render.style import Style, joined, markup, printable
+from torchstone.render.markup import markup
+from torchstone.render.style import Style, joined, printable
 
 _LINES, _DEPTH, _ROW = 40, 12, 18
 
