@@ -21,8 +21,7 @@ def scene_of(text: str, name: str = "sample.py", others: dict[str, str] | None =
     project = Project(files)
     tree = parse(Source(name, text))
     assert isinstance(tree, ast.Module), tree
-    scene = project.scene(Source(name, text), tree)
-    return scene
+    return project.scene(Source(name, text), tree)
 
 
 def call(scene: Scene, name: str) -> ast.Call:

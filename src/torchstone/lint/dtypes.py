@@ -33,6 +33,10 @@ _COMPLEX_FUNCTIONS = frozenset(
 ) | frozenset(("torch.complex", "torch.polar", "torch.view_as_complex", "torch.linalg.eigvals"))
 INVERSE_TRANSFORMS = frozenset(f"torch.fft.{name}" for name in ("ifft", "ifft2", "ifftn"))
 _COMPLEX_WORDS = ("fft", "complex", "torch.polar", "eigvals", "cfloat", "cdouble")
+COMPLEX_IDENTIFIERS = (
+    *("fft fft2 fftn rfft rfft2 rfftn ifft ifft2 ifftn ihfft complex polar eigvals".split()),
+    *("view_as_complex complex32 complex64 complex128 cfloat cdouble is_complex stft".split()),
+)
 _DEPTH = 6
 
 

@@ -192,7 +192,8 @@ class _Run:
         self._also = {rule.code: frozenset(map(str.encode, rule.also)) for rule in self.rules}
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
-        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{_own_digest()}"
+        own = "" if no_cache else _own_digest()
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None) -> None:

@@ -9,7 +9,8 @@ from torchstone.lint.autocast_ops import is_lowered, runs_in_fp32
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import Scene
 
-_HALF_WORDS = ("float16", ".half", "autocast")
+HALF_WORDS = ("float16", "bfloat16", "half", "autocast")
+"""A file that holds none of these says nothing of half precision."""
 # what keeps the type of its input, autocast or not
 _KEEPING = frozenset(
     "view reshape transpose permute contiguous flatten squeeze unsqueeze expand expand_as repeat "
@@ -24,7 +25,7 @@ def speaks_of_half(scene: Scene) -> bool:
     found = scene.cache.get("speaks of half")
     if found is None:
         found = scene.cache["speaks of half"] = any(
-            word in scene.source.text for word in _HALF_WORDS
+            word in scene.source.text for word in HALF_WORDS
         )
     return bool(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.lint.flow import callers, passed
 from torchstone.lint.tensors import goes_to_device
 from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
 
@@ -122,7 +123,27 @@ def used_in_loop(scene: Scene, call: ast.Call, names: frozenset[str]) -> bool:
             if scene.dotted(whole) != name:
                 continue
             loop = _repeats(scene, whole)
-            if loop is not None and not scene.within(call, loop):
+            if loop is not None and not scene.within(call, loop) and _same(scene, node, call):
+                return True
+    return False
+
+
+def _same(scene: Scene, node: ast.Name, call: ast.Call) -> bool:
+    """Whether a name stands for this very loader: bound to it here, a parameter that is given it,
+    or an attribute of the same object."""
+    if node.id in ("self", "cls"):
+        return scene.class_of(node) is scene.class_of(call)
+    for row in scene.bindings(node):
+        if row.how != "parameter":
+            if scene.within(call, row.statement) or scene.parent(node).__class__ is ast.Attribute:
+                return True
+            continue
+        function = scene.function(row.node)
+        for use in callers(scene, function) if function is not None else ():
+            given = passed(scene, use, function, node.id) if function is not None else None
+            if isinstance(given, ast.Name) and any(
+                scene.within(call, other.statement) for other in scene.bindings(given)
+            ):
                 return True
     return False
 

@@ -185,17 +185,17 @@ def _grad(scene: Scene, context: ast.expr) -> str:
 
 
 def _switched_off(scene: Scene, function: ast.AST, node: ast.AST) -> bool:
-    """Whether `torch.set_grad_enabled(False)` stands as a statement of the function before."""
-    for call in scene.calls.get("set_grad_enabled", ()):
-        if (
-            scene.qualified(call.func) in SET_GRAD
-            and isinstance(scene.parent(call), ast.Expr)
-            and scene.function(call) is function
-            and call.lineno < getattr(node, "lineno", 0)
-            and scene.literal(scene.argument(call, 0, "mode")) is False
-        ):
-            return True
-    return False
+    """Whether `torch.set_grad_enabled(False)` is the last such statement of the function before."""
+    before = [
+        call
+        for call in scene.calls.get("set_grad_enabled", ())
+        if scene.qualified(call.func) in SET_GRAD
+        and isinstance(scene.parent(call), ast.Expr)
+        and scene.function(call) is function
+        and call.lineno < getattr(node, "lineno", 0)
+    ]
+    last = max(before, key=lambda call: call.lineno, default=None)
+    return last is not None and scene.literal(scene.argument(last, 0, "mode")) is False
 
 
 def region_of(scene: Scene, node: ast.AST) -> Region:

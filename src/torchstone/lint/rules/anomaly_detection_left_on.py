@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.flow import loop_around
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.training import backward_calls
 
 _HOMES = ("torch.autograd", "torch.autograd.anomaly_mode")
 _SWITCHES = frozenset(f"{home}.set_detect_anomaly" for home in _HOMES)
@@ -42,9 +44,14 @@ RULE = Rule(
         en="Fires on `torch.autograd.set_detect_anomaly(True)` and on "
         "`with torch.autograd.detect_anomaly():` when nothing decides about it: no enclosing `if`, "
         "no variable as the argument. Quiet in tests.\n\n"
+        "A `with` block ends by itself: it counts only when it holds a training loop, or stands in "
+        "one. Around a single backward, outside any loop of the function, it is the usual way to "
+        "look at one bad batch.\n\n"
         "The fix removes the statement: unsafe, since somebody may be debugging right now.",
         zh="检查 `torch.autograd.set_detect_anomaly(True)` 与 `with torch.autograd.detect_anomaly():`，"
         "且没有任何条件控制：不在 `if` 之下，参数也不是变量。测试代码不报告。\n\n"
+        "`with` 块会自行结束：只有当它包住训练循环，或位于训练循环之内时才报告。若只包住循环之外的一次 backward，"
+        "那是排查某个异常批次的常见写法。\n\n"
         "修复会删除该语句；可能正在调试，因此标记为不安全。",
     ),
     bad=(
@@ -63,6 +70,16 @@ def train(model, loader):
     with torch.autograd.detect_anomaly():
         for x in loader:
             model(x).sum().backward()
+""",
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        with torch.autograd.detect_anomaly():
+            model(x).sum().backward()
+        optimizer.step()
 """,
     ),
     good=(
@@ -84,6 +101,20 @@ import torch
 
 torch.autograd.set_detect_anomaly(False)
 """,
+        """\
+import torch
+
+def explain(model, bad_batch):
+    with torch.autograd.detect_anomaly():
+        model(bad_batch).sum().backward()
+""",
+        """\
+import torch
+
+def explain(model, bad_batch):
+    with torch.autograd.set_detect_anomaly(True):
+        model(bad_batch).sum().backward()
+""",
     ),
     fixed=(
         """\
@@ -93,6 +124,7 @@ import torch
 def train(model, x):
     model(x).sum().backward()
 """,
+        "",
         "",
     ),
 )
@@ -112,11 +144,29 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             return
         if isinstance(up, FUNCTIONS):
             break
+    if isinstance(scene.parent(call), ast.withitem) and not _around_steps(scene, call):
+        return
     yield RULE.at(
         call,
         confidence=POSSIBLE if in_tests(scene) else None,
         fix=_fix(call, scene),
         call=scene.brief(call),
+    )
+
+
+def _around_steps(scene: Scene, call: ast.Call) -> bool:
+    """Whether a with-statement holds a loop of training steps, or stands in one."""
+    block = scene.statement(call)
+    if block is None or loop_around(scene, block) is not None:
+        return block is not None
+    return any(
+        scene.within(loop, block)
+        for step in backward_calls(scene)
+        if (loop := loop_around(scene, step)) is not None
+    ) or any(
+        isinstance(node, ast.Call) and scene.last_name(node.func).startswith(("fit", "train"))
+        for statement in getattr(block, "body", ())
+        for node in scene.inside(statement)
     )
 
 

@@ -37,15 +37,16 @@ RULE = Rule(
         zh="对 no_grad 下计算的损失调用 backward()",
     ),
     page=Text(
-        en="Fires when both `backward()` and the expression that made the loss stand inside "
-        "`no_grad`, `inference_mode` or `set_grad_enabled(False)`: opened here, by a decorator, or "
-        "by every caller of the function.\n\n"
-        "- Quiet when the loss comes in from outside (backward itself may run under no_grad), and "
-        "inside an `enable_grad` block, here or in the function that makes the loss.",
-        zh="当 `backward()` 与产生损失的表达式都位于 `no_grad`、`inference_mode` 或 `set_grad_enabled(False)` "
-        "之内（在此打开、由装饰器打开，或函数的所有调用方都已打开）时报告。\n\n"
-        "- 不报告：损失来自外部（backward 本身可以在 no_grad 下执行）；位于 `enable_grad` 之内，或产生损失的函数"
-        "自行打开了 `enable_grad`。",
+        en="Fires when the expression that made the loss stands inside `no_grad`, `inference_mode` "
+        "or `set_grad_enabled(False)`: opened here, by a decorator, or by every caller of the "
+        "function. Where `backward()` itself stands does not matter.\n\n"
+        "- Quiet when the loss comes in from outside, inside an `enable_grad` block, here or in the "
+        "function that makes the loss, when the loss is given `requires_grad` afterwards, and for "
+        "objects of a class, which may have a backward of their own.",
+        zh="当产生损失的表达式位于 `no_grad`、`inference_mode` 或 `set_grad_enabled(False)` 之内（在此打开、由装饰器"
+        "打开，或函数的所有调用方都已打开）时报告；`backward()` 本身写在哪里无关紧要。\n\n"
+        "- 不报告：损失来自外部；位于 `enable_grad` 之内，或产生损失的函数自行打开了 `enable_grad`；"
+        "之后又为损失设置了 `requires_grad`；类的实例（可能有自己的 backward）。",
     ),
     bad=(
         """\
@@ -62,6 +63,17 @@ import torch
 @torch.inference_mode()
 def step(model, x, y):
     (model(x) - y).pow(2).mean().backward()
+""",
+        """\
+import torch
+
+def step(model, target, x, criterion, optimizer):
+    with torch.no_grad():
+        wanted = target(x)
+        loss = criterion(model(x), wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 """,
     ),
     good=(
@@ -102,6 +114,46 @@ import torch
 def apply(loss):
     loss.backward()
 """,
+        """\
+import torch
+
+def step(model, target, x, criterion):
+    with torch.no_grad():
+        loss = criterion(target(x), x)
+        wanted = target(x)
+    if loss > 1:
+        print(loss)
+    loss = criterion(model(x), wanted)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(model, x):
+    with torch.no_grad():
+        loss = model(x).sum()
+    loss.requires_grad_(True)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(model, x):
+    torch.set_grad_enabled(False)
+    print(model(x))
+    torch.set_grad_enabled(True)
+    loss = model(x).sum()
+    loss.backward()
+""",
+        """\
+import torch
+
+def run(stages, x):
+    with torch.no_grad():
+        schedule = Schedule(stages)
+    schedule.forward(x)
+    schedule.backward()
+""",
     ),
     needs=("backward",),
 )
@@ -118,13 +170,13 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         scene.function(call)
     ):
         return
-    if _regains(scene, source):
+    if _regains(scene, source) or _is_made_leaf(scene, call, source):
         return
-    here = scene.lexical_region(call)
-    if here.without_grad and scene.lexical_region(source).without_grad:
-        yield RULE.at(call, confidence=CERTAIN, call=scene.brief(call), region=_named(here))
+    inside = scene.lexical_region(source)
+    if inside.without_grad:
+        yield RULE.at(call, confidence=CERTAIN, call=scene.brief(call), region=_named(inside))
         return
-    if scene.function(call) is None or here.without_grad:
+    if scene.function(call) is None or scene.lexical_region(call).without_grad:
         return
     around = scene.region(call)
     if around.without_grad and around.via and scene.region(source).without_grad:
@@ -133,6 +185,23 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _named(region: object) -> str:
     return "inference_mode" if getattr(region, "inference_mode", False) else "no_grad"
+
+
+def _is_made_leaf(scene: Scene, call: ast.Call, source: ast.expr) -> bool:
+    """Whether what goes backward is an object of a class, or is given requires_grad by hand."""
+    if isinstance(source, ast.Call) and scene.last_name(source.func)[:1].isupper():
+        return True
+    for node in scene.inside(source):
+        if isinstance(node, ast.keyword) and node.arg == "requires_grad":
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == "requires_grad_":
+            return True
+    name = scene.dotted(scene.receiver(call))
+    return bool(name) and any(
+        node.attr in ("requires_grad", "requires_grad_") and scene.dotted(node.value) == name
+        for node in scene.inside(scene.scope(call))
+        if isinstance(node, ast.Attribute)
+    )
 
 
 def _regains(scene: Scene, source: ast.expr) -> bool:

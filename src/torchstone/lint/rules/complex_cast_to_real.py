@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.amp import in_tests
-from torchstone.lint.dtypes import INVERSE_TRANSFORMS, complex_source, speaks_of_complex
+from torchstone.lint.dtypes import (
+    COMPLEX_IDENTIFIERS,
+    INVERSE_TRANSFORMS,
+    complex_source,
+    speaks_of_complex,
+)
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -17,6 +22,7 @@ RULE = Rule(
     group="precision",
     severity=HIGH,
     confidence=LIKELY,
+    also=COMPLEX_IDENTIFIERS,
     say=Text(
         en="`{cast}` discards the imaginary part of a complex value",
         zh="`{cast}` 会丢弃复数值的虚部",

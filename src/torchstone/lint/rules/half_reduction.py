@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.amp import in_tests, torch_name
-from torchstone.lint.half_values import half_outside_autocast
+from torchstone.lint.half_values import HALF_WORDS, half_outside_autocast
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -17,6 +17,7 @@ RULE = Rule(
     group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
+    also=HALF_WORDS,
     say=Text(
         en="`{call}` reduces {dtype} values outside autocast",
         zh="`{call}` 在 autocast 之外对 {dtype} 值做归约",

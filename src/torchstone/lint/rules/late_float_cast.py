@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.amp import in_tests
 from torchstone.lint.autocast_ops import is_lowered
-from torchstone.lint.half_values import speaks_of_half, subject
+from torchstone.lint.half_values import HALF_WORDS, speaks_of_half, subject
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -18,6 +18,7 @@ RULE = Rule(
     group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
+    also=HALF_WORDS,
     say=Text(
         en="`{cast}` comes after the {dtype} product `{product}`",
         zh="`{cast}` 出现在 {dtype} 乘积 `{product}` 之后",

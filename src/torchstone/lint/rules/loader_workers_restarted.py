@@ -109,6 +109,20 @@ def train(datasets, step):
         for batch in loader:
             step(batch)
 """,
+        """\
+from torch.utils.data import DataLoader
+
+def validate(folds, fit):
+    for fold in folds:
+        loader = DataLoader(fold, batch_size=64, num_workers=8)
+        fit(loader)
+
+def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
     ),
     fixed=(
         """\

@@ -42,6 +42,9 @@ RULE = Rule(
         "optimizer, model or engine, `p.grad = None`, `p.grad.zero_()`.\n\n"
         "- `zero_grad()` only before the loop, or only once an epoch while `step()` runs every "
         "batch, does not help.\n"
+        "- With several optimizers each is asked for: reported when the loop clears only the "
+        "gradients of other optimizers that it steps. `zero_grad` of a model, or any other way of "
+        "clearing, counts for all of them.\n"
         "- Accumulation is fine: backward every batch, step and zero_grad every n-th.\n"
         "- Quiet when the step takes a closure, when the optimizer or the model is made anew inside "
         "the loop, when the optimizer is not torch's own but a class whose `step` may clear, and "
@@ -51,6 +54,8 @@ RULE = Rule(
         zh="当一个循环里既有 `backward()` 又有优化器的 `step()`，而循环体及其调用的项目内函数都没有清空梯度"
         "（优化器、模型或引擎的 `zero_grad`，`p.grad = None`，`p.grad.zero_()`）时报告。\n\n"
         "- 只在循环之前清空，或每个 epoch 只清空一次而每个批次都 `step()`，都不算清空。\n"
+        "- 有多个优化器时逐个判断：循环里只清空了其他优化器的梯度时报告；模型的 `zero_grad` 或其他清空方式对所有"
+        "优化器都算数。\n"
         "- 梯度累积是正常写法：每个批次 backward，每 n 次 step 并 zero_grad。\n"
         "- 以下情况不报告：`step` 接收闭包；优化器或模型在循环内重新创建；优化器不是 torch 自带的类；"
         "循环把优化器或模型交给看不到源码的函数。\n"
@@ -82,6 +87,21 @@ def train(model, loader, scaler):
         scaler.step(opt)
         scaler.update()
 """,
+        """\
+import torch
+
+def train(actor, critic, loader):
+    actor_opt = torch.optim.Adam(actor.parameters())
+    critic_opt = torch.optim.Adam(critic.parameters())
+    for state, reward in loader:
+        critic_loss = (critic(state) - reward).pow(2).mean()
+        critic_loss.backward()
+        critic_opt.step()
+        actor_opt.zero_grad()
+        actor_loss = -critic(actor(state)).mean()
+        actor_loss.backward()
+        actor_opt.step()
+""",
     ),
     fixed=(
         """\
@@ -111,6 +131,7 @@ def train(model, loader, scaler):
         scaler.step(opt)
         scaler.update()
 """,
+        "",
     ),
     good=(
         """\
@@ -172,8 +193,53 @@ def train(model, loader, lr):
         opt.step()
         w.grad.data.zero_()
 """,
+        """\
+import torch
+
+def train(G, D, loader):
+    opt_g = torch.optim.Adam(G.parameters())
+    opt_d = torch.optim.Adam(D.parameters())
+    for real in loader:
+        D.zero_grad()
+        D(real).mean().backward()
+        opt_d.step()
+        opt_g.zero_grad()
+        D(G(real)).mean().backward()
+        opt_g.step()
+""",
+        """\
+import torch
+
+def train(model, loader):
+    slow = torch.optim.SGD(model.parameters(), lr=0.1)
+    fast = torch.optim.Adam(model.parameters())
+    for i, x in enumerate(loader):
+        slow.zero_grad()
+        model(x).mean().backward()
+        if i < 100:
+            fast.step()
+        else:
+            slow.step()
+""",
+        """\
+import torch
+
+def train(G, D, loader, opt_g, opt_d):
+    for real in loader:
+        for opt in (opt_g, opt_d):
+            opt.zero_grad()
+        opt_g.zero_grad()
+        D(G(real)).mean().backward()
+        opt_g.step()
+        opt_d.step()
+""",
     ),
     needs=("backward", "step"),
+)
+
+_SAY_OTHERS = Text(
+    en="`{step}` runs in a loop that clears the gradients of {cleared} only",
+    zh="`{step}` 所在的循环只清空了 {cleared} 的梯度",
 )
 
 
@@ -188,8 +254,13 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     loop = next(
         (up for up in loops_around(scene, call) if any(scene.within(b, up) for b in backward)), None
     )
+    cleared = ""
     if loop is not None:
-        if _clears(scene, loop, 2) or _anew(scene, loop, optimizer) or _unseen(scene, loop, call):
+        if _clears(scene, loop, 2):
+            cleared = _cleared_instead(scene, loop, optimizer)
+            if not cleared:
+                return
+        if _anew(scene, loop, optimizer) or _unseen(scene, loop, call):
             return
     elif not _lone_step(scene, call, optimizer, backward):
         return
@@ -199,6 +270,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         call,
         step=scene.brief(call),
         optimizer=scene.text(optimizer),
+        cleared=cleared,
+        say=_SAY_OTHERS if cleared else None,
         fix=_fix(scene, call, loop, optimizer, backward),
     )
 
@@ -224,14 +297,10 @@ def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
     """Whether something below a node, or a function it calls, clears gradients."""
     called: list[ast.Call] = []
     for node in scene.inside(root):
+        if _clears_by_itself(scene, node):
+            return True
         if isinstance(node, ast.Call):
-            name = scene.last_name(node.func)
-            if name == "zero_" or ("grad" in name and ("zero" in name or "clear" in name)):
-                return True
             called.append(node)
-        elif isinstance(node, ast.Attribute) and node.attr == "grad":
-            if isinstance(node.ctx, (ast.Store, ast.Del)):
-                return True
     if not depth:
         return False
     for node in called:
@@ -239,6 +308,49 @@ def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
         if found is not None and found[1] is not root and _clears(found[0], found[1], depth - 1):
             return True
     return False
+
+
+def _clears_by_itself(scene: Scene, node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        name = scene.last_name(node.func)
+        return name == "zero_" or ("grad" in name and ("zero" in name or "clear" in name))
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        return isinstance(node.ctx, (ast.Store, ast.Del))
+    return False
+
+
+def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
+    """The other optimizers of a loop, when it clears theirs and nothing else; else ""."""
+    own = scene.dotted(optimizer)
+    stepped = {
+        scene.dotted(other): other
+        for call in step_calls(scene)
+        if scene.within(call, loop) and (other := _optimizer(call, scene)) is not None
+    }
+    found: dict[str, None] = {}
+    for node in scene.inside(loop):
+        if isinstance(node, ast.Call):
+            if scene.last_name(node.func) == "zero_grad":
+                name = scene.dotted(scene.receiver(node))
+                if name in ("", own) or name not in stepped:
+                    return ""
+                found[f"`{name}`"] = None
+                continue
+            called = callee(scene, node)
+            if called is not None and _clears(called[0], called[1], 1):
+                return ""
+        if _clears_by_itself(scene, node):
+            return ""
+    mine = _given(scene, optimizer)
+    if mine and any(_given(scene, stepped[name.strip("`")]) == mine for name in found):
+        return ""
+    return ", ".join(found)
+
+
+def _given(scene: Scene, optimizer: ast.expr) -> str:
+    """What an optimizer was made for, as written."""
+    source = made(scene, optimizer)
+    return scene.text(source.args[0]) if isinstance(source, ast.Call) and source.args else ""
 
 
 def _anew(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.flow import settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
@@ -37,10 +38,12 @@ RULE = Rule(
         en="Fires when a `with model.no_sync():` block goes backward over a plain name and calls "
         "nothing that could be the forward pass. The documentation of DDP asks for the forward "
         "inside; measured on torch 2.13: with the backward alone inside, gradients are exchanged "
-        "as if no_sync were not there.\n\n"
+        "as if no_sync were not there. `nullcontext() if last else model.no_sync()` is looked "
+        "into as well.\n\n"
         "- FSDP2's `set_requires_gradient_sync` has no such rule and is not looked at.",
         zh="`with model.no_sync():` 块内只对某个变量执行 backward，没有任何可能是前向的调用时报告。DDP 文档要求前向也放在里面；"
-        "在 torch 2.13 上实测：只把 backward 放进去，梯度照样交换，如同没有 no_sync。\n\n"
+        "在 torch 2.13 上实测：只把 backward 放进去，梯度照样交换，如同没有 no_sync。"
+        "`nullcontext() if last else model.no_sync()` 这样的条件表达式也会检查。\n\n"
         "- FSDP2 的 `set_requires_gradient_sync` 没有这一限制，不检查。",
     ),
     bad=(
@@ -52,6 +55,27 @@ def step(model, batches, optimizer):
     for x, y in batches[:-1]:
         loss = model(x, y)
         with model.no_sync():
+            loss.backward()
+""",
+        """\
+from contextlib import nullcontext
+import torch
+
+def step(model, batches, optimizer):
+    for i, (x, y) in enumerate(batches):
+        loss = model(x, y)
+        with model.no_sync() if i + 1 < len(batches) else nullcontext():
+            loss.backward()
+""",
+        """\
+from contextlib import nullcontext
+import torch
+
+def step(model, batches, optimizer):
+    for i, (x, y) in enumerate(batches):
+        loss = model(x, y)
+        quiet = nullcontext() if i + 1 == len(batches) else model.no_sync()
+        with quiet:
             loss.backward()
 """,
     ),
@@ -73,6 +97,16 @@ def step(accelerator, model, batches):
         with accelerator.no_sync(model):
             compute(model, x, y).backward()
 """,
+        """\
+from contextlib import nullcontext
+import torch
+
+def step(model, batches, optimizer):
+    for i, (x, y) in enumerate(batches):
+        with nullcontext() if i + 1 == len(batches) else model.no_sync():
+            loss = model(x, y)
+            loss.backward()
+""",
     ),
     words=("no_sync",),
     needs=("backward",),
@@ -82,8 +116,8 @@ def step(accelerator, model, batches):
 @RULE.on(ast.With)
 def check(node: ast.With, scene: Scene) -> Iterator[Hit]:
     for item in node.items:
-        context = item.context_expr
-        if not isinstance(context, ast.Call) or scene.last_name(context.func) != "no_sync":
+        context = _no_sync(scene, item.context_expr)
+        if context is None:
             continue
         inside = [
             part
@@ -97,7 +131,16 @@ def check(node: ast.With, scene: Scene) -> Iterator[Hit]:
         if not backward or others or not all(isinstance(name, ast.Name) for name in names):
             return
         if all(_made_outside(scene, name, node) for name in names if isinstance(name, ast.Name)):
-            yield RULE.at(context, context=scene.brief(context))
+            yield RULE.at(item.context_expr, context=scene.brief(context))
+
+
+def _no_sync(scene: Scene, context: ast.expr) -> ast.Call | None:
+    """The call of no_sync that a with-statement enters, also in one arm of a condition."""
+    made = settled(scene, context) or context
+    for arm in (made.body, made.orelse) if isinstance(made, ast.IfExp) else (made,):
+        if isinstance(arm, ast.Call) and scene.last_name(arm.func) == "no_sync":
+            return arm
+    return None
 
 
 def _harmless(scene: Scene, call: ast.Call) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.flow import callee, callers, own_nodes, settled
+from torchstone.lint.flow import callee, callers, made, own_nodes, settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources.scene import Function, Scene
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 RULE = Rule(
     "TS405",
@@ -41,13 +41,16 @@ RULE = Rule(
         "FSDP, in a function that does so or that such a function comes to call, when neither the "
         "call nor a call of its function in the file stands under a test of the rank, and the path "
         "does not hold the rank.\n\n"
+        "- In a class whose method wraps the model, the methods that the file calls on its objects "
+        "count, and those that they call through `self`.\n"
         "- Quiet for helpers that the file does not call itself, for functions with a decorator "
         "such as rank_zero_only, for buffers in memory, and under any test whose names speak of "
-        "rank, main, master or saving.",
+        "rank, GPU, main, master or saving; `save_every` and its like say when, not who.",
         zh="文件启动了进程组，或用 DDP、FSDP 包装模型，而 `torch.save` 本身及文件内对其所在函数的调用都不在 rank 判断之下，"
         "且路径中不含 rank 时报告。\n\n"
+        "- 若某个类的方法包装了模型，则文件中在其对象上调用的方法，以及它们通过 `self` 调用的方法，都计算在内。\n"
         "- 不报告：文件自身没有调用的辅助函数；带 rank_zero_only 之类装饰器的函数；写入内存缓冲区；"
-        "条件中的名称涉及 rank、main、master 或保存。",
+        "条件中的名称涉及 rank、GPU、main、master 或保存（`save_every` 之类只说明何时保存，不说明由谁保存）。",
     ),
     bad=(
         """\
@@ -61,6 +64,29 @@ def main(net, loader, optimizer):
     for epoch in range(10):
         train(model, loader, optimizer)
         torch.save(model.module.state_dict(), f"model-{epoch}.pt")
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+class Runner:
+    def __init__(self, net, gpu, save_interval):
+        self.net = DDP(net.to(gpu), device_ids=[gpu])
+        self.save_interval = save_interval
+
+    def snapshot(self, epoch):
+        torch.save(self.net.module.state_dict(), f"snapshot-{epoch}.pt")
+
+    def fit(self, epochs):
+        for epoch in range(epochs):
+            self.epoch(epoch)
+            if epoch % self.save_interval == 0:
+                self.snapshot(epoch)
+
+def main(net, gpu):
+    torch.distributed.init_process_group("nccl")
+    runner = Runner(net, gpu, 10)
+    runner.fit(100)
 """,
     ),
     good=(
@@ -108,12 +134,66 @@ import torch
 def main(model):
     torch.save(model.state_dict(), "model.pt")
 """,
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+class Runner:
+    def __init__(self, net, gpu, save_interval):
+        self.gpu_id = gpu
+        self.net = DDP(net.to(gpu), device_ids=[gpu])
+        self.save_interval = save_interval
+
+    def snapshot(self, epoch):
+        torch.save(self.net.module.state_dict(), f"snapshot-{epoch}.pt")
+
+    def export(self):
+        torch.save(self.net.module, "net.pt")
+
+    def last(self):
+        torch.save(self.net.module, "last.pt")
+
+    def fit(self, epochs):
+        for epoch in range(epochs):
+            if self.gpu_id == 0 and epoch % self.save_interval == 0:
+                self.snapshot(epoch)
+
+def main(net, rank):
+    runner = Runner(net, rank, 10)
+    runner.fit(100)
+    if rank == 0:
+        runner.last()
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+class Runner:
+    def __init__(self, net):
+        self.net = DDP(net)
+
+    def write(self):
+        torch.save(self.net.module, "net.pt")
+
+    def finish(self):
+        self.write()
+
+def main(net, rank):
+    runner = Runner(net)
+    if rank == 0:
+        runner.finish()
+""",
     ),
     words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
 )
 _SOME = pattern(
     r"rank|main|master|chief|primary|zero|save|root|process_index|worker|shard|tmp|temp|buffer"
-    r"|BytesIO",
+    r"|BytesIO|gpu",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"sav(?:e|ing)_?(?:every|freq|interval|step|period|epoch|iter|n_|at|each)"
+    r"|(?:every|freq|interval|period)\w*_save",
     re.IGNORECASE,
 )
 
@@ -158,7 +238,8 @@ def _guarded(scene: Scene, node: ast.AST) -> bool:
     child = node
     for up in scene.ancestors(node):
         if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test:
-            if any(_SOME.search(scene.last_name(part)) for part in scene.inside(up.test)):
+            names = (scene.last_name(part) for part in scene.inside(up.test))
+            if any(_SOME.search(_WHEN.sub("", name)) for name in names):
                 return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
@@ -172,9 +253,39 @@ def _every_rank(scene: Scene, function: Function) -> bool:
         named = [scene.last_name(getattr(d, "func", d)) for d in function.decorator_list]
         if any(_SOME.search(name) for name in named):
             return False
-    return function in _ranked(scene) and not any(
-        _guarded(scene, site) for site in callers(scene, function)
-    )
+    sites = [*callers(scene, function), *_outer_calls(scene, function)]
+    return function in _ranked(scene) and not any(_guarded(scene, site) for site in sites)
+
+
+def _outer_calls(scene: Scene, function: Function) -> list[ast.Call]:
+    """The calls of a method that its file makes on an object, not through `self`."""
+    if not isinstance(scene.parent(function), ast.ClassDef):
+        return []
+    return [
+        call
+        for call in scene.calls.get(function.name, ())
+        if scene.receiver(call) is not None and scene.dotted(scene.receiver(call)) != "self"
+    ]
+
+
+def _entries(scene: Scene, function: Function) -> list[Function]:
+    """The methods that are called on objects of the class whose method sets up ranks."""
+    owner = scene.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        return []
+    return [
+        item
+        for item in owner.body
+        if isinstance(item, FUNCTIONS)
+        and (sites := _outer_calls(scene, item))
+        and any(_is_made_by(scene, scene.receiver(site), owner) for site in sites)
+        and not any(_guarded(scene, site) for site in sites)
+    ]
+
+
+def _is_made_by(scene: Scene, node: ast.AST | None, owner: ast.ClassDef) -> bool:
+    source = made(scene, node)
+    return isinstance(source, ast.Call) and scene.last_name(source.func) == owner.name
 
 
 def _ranked(scene: Scene) -> set[ast.AST]:
@@ -191,11 +302,12 @@ def _ranked(scene: Scene) -> set[ast.AST]:
             for call in scene.calls.get(name, ())
             if (function := scene.function(call)) is not None
         ]
+        pending += [entry for function in pending for entry in _entries(scene, function)]
         found = set(pending)
         for function in pending:  # grows while it is walked
             for node in own_nodes(function):
                 called = callee(scene, node, here=True) if isinstance(node, ast.Call) else None
-                if called is not None and called[1] not in found:
+                if called is not None and called[1] not in found and not _guarded(scene, node):
                     found.add(called[1])
                     pending.append(called[1])
         scene.cache["ranked functions"] = found

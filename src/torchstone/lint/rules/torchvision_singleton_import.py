@@ -16,6 +16,7 @@ RULE = Rule(
     "torchvision-singleton-import",
     group="upgrade",
     severity=LOW,
+    default=False,
     aliases=("TOR203",),
     title=Text(
         en="A part of torchvision is imported under its own name by `import … as`",
@@ -37,9 +38,11 @@ RULE = Rule(
     page=Text(
         en="Fires on `import torchvision.models as models`, and the same for `datasets` and "
         "`transforms`. A matter of style, with a safe fix where the statement imports nothing "
-        "else.",
+        "else. Since nothing breaks, it is off unless selected by code or name; TorchFix has its "
+        "TOR203 on by default.",
         zh="检查 `import torchvision.models as models`，以及 `datasets`、`transforms` 的同类写法。属于风格问题；"
-        "语句未导入其他内容时可安全修复。",
+        "语句未导入其他内容时可安全修复。由于不影响运行，默认关闭，按编号或名称选择后才检查；"
+        "TorchFix 的 TOR203 则默认开启。",
     ),
     words=("torchvision",),
     bad=(

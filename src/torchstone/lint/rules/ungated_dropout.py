@@ -147,6 +147,17 @@ import torch.nn.functional as F
 def drop(x, p):
     return F.dropout(x, p)
 """,
+        """\
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def forward(self, inputs):
+        x, dropout_switch = inputs
+        if self.p > 0 and dropout_switch:
+            x = F.dropout(x, self.p)
+        return x
+""",
     ),
 )
 
@@ -172,6 +183,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         and scene.parent(function) is owner
         and [item.arg for item in function.args.args[:1]] == ["self"]
         and scene.is_module_class(owner)
+        and not _switched(scene, call)
     )
     yield RULE.at(
         call,
@@ -180,3 +192,13 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         confidence=LIKELY if bound else POSSIBLE,
         fix=safe(scene.add_keyword(call, "training=self.training")) if bound else None,
     )
+
+
+def _switched(scene: Scene, call: ast.Call) -> bool:
+    """Whether a plain flag decides (`if rate > 0 and dropout_switch`): the caller may know."""
+    for up in scene.ancestors(call):
+        if isinstance(up, ast.If):
+            parts = up.test.values if isinstance(up.test, ast.BoolOp) else [up.test]
+            if any(isinstance(part, (ast.Name, ast.Attribute)) for part in parts):
+                return True
+    return False

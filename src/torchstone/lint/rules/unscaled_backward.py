@@ -114,6 +114,22 @@ def train(loss, optimizer, scaler):
         """\
 import torch
 
+class Trainer:
+    def __init__(self, amp):
+        self.scaler = torch.amp.GradScaler() if amp else None
+
+    def step(self, loss):
+        if self.scaler is not None:
+            self.callback.on_backward(loss)
+        else:
+            loss.backward()
+        if self.scaler is not None:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+""",
+        """\
+import torch
+
 def train(loss, optimizer, scaler):
     loss = scaler.scale(loss)
     loss.backward()
@@ -135,6 +151,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if last is None or scaled(scene, last) is not None:
         return
     loss, scaler = scene.receiver(last), scene.dotted(scene.receiver(call))
+    if _without_scaler(scene, last, scaler):
+        return
     wrapped = isinstance(loss, (ast.Name, ast.Attribute)) and not last.args
     yield RULE.at(
         last,
@@ -143,6 +161,15 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         step=scene.brief(call),
         scaler=scaler or "scaler",
         loss=scene.brief(loss) if loss is not None else "loss",
+    )
+
+
+def _without_scaler(scene: Scene, backward: ast.Call, scaler: str) -> bool:
+    """Whether a branch on the scaler itself decides that this backward runs."""
+    return any(
+        isinstance(up, ast.If)
+        and any(scene.dotted(part) == scaler for part in scene.inside(up.test))
+        for up in scene.ancestors(backward)
     )
 
 
