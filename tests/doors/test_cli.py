@@ -261,3 +261,39 @@ def test_public_names_are_pinned() -> None:
     assert dir(torchstone) == sorted(torchstone.__all__)
     with pytest.raises(AttributeError):
         torchstone.nothing  # noqa: B018
+
+
+class Terminal(io.StringIO):
+    """A stderr that may be a terminal."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "seconds", "shown"),
+    [
+        (True, False, 2.0, True),
+        (True, False, 0.5, False),
+        (True, True, 2.0, False),
+        (False, False, 2.0, False),
+    ],
+)
+def test_progress_only_on_a_terminal_and_after_a_second(
+    terminal: bool, quiet: bool, seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torchstone.doors import show
+
+    now = [100.0]
+    monkeypatch.setattr(show.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", Terminal(terminal))
+    progress = show.Progress("zh", quiet)
+    now[0] += seconds
+    progress(3, 10, "train.py")
+    assert ("检查中 3/10 train.py" in sys.stderr.getvalue()) is shown  # type: ignore[attr-defined]
+    progress.end()
+    assert sys.stderr.getvalue().endswith("\r\x1b[K") is shown  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchstone.lint.flow import callers, passed
+from torchstone.lint.flow import callers, own_nodes, passed
 from torchstone.lint.tensors import goes_to_device
 from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
 
@@ -62,8 +62,8 @@ def iterated(scene: Scene, loop: ast.For | ast.AsyncFor) -> list[ast.expr]:
 
 
 def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
-    """For-loops of the file over a DataLoader: in its own scope, over `self.loader`, or in a
-    function that takes it by the same name."""
+    """For-loops of the file over a DataLoader: in its own scope, over `self.loader`, in a function
+    that takes it by the same name, or over what a caller got from the function that made it."""
     names = bound_names(scene, call)
     home = scene.scope(call)
     for loop in scene.all(ast.For) if names else ():
@@ -75,6 +75,43 @@ def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
                 or (isinstance(item, ast.Name) and _is_parameter(scene, item))
             ):
                 yield loop
+    for name in _received(scene, call):
+        for loop in scene.all(ast.For):
+            if scene.scope(loop) is scene.scope(name) and any(
+                isinstance(item, ast.Name) and item.id == name.id for item in iterated(scene, loop)
+            ):
+                yield loop
+
+
+def _received(scene: Scene, call: ast.Call) -> Iterator[ast.Name]:
+    """The names that callers bind to a loader which its function returns, alone or in a tuple."""
+    function = scene.function(call)
+    if function is None:
+        return
+    names = bound_names(scene, call)
+    for node in own_nodes(function):
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for place, part in enumerate(parts):
+            if part is call or scene.dotted(part) in names:
+                for use in callers(scene, function):
+                    yield from _target(scene, use, place, len(parts))
+
+
+def _target(scene: Scene, use: ast.Call, place: int, count: int) -> Iterator[ast.Name]:
+    """The name that takes one of the values a call returns."""
+    up = scene.parent(use)
+    if not isinstance(up, ast.Assign) or len(up.targets) != 1:
+        return
+    target = up.targets[0]
+    if isinstance(target, ast.Tuple):
+        plain = not any(isinstance(item, ast.Starred) for item in target.elts)
+        found = target.elts[place] if plain and len(target.elts) == count else None
+    else:
+        found = target if count == 1 else None
+    if isinstance(found, ast.Name):
+        yield found
 
 
 def _is_parameter(scene: Scene, name: ast.Name) -> bool:
@@ -133,19 +170,27 @@ def _same(scene: Scene, node: ast.Name, call: ast.Call) -> bool:
     or an attribute of the same object."""
     if node.id in ("self", "cls"):
         return scene.class_of(node) is scene.class_of(call)
-    for row in scene.bindings(node):
-        if row.how != "parameter":
-            if scene.within(call, row.statement) or scene.parent(node).__class__ is ast.Attribute:
-                return True
-            continue
-        function = scene.function(row.node)
-        for use in callers(scene, function) if function is not None else ():
-            given = passed(scene, use, function, node.id) if function is not None else None
-            if isinstance(given, ast.Name) and any(
-                scene.within(call, other.statement) for other in scene.bindings(given)
-            ):
-                return True
-    return False
+    if isinstance(scene.parent(node), ast.Attribute):
+        return True
+    return _binds(scene, node, call) or any(
+        _binds(scene, given, call) for given in _given(scene, node)
+    )
+
+
+def _binds(scene: Scene, name: ast.Name, call: ast.Call) -> bool:
+    return any(
+        row.how == "assign" and scene.within(call, row.statement) for row in scene.bindings(name)
+    )
+
+
+def _given(scene: Scene, name: ast.Name) -> list[ast.Name]:
+    """The names that this file's calls pass for a parameter."""
+    rows = scene.bindings(name)
+    function = scene.function(rows[0].node) if rows and rows[0].how == "parameter" else None
+    if function is None:
+        return []
+    given = (passed(scene, use, function, name.id) for use in callers(scene, function))
+    return [item for item in given if isinstance(item, ast.Name)]
 
 
 def _whole(scene: Scene, node: ast.AST) -> ast.AST:

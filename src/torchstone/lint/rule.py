@@ -135,9 +135,9 @@ class Rule:
         return f"docs/rules/{self.name}.md"
 
     def info(self) -> RuleInfo:
+        title = self.title if self.title.en else _shown(self.say)
         return RuleInfo(
-            self.code, self.name, self.group, self.severity, self.title if self.title.en else _shown(self.say),
-            _shown(self.why), _shown(self.suggest), self.url,
+            self.code, self.name, self.group, self.severity, _sentence(title), _shown(self.why), _shown(self.suggest), self.url,
         )  # fmt: skip
 
     def run(self, scene: Scene) -> Iterator[Hit]:
@@ -152,6 +152,11 @@ class Rule:
                     yield from check(node, scene)
         for whole in self.on_files:
             yield from whole(scene)
+
+
+def _sentence(text: Text) -> Text:
+    """Begins with a capital letter, as lists and pages want it."""
+    return Text(text.en[:1].upper() + text.en[1:], text.zh)
 
 
 def _shown(template: Text) -> Text:

@@ -132,7 +132,7 @@ def is_tensor(scene: Scene, node: ast.AST | None, depth: int = 6) -> bool:
 def _name_is_tensor(scene: Scene, node: ast.Name, depth: int) -> bool:
     value = scene.value(node)
     if value is not None:
-        return is_tensor(scene, value, depth - 1)
+        return is_tensor(scene, value, depth - 1) or _goes_backward(scene, node, value)
     last = _last_binding_value(scene, node)
     if isinstance(last, ast.Call):
         return scene.qualified(last.func) in _PAIRS or (
@@ -140,6 +140,15 @@ def _name_is_tensor(scene: Scene, node: ast.Name, depth: int) -> bool:
             and (scene.is_model(last.func) or is_criterion(scene, last.func))
         )
     return False
+
+
+def _goes_backward(scene: Scene, node: ast.Name, value: ast.expr) -> bool:
+    """Whether `backward` runs on the very value that a name stands for here."""
+    return any(
+        isinstance(target, ast.Name) and target.id == node.id and scene.value(target) is value
+        for call in training.backward_calls(scene)
+        for target in _backward_targets(scene, call)
+    )
 
 
 def _last_binding_value(scene: Scene, node: ast.Name) -> ast.expr | None:

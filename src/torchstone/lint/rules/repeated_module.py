@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.flow import settled
 from torchstone.lint.layers import holds_weights
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, unsafe
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+
+_CONTAINERS = frozenset(("torch.nn.ModuleList", "torch.nn.Sequential"))
 
 RULE = Rule(
     "TS226",
@@ -37,11 +40,14 @@ RULE = Rule(
     page=Text(
         en="Fires for `[Layer(...)] * n` where `Layer` has weights: a torch.nn class, or an "
         "nn.Module class of the project that makes some.\n\n"
+        "- A name bound to such a layer counts, at MEDIUM, when it is used nowhere else and the "
+        "list goes into a ModuleList or Sequential.\n"
         "- Where weights are shared on purpose (ALBERT, recursive heads), call one layer several "
-        "times, or bind it to a name first: that is quiet.\n"
+        "times, or keep the list a plain one: that is quiet.\n"
         "- Layers without state (`[nn.ReLU()] * n`) are quiet.",
         zh="对 `[Layer(...)] * n` 报告，其中 `Layer` 带有权重：torch.nn 的类，或项目中会创建权重的 nn.Module 类。\n\n"
-        "- 若有意共享权重（ALBERT、递归头），请多次调用同一层，或先赋给变量：这样不会报告。\n"
+        "- 先赋给变量的层，若该变量别无他用、且列表交给 ModuleList 或 Sequential，则按 MEDIUM 报告。\n"
+        "- 若有意共享权重（ALBERT、递归头），请多次调用同一层，或只用普通列表：这样不会报告。\n"
         "- 无状态的层（`[nn.ReLU()] * n`）不报告。",
     ),
     bad=(
@@ -60,6 +66,15 @@ class Block(nn.Module):
         self.fc = nn.Linear(width, width)
 
 layers = nn.ModuleList([Block(8)] * 4)
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        block = nn.Linear(width, width)
+        self.blocks = nn.ModuleList([block] * depth)
 """,
     ),
     fixed=(
@@ -94,6 +109,34 @@ from torch import nn
 
 layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
 """,
+        """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        block = nn.Linear(width, width)
+        self.first = block
+        self.blocks = nn.ModuleList([block] * depth)
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        shared_block = nn.Linear(width, width)
+        self.blocks = nn.ModuleList([shared_block] * depth)
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        act = nn.ReLU()
+        self.acts = nn.ModuleList([act] * depth)
+""",
     ),
     words=("nn",),
 )
@@ -108,7 +151,8 @@ def check(node: ast.BinOp, scene: Scene) -> Iterator[Hit]:
         row, count = count, row
     if not isinstance(row, (ast.List, ast.Tuple)) or len(row.elts) != 1:
         return
-    layer = row.elts[0]
+    named = row.elts[0]
+    layer = _layer(scene, node, named) if isinstance(named, ast.Name) else named
     if not isinstance(layer, ast.Call) or not holds_weights(scene, layer):
         return
     if isinstance(count, ast.Constant) and count.value == 1:
@@ -118,5 +162,25 @@ def check(node: ast.BinOp, scene: Scene) -> Iterator[Hit]:
     if isinstance(row, ast.List):
         fix = unsafe(scene.replace(node, f"[{text} for _ in range({times})]"))
     yield RULE.at(
-        node, text=scene.brief(node), layer=scene.brief(layer), count=scene.brief(count), fix=fix
+        node,
+        severity=MEDIUM if layer is not named else None,
+        text=scene.brief(node),
+        layer=scene.brief(layer),
+        count=scene.brief(count),
+        fix=fix if layer is named else None,
     )
+
+
+def _layer(scene: Scene, node: ast.BinOp, name: ast.Name) -> ast.expr | None:
+    """What a name was made from, when it lives for this list of submodules only."""
+    up = scene.parent(node)
+    while isinstance(up, ast.Starred):
+        up = scene.parent(up)
+    if not isinstance(up, ast.Call) or scene.qualified(up.func) not in _CONTAINERS:
+        return None
+    if any(word in name.id.lower() for word in ("shared", "tied", "same")):
+        return None
+    uses = [item for item in scene.all(ast.Name) if item.id == name.id]
+    reads = [item for item in uses if scene.within(item, scene.scope(name))]
+    once = sum(isinstance(item.ctx, ast.Load) for item in reads) == 1
+    return settled(scene, name) if once and len(reads) == 2 else None

@@ -38,12 +38,13 @@ RULE = Rule(
     page=Text(
         en="Fires on `print(...)`, a logger's call or `set_postfix`/`set_description` of a progress "
         "bar that gets a tensor as it is, in an f-string or in `.format`, where it runs on every "
-        "training step.\n\n"
+        "training step. What `backward()` runs on is a tensor, however it was made.\n\n"
         "Quiet under `if step % n` or a condition that asks for logging, for logger calls at "
         "debug level, in tests, and in files that never speak of a device. `loss.item()` inside a "
         "print is item-in-step-loop's business.",
         zh="检查每个训练步都会执行的 `print(...)`、日志调用以及进度条的 `set_postfix`、"
-        "`set_description`，其参数直接是张量，或在 f-string、`.format` 中含有张量。\n\n"
+        "`set_description`，其参数直接是张量，或在 f-string、`.format` 中含有张量。"
+        "调用过 `backward()` 的值无论如何得来都是张量。\n\n"
         "在 `if step % n` 或日志条件之下、debug 级别的日志、测试代码以及完全不涉及设备的文件中不报告。"
         "打印中的 `loss.item()` 由 item-in-step-loop 负责。",
     ),
@@ -68,6 +69,16 @@ def train(model, loader, criterion, opt, bar):
         loss.backward()
         opt.step()
         bar.set_description(f'loss {loss:.3f}')
+""",
+        """\
+import torch
+
+def train(objective, batches, opt, device):
+    for number, batch in enumerate(batches):
+        total = objective(batch, device).sum() / 4
+        total.backward()
+        opt.step()
+        print(f'{number}: {total}')
 """,
     ),
     good=(
@@ -102,6 +113,17 @@ def train(model, loader, criterion, opt, device):
             loss.backward()
             opt.step()
         print(epoch, loss)
+""",
+        """\
+import torch
+
+def train(objective, batches, opt, device):
+    for batch in batches:
+        total = objective(batch, device).sum() / 4
+        total.backward()
+        opt.step()
+        total = read_later(total)
+        print(f'{total}')
 """,
     ),
 )

@@ -37,7 +37,8 @@ RULE = Rule(
     page=Text(
         en="Fires when a DataLoader without `pin_memory` is bound to a name, a loop of the same "
         "file goes over that name and moves parts of the batch with `.cuda()` or `.to(device)`, "
-        "and the file speaks of CUDA.\n\n"
+        "and the file speaks of CUDA. A loader that a function returns, alone or in a tuple, is "
+        "followed to the callers in the file.\n\n"
         "Which value: `True` where the target is always a GPU, `torch.cuda.is_available()` where "
         "the code also runs on the CPU (pinning without a GPU only warns). Pinned memory cannot be "
         "swapped out: on a machine short of memory leave it off. Custom batch types need a "
@@ -45,7 +46,8 @@ RULE = Rule(
         "overlap with the step before.\n\n"
         "The fix is unsafe only because it uses more page-locked memory.",
         zh="触发条件：未启用 `pin_memory` 的 DataLoader 绑定到某个名字，同一文件中有循环遍历它并用 "
-        "`.cuda()` 或 `.to(device)` 搬运批数据，且文件涉及 CUDA。\n\n"
+        "`.cuda()` 或 `.to(device)` 搬运批数据，且文件涉及 CUDA。函数单独或以元组返回的 loader，"
+        "会跟踪到文件内的调用处。\n\n"
         "取值：目标总是 GPU 时用 `True`；代码也会在 CPU 上运行时用 `torch.cuda.is_available()`（没有 "
         "GPU 时锁页只会给出警告）。锁页内存不能换出，内存紧张的机器上应保持关闭。自定义批类型需要自己实现 "
         "`pin_memory()` 方法。批数据锁页之后，`non_blocking=True` 可让拷贝与上一步计算重叠。\n\n"
@@ -70,6 +72,19 @@ def train(dataset, model):
     train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=False)
     for step, batch in enumerate(train_loader):
         model(**{k: v.cuda() for k, v in batch.items()})
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def make_loaders(train_set, test_set):
+    training = DataLoader(train_set, batch_size=64, num_workers=8)
+    testing = DataLoader(test_set, batch_size=64, num_workers=8)
+    return training, testing
+
+def train(train_set, test_set, model):
+    first, second = make_loaders(train_set, test_set)
+    for x, y in first:
+        model(x.cuda(), y.cuda())
 """,
     ),
     good=(
@@ -103,6 +118,21 @@ def train(dataset, model):
     for x in loader:
         model(x.to(device))
 """,
+        """\
+from torch.utils.data import DataLoader
+
+def make_loaders(train_set, test_set):
+    training = DataLoader(train_set, batch_size=64, pin_memory=True)
+    testing = DataLoader(test_set, batch_size=64)
+    return training, testing
+
+def train(train_set, test_set, model):
+    first, second = make_loaders(train_set, test_set)
+    for x, y in first:
+        model(x.cuda(), y.cuda())
+    for x, y in second:
+        print(x.shape)
+""",
     ),
     fixed=(
         """\
@@ -122,6 +152,19 @@ def train(dataset, model):
     train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
     for step, batch in enumerate(train_loader):
         model(**{k: v.cuda() for k, v in batch.items()})
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def make_loaders(train_set, test_set):
+    training = DataLoader(train_set, batch_size=64, num_workers=8, pin_memory=True)
+    testing = DataLoader(test_set, batch_size=64, num_workers=8)
+    return training, testing
+
+def train(train_set, test_set, model):
+    first, second = make_loaders(train_set, test_set)
+    for x, y in first:
+        model(x.cuda(), y.cuda())
 """,
     ),
 )
