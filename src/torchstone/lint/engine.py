@@ -313,7 +313,7 @@ def _own_digest() -> str:
     """Changes whenever a rule file does, so that a rule's author never sees stale findings."""
     home = Path(__file__).parent
     stamp = hashlib.sha256()
-    for folder in (home, home / "rules", home.parent / "sources"):
+    for folder in (home, home / "rules", home / "knowledge", home.parent / "sources"):
         for path in sorted(folder.glob("*.py")):
             status = path.stat()
             stamp.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())

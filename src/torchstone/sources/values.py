@@ -31,7 +31,7 @@ _KEEPS_DTYPE = frozenset(
     "view reshape transpose permute contiguous cuda cpu detach clone squeeze unsqueeze flatten "
     "expand expand_as repeat view_as t mT relu tanh sigmoid abs clamp masked_fill unfold roll flip "
     "softmax log_softmax sum mean matmul mm bmm add mul sub div exp log sqrt pow gather narrow "
-    "index_select requires_grad_ chunk split dropout to_sparse movedim swapaxes".split()
+    "index_select requires_grad_ chunk split dropout to_sparse movedim swapaxes norm".split()
 )
 _WHOLE = frozenset(("int64", "int32", "int16", "int8", "uint8", "bool"))
 _CHANGES_WHOLE = frozenset(
@@ -44,7 +44,7 @@ _FIRST_ARGUMENT = frozenset(
     f"{home}.{name}"
     for home in ("torch", "torch.nn.functional")
     for name in ("relu", "gelu", "silu", "softmax", "matmul", "bmm", "mm", "sigmoid", "tanh", "exp",
-                 "dropout", "linear", "log_softmax", "sum", "mean", "abs", "sqrt", "clamp")
+                 "dropout", "linear", "log_softmax", "sum", "mean", "abs", "sqrt", "clamp", "norm")
 )  # fmt: skip
 _TRANSFORMS = frozenset(
     ("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train")

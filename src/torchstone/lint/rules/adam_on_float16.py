@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.amp import asks_precision, before, in_tests
-from torchstone.lint.half_values import number
+from torchstone.lint.knowledge.amp import asks_precision, before, in_tests
+from torchstone.lint.knowledge.half_values import number
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -42,16 +43,19 @@ one step of Adam, AdamW, NAdam, Adamax, RMSprop or Adagrad with a zero gradient 
 `fused=True` computes in float32 inside and is safe from this, but float16 weights still lose every
 update smaller than 1/2048 of themselves.
 
-Reported when `x.half()` or `x.to(torch.float16)` stands before the optimizer is made from
-`x.parameters()` in the same function or at module level. Quiet with an eps of 6e-8 or more, with
+Reported when `x.half()`, `x.to(torch.float16)` or `from_pretrained(…, dtype=torch.float16)` (older:
+`torch_dtype=`) stands before the optimizer is made from `x.parameters()` in the same function or at
+module level. Quiet when `x` is cast up or made anew in between (`get_peft_model` keeps its adapters
+in float32), with an eps of 6e-8 or more, with
 `fused=True`, for bfloat16, behind a test on a precision flag, and in tests.""",
         zh="""\
 优化器状态的类型与权重相同。float16 下梯度平方会下溢（1e-5 的平方为 0），`sqrt(0) + 1e-8` 等于 0，更新量成为 0/0
 或 x/0。在 torch 2.13 上，Adam、AdamW、NAdam、Adamax、RMSprop、Adagrad 对零梯度走一步，权重即为 NaN。`fused=True`
 在内部以 float32 计算，可避免此问题，但 float16 权重仍会丢失小于自身 1/2048 的更新。
 
-判定：同一函数或模块顶层中，`x.half()` 或 `x.to(torch.float16)` 出现在以 `x.parameters()` 创建优化器之前。eps 不小于
-6e-8、`fused=True`、bfloat16、受精度开关判断保护以及测试中不报告。""",
+判定：同一函数或模块顶层中，`x.half()`、`x.to(torch.float16)` 或 `from_pretrained(…, dtype=torch.float16)`（旧写法
+`torch_dtype=`）出现在以 `x.parameters()` 创建优化器之前。其间 `x` 被转回或重新创建（`get_peft_model` 的适配器保持
+float32）、eps 不小于 6e-8、`fused=True`、bfloat16、受精度开关判断保护以及测试中不报告。""",
     ),
     bad=(
         """\
@@ -66,6 +70,14 @@ import torch
 def build(model):
     model.to("cuda", torch.float16)
     return torch.optim.AdamW(model.parameters(), lr=1e-4, eps=1e-8)
+""",
+        """\
+import torch
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("some/model", torch_dtype=torch.float16).to("cuda")
+model.train()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 """,
     ),
     good=(
@@ -100,6 +112,32 @@ teacher = Net().half()
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 """,
+        """\
+import torch
+from peft import get_peft_model
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("some/model", dtype=torch.float16)
+model = get_peft_model(model, config)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+""",
+        """\
+import torch
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("some/model", dtype=torch.float16)
+for p in model.parameters():
+    p.data = p.data.float()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+""",
+        """\
+import torch
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("some/model", dtype=torch.bfloat16)
+teacher = AutoModel.from_pretrained("some/model", dtype=torch.float16)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+""",
     ),
     needs=("parameters",),
 )
@@ -112,6 +150,7 @@ _EPS = {
     "Adagrad": 1e-10,
 }
 _FLUSHED = 2.0**-25
+_OTHERS = pattern(r"cast|peft|kbit|lora|float32|fp32|prepare|convert|adapter")
 
 
 @RULE.on_call(*_EPS)
@@ -144,6 +183,14 @@ def _is_float16(model: ast.expr, call: ast.Call, scene: Scene) -> bool:
         if any(scene.dtype_literal(argument) == "float16" for argument in item.args)
         or scene.dtype_literal(scene.keyword(item, "dtype")) == "float16"
     ]
+    casts += [
+        item
+        for item in scene.calls.get("from_pretrained", ())
+        if any(
+            scene.dtype_literal(scene.keyword(item, key)) == "float16"
+            for key in ("torch_dtype", "dtype")
+        )
+    ]
     for cast in casts:
         if scene.scope(cast) is not scene.scope(call) or not before(cast, call):
             continue
@@ -166,7 +213,21 @@ def _names_of(cast: ast.Call, scene: Scene) -> set[str]:
 
 
 def _cast_back(name: str, cast: ast.Call, call: ast.Call, scene: Scene) -> bool:
-    return any(
-        scene.dotted(scene.receiver(item)) == name and before(cast, item) and before(item, call)
-        for item in scene.calls.get("float", ())
-    )
+    """Whether the weights are float32 again, or others, when the optimizer is made."""
+    for item in scene.all(ast.Call):
+        if not (before(cast, item) and before(item, call)):
+            continue
+        receiver, called = scene.dotted(scene.receiver(item)), scene.last_name(item.func)
+        if called == "float" or (
+            called == "to" and any(scene.dtype_literal(given) == "float32" for given in item.args)
+        ):
+            loop = scene.enclosing(item, ast.For)
+            if receiver == name or (loop is not None and _mentions(loop.iter, name, scene)):
+                return True
+        elif _OTHERS.search(called) and any(_mentions(given, name, scene) for given in item.args):
+            return True
+    return False
+
+
+def _mentions(node: ast.expr, name: str, scene: Scene) -> bool:
+    return any(scene.dotted(part) == name for part in scene.inside(node))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.flow import loop_around
+from torchstone.lint.knowledge.flow import loop_around
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.training import backward_calls
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import FUNCTION_BASES, in_tests, torch_name
-from torchstone.lint.autocast_ops import is_lowered
+from torchstone.lint.knowledge.amp import FUNCTION_BASES, in_tests, torch_name
+from torchstone.lint.knowledge.autocast_ops import is_lowered
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, is_backward
+from torchstone.lint.knowledge.amp import in_tests, is_backward
 from torchstone.lint.rule import CERTAIN, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 

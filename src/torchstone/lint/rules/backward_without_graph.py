@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import callee, settled
+from torchstone.lint.knowledge.flow import callee, settled
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.regions import ENABLE_GRAD, SET_GRAD
 from torchstone.sources.scene import Scene

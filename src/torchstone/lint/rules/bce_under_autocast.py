@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, uses_gpu_amp
-from torchstone.lint.autocast_ops import policy
+from torchstone.lint.knowledge.amp import in_tests, uses_gpu_amp
+from torchstone.lint.knowledge.autocast_ops import policy
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, loops_around, made
+from torchstone.lint.knowledge.flow import before, loops_around, made
+from torchstone.lint.knowledge.wrapping import DDP, FSDP, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.lint.wrapping import DDP, FSDP, wraps
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
 

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, reaches
-from torchstone.lint.freezing import freezes
-from torchstone.lint.layers import holds_weights, is_parameter
+from torchstone.lint.knowledge.flow import before, reaches
+from torchstone.lint.knowledge.freezing import freezes
+from torchstone.lint.knowledge.layers import holds_weights, is_parameter
+from torchstone.lint.knowledge.wrapping import Wrap, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.lint.wrapping import Wrap, wraps
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import (
+from torchstone.lint.knowledge.amp import (
     before,
     in_tests,
     last_backward,

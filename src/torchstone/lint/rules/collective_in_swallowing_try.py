@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.collectives import NAMES, collective, collectives_in
-from torchstone.lint.flow import before
+from torchstone.lint.knowledge.collectives import NAMES, collective, collectives_in
+from torchstone.lint.knowledge.flow import before
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Scene
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.collectives import (
+from torchstone.lint.knowledge.collectives import (
     NAMES,
     RANK_WORDS,
     STATE,
@@ -14,9 +14,9 @@ from torchstone.lint.collectives import (
     collective,
     collectives_in,
 )
-from torchstone.lint.flow import callee, own_nodes
+from torchstone.lint.knowledge.flow import callee, own_nodes
+from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
-from torchstone.lint.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
-from torchstone.lint.dtypes import (
+from torchstone.lint.knowledge.amp import in_tests
+from torchstone.lint.knowledge.dtypes import (
     COMPLEX_IDENTIFIERS,
     INVERSE_TRANSFORMS,
     complex_source,

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import callers, loops_around, own_nodes
+from torchstone.lint.knowledge.flow import callers, loops_around, own_nodes
+from torchstone.lint.knowledge.wrapping import DDP, FSDP
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.lint.wrapping import DDP, FSDP
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls, step_calls, step_loops
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import made
+from torchstone.lint.knowledge.flow import made
+from torchstone.lint.knowledge.wrapping import DDP, FSDP
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
-from torchstone.lint.wrapping import DDP, FSDP
 from torchstone.sources.scene import Scene
 
 _PARALLEL = DDP | FSDP | {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torchstone.core.fix import Edit, Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.amp import torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.rule import CERTAIN, LOW, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

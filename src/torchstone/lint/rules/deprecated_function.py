@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.api_use import call_fix, from_import, guarded
+from torchstone.lint.knowledge.api_use import call_fix, from_import, guarded
+from torchstone.lint.knowledge.torch_api import DEPRECATED, shown
 from torchstone.lint.rule import LOW, Hit, Rule
-from torchstone.lint.torch_api import DEPRECATED, shown
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

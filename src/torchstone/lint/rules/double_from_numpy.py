@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.flow import made
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -43,22 +45,23 @@ and even `torch.tensor(np.log(2))` are float64. As a parameter it stays float64 
 makes FSDP refuse the module ("Must flatten tensors with uniform dtype").
 
 Reported when the value plainly comes from a numpy function that gives float64: `np.random`'s
-samplers, `linspace`, `zeros`, `ones`, `eye` without dtype, `array` of numbers with a decimal point;
+samplers, also those of a `default_rng()` or `RandomState`, `linspace`, `zeros`, `ones`, `eye` without dtype, `array` of numbers with a decimal point;
 inside `nn.Parameter` or `register_buffer` also `log`, `sqrt`, `exp` and the like of a number.
 
 Quiet when a dtype is given, when the array was cast with `astype`, when the tensor is cast (`.float()`,
-`.to(dtype)`) at once or later by its name, when the file works in float64 on purpose (it says
-float64 or double anywhere), and in tests.""",
+`.to(dtype)`) at once or later by its name, when the file works in float64 on purpose (its code,
+not a comment, says float64 or double anywhere), for a single number drawn without a size (that is
+a Python float), and in tests.""",
         zh="""\
 `torch.tensor([0.5])` 是 float32，而 `torch.tensor(np.array([0.5]))`、`torch.from_numpy(np.random.rand(3))` 乃至
 `torch.tensor(np.log(2))` 都是 float64。作为参数，它会一直以 float64 参与优化，还会让 FSDP 拒绝该模块（Must flatten
 tensors with uniform dtype）。
 
-仅当值明显来自结果为 float64 的 numpy 函数时报告：`np.random` 的采样函数，未指定 dtype 的 `linspace`、`zeros`、
+仅当值明显来自结果为 float64 的 numpy 函数时报告：`np.random` 的采样函数（包括 `default_rng()` 与 `RandomState` 实例的），未指定 dtype 的 `linspace`、`zeros`、
 `ones`、`eye`，含小数的 `array`；在 `nn.Parameter` 或 `register_buffer` 中还包括对数字求 `log`、`sqrt`、`exp` 等。
 
 已给出 dtype、数组已用 `astype` 转换、张量当场或之后按名字转换（`.float()`、`.to(dtype)`）、文件有意使用 float64
-（任何地方出现 float64 或 double）以及测试中不报告。""",
+（代码中任何地方出现 float64 或 double，注释不算）、不带 size 只抽取一个数（得到的是 Python float）以及测试中不报告。""",
     ),
     needs=("numpy",),
     bad=(
@@ -87,6 +90,17 @@ class Clip(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.tensor(np.log(1 / 0.07)))
 """,
+        """\
+import numpy as np
+import torch
+
+rng = np.random.default_rng(0)
+
+def batch(model):
+    # double the batch for the second view
+    x = torch.from_numpy(rng.standard_normal((16, 3)))
+    return model(x)
+""",
     ),
     fixed=(
         """\
@@ -113,6 +127,17 @@ class Clip(nn.Module):
     def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.tensor(np.log(1 / 0.07), dtype=torch.float32))
+""",
+        """\
+import numpy as np
+import torch
+
+rng = np.random.default_rng(0)
+
+def batch(model):
+    # double the batch for the second view
+    x = torch.from_numpy(rng.standard_normal((16, 3))).float()
+    return model(x)
 """,
     ),
     good=(
@@ -157,6 +182,16 @@ x = torch.from_numpy(np.arange(8))
 y = torch.from_numpy(np.array([1, 2, 3]))
 z = torch.from_numpy(np.array(image))
 """,
+        """\
+import numpy as np
+import torch
+
+rng = np.random.default_rng(0)
+x = torch.from_numpy(rng.random((8, 3), dtype=np.float32))
+y = torch.from_numpy(rng.integers(0, 8, size=3))
+z = torch.tensor(np.random.uniform(0.5, 1.5))
+other = torch.from_numpy(source.normal(size=3))
+""",
     ),
 )
 _SAMPLERS = frozenset(
@@ -166,12 +201,18 @@ _SAMPLERS = frozenset(
         "laplace lognormal logistic dirichlet"
     ).split()
 )
+_GENERATORS = frozenset(
+    f"numpy.random.{name}" for name in ("default_rng", "RandomState", "Generator")
+)
+# where the size stands that makes a sampler give an array rather than a Python float
+_SIZE_AT = {"exponential": 1, "uniform": 2, "normal": 2, "beta": 2, "gamma": 2, "laplace": 2,
+            "lognormal": 2, "logistic": 2}  # fmt: skip
 _FILLERS = frozenset(
     f"numpy.{name}" for name in "linspace logspace zeros ones eye identity".split()
 )
 _MATH = frozenset(f"numpy.{name}" for name in "log log2 log10 sqrt exp sin cos tanh power".split())
 _CASTS = frozenset("float half bfloat16 double long int to type to_dense bool astype".split())
-_DOUBLE = pattern(r"float64|\bdouble\b|DoubleTensor")
+_DOUBLE = pattern(r"float64|^double$|DoubleTensor")
 
 
 @RULE.on_call("tensor", "from_numpy", "as_tensor")
@@ -181,7 +222,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not full.startswith("torch.") or len(call.args) != 1 or scene.keyword(call, "dtype"):
         return
     source = _double_source(call, scene)
-    if source is None or in_tests(scene) or _DOUBLE.search(scene.source.text):
+    if source is None or in_tests(scene) or _works_in_double(scene):
         return
     if _is_cast(call, scene):
         return
@@ -198,24 +239,63 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
 
 
+def _works_in_double(scene: Scene) -> bool:
+    """Whether the code names float64 anywhere; comments and long strings do not count."""
+    found = scene.cache.get("works in double")
+    if found is None:
+        names = chain(
+            (node.attr for node in scene.all(ast.Attribute)),
+            (node.id for node in scene.all(ast.Name)),
+            (node.arg or "" for node in scene.all(ast.keyword)),
+            (
+                node.value
+                for node in scene.all(ast.Constant)
+                if isinstance(node.value, str) and len(node.value) < 24
+            ),
+        )
+        found = scene.cache["works in double"] = any(map(_DOUBLE.search, names))
+    return bool(found)
+
+
 def _double_source(call: ast.Call, scene: Scene) -> ast.expr | None:
     value = call.args[0]
     if isinstance(value, ast.Name):
-        made = scene.value(value)
+        bound = scene.value(value)
         around = set(scene.ancestors(value))
-        if made is None or any(
-            isinstance(up, (ast.If, ast.Try)) and up not in around for up in scene.ancestors(made)
+        if bound is None or any(
+            isinstance(up, (ast.If, ast.Try)) and up not in around for up in scene.ancestors(bound)
         ):
             return None
-        value = made
+        value = bound
     if not isinstance(value, ast.Call) or scene.keyword(value, "dtype") is not None:
         return None
     full = scene.qualified(value.func)
-    if full in _SAMPLERS or (full in _FILLERS and len(value.args) < 3):
+    sampler = full if full in _SAMPLERS else _sampler_of(value, scene)
+    if sampler:
+        from_array = scene.last_name(call.func) == "from_numpy"
+        return value if from_array or _is_sized(value, sampler, scene) else None
+    if full in _FILLERS and len(value.args) < 3:
         return value
     if full == "numpy.array" and value.args and _has_decimals(value.args[0]):
         return value
     return value if full in _MATH and _is_state(call, value, scene) else None
+
+
+def _sampler_of(call: ast.Call, scene: Scene) -> str:
+    """The sampler that a method of a numpy generator stands for, or ""."""
+    name = f"numpy.random.{scene.method(call)}"
+    source = made(scene, scene.receiver(call)) if name in _SAMPLERS else None
+    if not isinstance(source, ast.Call) or scene.qualified(source.func) not in _GENERATORS:
+        return ""
+    typed = name.endswith(("random", "standard_normal")) and len(call.args) > 1
+    return "" if typed else name
+
+
+def _is_sized(call: ast.Call, sampler: str, scene: Scene) -> bool:
+    """Whether a sampler gives an array: without a size it gives a Python float."""
+    if scene.has_star(call) or scene.keyword(call, "size") is not None:
+        return True
+    return len(call.args) > _SIZE_AT.get(sampler.rpartition(".")[2], 0)
 
 
 def _has_decimals(node: ast.expr) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import Scene
 
 _CALLS = frozenset(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
-from torchstone.lint.autocast_ops import runs_in_fp32
-from torchstone.lint.half_values import half_here, number, speaks_of_half, subject
+from torchstone.lint.knowledge.amp import in_tests
+from torchstone.lint.knowledge.autocast_ops import runs_in_fp32
+from torchstone.lint.knowledge.half_values import half_here, number, speaks_of_half, subject
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -91,6 +91,14 @@ import torch.nn.functional as F
 def embed(x):
     return F.normalize(x.half(), dim=-1)
 """,
+        """\
+import torch
+
+def unit(x):
+    x = x.half()
+    length = x.norm(dim=-1, keepdim=True)
+    return x / (length + 1e-8)
+""",
     ),
     good=(
         """\
@@ -127,6 +135,15 @@ import torch
 
 def scale(x, weight, half=False):
     return x / (weight + 1e-8)
+""",
+        """\
+import torch
+
+def unit(x):
+    with torch.autocast("cuda"):
+        x = x.half()
+        length = x.norm(dim=-1, keepdim=True)
+        return x / (length + 1e-8)
 """,
     ),
 )

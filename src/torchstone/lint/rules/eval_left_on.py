@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import (
+from torchstone.lint.knowledge.flow import (
     before,
     callee,
     callers,

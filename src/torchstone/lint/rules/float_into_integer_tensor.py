@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
-from torchstone.lint.dtypes import integer_dtype
-from torchstone.lint.half_values import number
+from torchstone.lint.knowledge.amp import in_tests
+from torchstone.lint.knowledge.dtypes import integer_dtype
+from torchstone.lint.knowledge.half_values import number
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.values import count_before

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, exclusive, same_scope
-from torchstone.lint.freezing import Freeze, freezes, parameters_of
-from torchstone.lint.layers import OPTIMIZERS
+from torchstone.lint.knowledge.flow import before, exclusive, same_scope
+from torchstone.lint.knowledge.freezing import Freeze, freezes, parameters_of
+from torchstone.lint.knowledge.layers import OPTIMIZERS
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, torch_name
-from torchstone.lint.half_values import HALF_WORDS, half_outside_autocast
+from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.half_values import HALF_WORDS, half_outside_autocast
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 

@@ -6,8 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import (
+    chain,
+    goes_to_host,
+    in_tests,
+    is_array,
+    is_tensor,
+    on_device,
+)
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import chain, goes_to_host, in_tests, is_array, is_tensor, on_device
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

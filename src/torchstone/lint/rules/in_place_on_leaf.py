@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import settled
-from torchstone.lint.layers import is_parameter
+from torchstone.lint.knowledge.flow import settled
+from torchstone.lint.knowledge.layers import is_parameter
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -9,8 +9,14 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import (
+    in_tests,
+    is_array,
+    is_tensor,
+    on_device,
+    straight_from_loop,
+)
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests, is_array, is_tensor, on_device, straight_from_loop
 from torchstone.sources.scene import Scene
 
 _ACTION = pattern(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")

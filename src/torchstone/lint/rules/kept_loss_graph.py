@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import backward_names, chain, in_tests
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
-from torchstone.lint.tensors import backward_names, chain, in_tests
 from torchstone.sources.scene import LOOPS, Scene
 
 _CUTS = frozenset(("item", "detach", "cpu", "numpy", "tolist", "float"))

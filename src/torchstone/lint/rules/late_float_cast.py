@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
-from torchstone.lint.autocast_ops import is_lowered
-from torchstone.lint.half_values import HALF_WORDS, speaks_of_half, subject
+from torchstone.lint.knowledge.amp import in_tests
+from torchstone.lint.knowledge.autocast_ops import is_lowered
+from torchstone.lint.knowledge.half_values import HALF_WORDS, speaks_of_half, subject
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 

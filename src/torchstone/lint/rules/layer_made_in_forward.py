@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.layers import DROPOUTS, WITH_WEIGHTS, nn_class
+from torchstone.lint.knowledge.layers import DROPOUTS, WITH_WEIGHTS, nn_class
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

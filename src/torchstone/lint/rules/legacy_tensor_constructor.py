@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import in_tests, torch_name
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, LOW, Hit, Rule, safe, unsafe
 from torchstone.sources.scene import Scene
 

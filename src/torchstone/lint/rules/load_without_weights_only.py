@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.api_use import guarded
+from torchstone.lint.knowledge.api_use import guarded
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import Scene
 
 _SAFE_SINCE = (2, 6)

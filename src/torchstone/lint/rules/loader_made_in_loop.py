@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.loaders import is_loader
+from torchstone.lint.knowledge.loaders import is_loader
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
 
 RULE = Rule(

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.loaders import in_memory, is_loader, option
+from torchstone.lint.knowledge.loaders import in_memory, is_loader, option
+from torchstone.lint.knowledge.tensors import in_tests, on_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import in_tests, on_device
 from torchstone.sources.scene import Scene
 
 _CHOSEN = Text(

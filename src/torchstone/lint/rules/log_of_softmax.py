@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
+from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

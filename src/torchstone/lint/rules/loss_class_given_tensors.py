@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.layers import nn_class
+from torchstone.lint.knowledge.layers import nn_class
 from torchstone.lint.rule import CERTAIN, HIGH, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, reads_of
+from torchstone.lint.knowledge.amp import in_tests, reads_of
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.regions import Autocast
 from torchstone.sources.scene import Scene

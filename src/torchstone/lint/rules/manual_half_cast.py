@@ -10,7 +10,7 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.amp import (
+from torchstone.lint.knowledge.amp import (
     FUNCTION_BASES,
     asks_precision,
     in_tests,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, torch_name
-from torchstone.lint.half_values import half_here, number, subject
+from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.half_values import half_here, number, subject
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 

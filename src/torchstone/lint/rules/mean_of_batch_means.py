@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.activations import called_loss
-from torchstone.lint.flow import before, made, own_nodes, settled
-from torchstone.lint.layers import LOSSES
+from torchstone.lint.knowledge.activations import called_loss
+from torchstone.lint.knowledge.flow import before, made, own_nodes, settled
+from torchstone.lint.knowledge.layers import LOSSES
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 

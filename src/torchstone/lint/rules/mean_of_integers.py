@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests
-from torchstone.lint.dtypes import integer_dtype
-from torchstone.lint.half_values import subject
+from torchstone.lint.knowledge.amp import in_tests
+from torchstone.lint.knowledge.dtypes import integer_dtype
+from torchstone.lint.knowledge.half_values import subject
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

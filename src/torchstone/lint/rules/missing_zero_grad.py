@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.flow import callee, functions, loops_around, made, own_nodes
+from torchstone.lint.knowledge.flow import callee, functions, loops_around, made, own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls, step_calls

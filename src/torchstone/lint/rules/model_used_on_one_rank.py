@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.collectives import asks_rank
-from torchstone.lint.flow import callee, own_nodes, parameters, passed
+from torchstone.lint.knowledge.collectives import asks_rank
+from torchstone.lint.knowledge.flow import callee, own_nodes, parameters, passed
+from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.lint.wrapping import DDP, FSDP, wrapped_by
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.scene import Scene
 

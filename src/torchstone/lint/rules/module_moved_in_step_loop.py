@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import goes_to_device, goes_to_host, in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import goes_to_device, goes_to_host, in_tests
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.layers import is_parameter, nn_class
+from torchstone.lint.knowledge.layers import is_parameter, nn_class
 from torchstone.lint.rule import HIGH, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.layers import CONTAINERS, DROPOUTS, WITH_WEIGHTS, holds_weights, is_parameter
+from torchstone.lint.knowledge.layers import (
+    CONTAINERS,
+    DROPOUTS,
+    WITH_WEIGHTS,
+    holds_weights,
+    is_parameter,
+)
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 

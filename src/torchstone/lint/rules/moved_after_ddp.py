@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, loops_around, reaches, same_scope
+from torchstone.lint.knowledge.flow import before, loops_around, reaches, same_scope
+from torchstone.lint.knowledge.wrapping import Wrap, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.lint.wrapping import Wrap, wraps
 from torchstone.sources.scene import Scene
 
 _MOVES = ("cpu", "cuda", "to", "half", "bfloat16", "float", "double", "type", "to_empty")

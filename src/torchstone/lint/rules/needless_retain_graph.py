@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, exclusive, loop_around
+from torchstone.lint.knowledge.flow import before, exclusive, loop_around
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import LOOPS, Scene
 from torchstone.sources.training import backward_calls

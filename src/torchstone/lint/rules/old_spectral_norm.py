@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, callee, own_nodes
+from torchstone.lint.knowledge.flow import before, callee, own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, LOW, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls

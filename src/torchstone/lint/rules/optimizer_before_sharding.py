@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import before, reaches, same_scope
-from torchstone.lint.freezing import parameters_of
-from torchstone.lint.layers import OPTIMIZERS
+from torchstone.lint.knowledge.flow import before, reaches, same_scope
+from torchstone.lint.knowledge.freezing import parameters_of
+from torchstone.lint.knowledge.layers import OPTIMIZERS
+from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.lint.wrapping import FSDP, FULLY_SHARD
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import loop_around, own_nodes
-from torchstone.lint.layers import OPTIMIZERS
+from torchstone.lint.knowledge.flow import loop_around, own_nodes
+from torchstone.lint.knowledge.layers import OPTIMIZERS
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls, step_calls

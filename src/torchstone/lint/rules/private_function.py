@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.api_use import guarded, written
+from torchstone.lint.knowledge.api_use import guarded, written
+from torchstone.lint.knowledge.torch_api import PRIVATE, shown
 from torchstone.lint.rule import LOW, Hit, Rule, safe
-from torchstone.lint.torch_api import PRIVATE, shown
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import in_tests
 from torchstone.sources import training
 from torchstone.sources.scene import LOOPS, Scene
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.api_use import guarded
+from torchstone.lint.knowledge.api_use import guarded
+from torchstone.lint.knowledge.torch_api import REMOVED, Symbol, shown
 from torchstone.lint.rule import HIGH, MEDIUM, Hit, Rule
-from torchstone.lint.torch_api import REMOVED, Symbol, shown
 from torchstone.sources.scene import Scene
 
 _LATER = Text(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.flow import settled
-from torchstone.lint.layers import holds_weights
+from torchstone.lint.knowledge.flow import settled
+from torchstone.lint.knowledge.layers import DROPOUTS, holds_weights, nn_class
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -94,6 +94,7 @@ class Block(nn.Module):
 
 layers = nn.ModuleList([Block(8) for _ in range(4)])
 """,
+        "",
     ),
     good=(
         """\
@@ -183,4 +184,7 @@ def _layer(scene: Scene, node: ast.BinOp, name: ast.Name) -> ast.expr | None:
     uses = [item for item in scene.all(ast.Name) if item.id == name.id]
     reads = [item for item in uses if scene.within(item, scene.scope(name))]
     once = sum(isinstance(item.ctx, ast.Load) for item in reads) == 1
-    return settled(scene, name) if once and len(reads) == 2 else None
+    made = settled(scene, name) if once and len(reads) == 2 else None
+    if isinstance(made, ast.Call) and nn_class(scene, made.func) in DROPOUTS:
+        return None  # nothing of it is shared
+    return made

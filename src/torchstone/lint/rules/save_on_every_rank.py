@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.flow import callee, callers, made, own_nodes, settled
+from torchstone.lint.knowledge.flow import callee, callers, made, own_nodes, settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
 

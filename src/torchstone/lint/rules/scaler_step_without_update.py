@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, is_scaler_call, receivers, scaler_calls, starts_its_line
+from torchstone.lint.knowledge.amp import (
+    in_tests,
+    is_scaler_call,
+    receivers,
+    scaler_calls,
+    starts_its_line,
+)
 from torchstone.lint.rule import CERTAIN, HIGH, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import autocasts
+from torchstone.lint.knowledge.amp import autocasts
 from torchstone.lint.rule import LIKELY, LOW, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.flow import loop_around, made, own_nodes
+from torchstone.lint.knowledge.flow import loop_around, made, own_nodes
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import step_calls

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import functions, own_nodes
+from torchstone.lint.knowledge.flow import functions, own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.regions import DATASET_BASES
 from torchstone.sources.scene import FUNCTIONS, Function, Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.activations import last_activation, loss_calls
+from torchstone.lint.knowledge.activations import last_activation, loss_calls
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import Scene
 
 _CALLS = frozenset(

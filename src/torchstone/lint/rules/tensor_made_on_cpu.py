@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import in_tests, is_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, safe, unsafe
-from torchstone.lint.tensors import in_tests, is_device
 from torchstone.sources.scene import Scene
 
 _EXACT = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "arange", "eye"))

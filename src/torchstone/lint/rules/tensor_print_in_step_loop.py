@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.tensors import in_tests, is_tensor, on_device
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.lint.tensors import in_tests, is_tensor, on_device
 from torchstone.sources.scene import Scene
 
 _LOGGERS = frozenset(("logger", "logging", "log", "LOGGER", "LOG", "_logger"))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Edit, Fix
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.torchvision_api import WEIGHTS, backbone_of, model_of
 from torchstone.lint.rule import LOW, Hit, Rule, safe
-from torchstone.lint.torchvision_api import WEIGHTS, backbone_of, model_of
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

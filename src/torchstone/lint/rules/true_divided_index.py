@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, reads_of
-from torchstone.lint.dtypes import integer_dtype
+from torchstone.lint.knowledge.amp import in_tests, reads_of
+from torchstone.lint.knowledge.dtypes import integer_dtype
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -41,17 +41,20 @@ Beam search code from before torch 1.5 divides a flat index by the width to get 
 `beam = best / vocabulary`. Today that is float32; above 2^24 it is not even a whole number. `//`
 floors (since torch 1.13 also for negative numbers; earlier it rounded towards zero).
 
-Reported when an index (argmax, nonzero, arange, `.long()` and the like) is divided with `/` or
-`torch.div` without `rounding_mode`, and the result goes into a subscript, `gather`, `index_select`,
+Reported when an index (argmax, nonzero, arange, `.long()` and the like, or the second output of
+topk, sort, max and min over a dimension) is divided with `/` or `torch.div` without `rounding_mode`, and the result goes into a subscript, `gather`, `index_select`,
 `take` or `embedding` without a cast. Quiet when `.long()` or `.int()` follows, and in tests.""",
         zh="""\
 torch 1.5 之前的束搜索代码常用平铺下标除以宽度得到行号：`beam = best / vocabulary`。如今其结果是 float32，超过 2^24
 时甚至不再是整数。`//` 为向下取整（自 torch 1.13 起对负数也是如此，此前向零取整）。
 
-判定：下标（argmax、nonzero、arange、`.long()` 等）用 `/` 或不带 `rounding_mode` 的 `torch.div` 相除，其结果未经转换就
+判定：下标（argmax、nonzero、arange、`.long()` 等，或 topk、sort 及按维 max、min 的第二个输出）用 `/` 或不带 `rounding_mode` 的 `torch.div` 相除，其结果未经转换就
 用于下标、`gather`、`index_select`、`take` 或 `embedding`。其后有 `.long()` 或 `.int()`，以及测试中不报告。""",
     ),
-    words=("argmax", "nonzero", "arange", "long", "argsort", "randint"),
+    words=(
+        *("argmax", "nonzero", "arange", "long", "argsort", "randint"),
+        *("topk", "kthvalue", "sort", "max", "min"),
+    ),
     bad=(
         """\
 import torch
@@ -74,6 +77,21 @@ import torch
 def rows(flat, table):
     row = torch.div(flat.long(), 8)
     return table[row]
+""",
+        """\
+import torch
+
+def beams(scores, states, words):
+    best, where = scores.flatten(1).topk(4)
+    parents = where / words
+    return states.index_select(0, parents)
+""",
+        """\
+import torch
+
+def rows(scores, table):
+    _, where = torch.max(scores, 1)
+    return table[where / 8]
 """,
     ),
     fixed=(
@@ -98,6 +116,21 @@ import torch
 def rows(flat, table):
     row = torch.div(flat.long(), 8, rounding_mode="floor")
     return table[row]
+""",
+        """\
+import torch
+
+def beams(scores, states, words):
+    best, where = scores.flatten(1).topk(4)
+    parents = where // words
+    return states.index_select(0, parents)
+""",
+        """\
+import torch
+
+def rows(scores, table):
+    _, where = torch.max(scores, 1)
+    return table[where // 8]
 """,
     ),
     good=(
@@ -128,6 +161,14 @@ import torch
 
 def rows(flat, table):
     return table[torch.div(flat.long(), 8, rounding_mode="trunc")]
+""",
+        """\
+import torch
+
+def shares(scores, table):
+    best, where = scores.topk(4)
+    low, high = torch.max(scores), torch.min(scores)
+    return table[best / 8], table[high / 8]
 """,
     ),
 )

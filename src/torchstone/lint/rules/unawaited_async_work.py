@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.collectives import NAMES, collective
+from torchstone.lint.knowledge.collectives import NAMES, collective
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.flow import settled
-from torchstone.lint.gating import gated_by_mode, mentions_mode
+from torchstone.lint.knowledge.flow import settled
+from torchstone.lint.knowledge.gating import gated_by_mode, mentions_mode
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

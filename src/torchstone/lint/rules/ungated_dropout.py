@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.gating import gated_by_mode
+from torchstone.lint.knowledge.gating import gated_by_mode
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

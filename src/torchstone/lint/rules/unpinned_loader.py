@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.loaders import is_loader, loops_over, moves, option
+from torchstone.lint.knowledge.loaders import is_loader, loops_over, moves, option
+from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.lint.tensors import in_tests
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.layers import is_parameter
+from torchstone.lint.knowledge.layers import is_parameter
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

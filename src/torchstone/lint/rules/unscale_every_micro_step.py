@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.amp import before, is_scaler_call, loop_of, near
+from torchstone.lint.knowledge.amp import before, is_scaler_call, loop_of, near
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.amp import in_tests, is_scaler_call, last_backward, scaled, scaler_calls
+from torchstone.lint.knowledge.amp import (
+    in_tests,
+    is_scaler_call,
+    last_backward,
+    scaled,
+    scaler_calls,
+)
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from torchstone.lint import flow
+from torchstone.lint.knowledge import flow
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

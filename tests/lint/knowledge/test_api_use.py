@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from torchstone.core.fix import Safety, apply_edits
-from torchstone.lint.api_use import call_fix, guarded, written
-from torchstone.lint.torch_api import DEPRECATED, REMOVED
+from torchstone.lint.knowledge.api_use import call_fix, guarded, written
+from torchstone.lint.knowledge.torch_api import DEPRECATED, REMOVED
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

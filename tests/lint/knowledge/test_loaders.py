@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchstone.lint import loaders
-from torchstone.lint.torchvision_api import WEIGHTS, backbone_of, model_of
+from torchstone.lint.knowledge import loaders
+from torchstone.lint.knowledge.torchvision_api import WEIGHTS, backbone_of, model_of
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torchstone.core.pattern import pattern
-from torchstone.lint.flow import own_nodes
+from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.sources.scene import Scene
 
 _DIST = (

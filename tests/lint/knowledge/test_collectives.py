@@ -9,7 +9,7 @@ import pytest
 import torch.distributed
 import torch.distributed.checkpoint.state_dict
 
-from torchstone.lint.collectives import _DIST, _GROUP_AT, STATE, collective
+from torchstone.lint.knowledge.collectives import _DIST, _GROUP_AT, STATE, collective
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

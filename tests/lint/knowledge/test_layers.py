@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 
-from torchstone.lint.layers import DROPOUTS, LOSSES, OPTIMIZERS, WITH_WEIGHTS
+from torchstone.lint.knowledge.layers import DROPOUTS, LOSSES, OPTIMIZERS, WITH_WEIGHTS
 from torchstone.lint.rules.ungated_dropout import _NAMES
 
 _ARGUMENTS: tuple[tuple[object, ...], ...] = ((), (4,), (4, 4), (4, 4, 3), (2, 4))

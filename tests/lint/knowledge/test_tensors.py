@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from torchstone.lint import tensors
+from torchstone.lint.knowledge import tensors
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

@@ -7,8 +7,8 @@ import re
 
 from torchstone.core.fix import Edit, Fix
 from torchstone.core.pattern import pattern
+from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, Symbol
 from torchstone.lint.rule import safe, unsafe
-from torchstone.lint.torch_api import DEPRECATED, PRIVATE, Symbol
 from torchstone.sources.scene import FUNCTIONS, MISSING, Scene
 
 _VERSIONS = pattern(r"version|hasattr|torch_\w*\d|pt_?\d|available|parse", re.IGNORECASE)

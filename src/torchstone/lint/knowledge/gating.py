@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchstone.lint.flow import reaches
+from torchstone.lint.knowledge.flow import reaches
 from torchstone.sources.scene import FUNCTIONS, Scene
 
 _WORDS = ("training", "train", "is_train", "is_training", "eval", "deterministic", "inference")

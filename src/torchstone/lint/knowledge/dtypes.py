@@ -49,9 +49,14 @@ def integer_dtype(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> st
         return known if known in _INTEGERS else ""
     if isinstance(node, ast.Name):
         value = scene.value(node)
-        if value is None or _is_conditional(scene, value, node):
+        if value is None:
+            return "int64" if _is_second_output(scene, node) else ""
+        if _is_conditional(scene, value, node):
             return ""
         return integer_dtype(scene, value, depth - 1)
+    if isinstance(node, ast.Attribute) and node.attr == "indices":
+        made = scene.value(node.value) if isinstance(node.value, ast.Name) else node.value
+        return "int64" if made is not None and _gives_indices(scene, made) else ""
     if isinstance(node, ast.Subscript):
         return integer_dtype(scene, node.value, depth - 1)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -64,6 +69,39 @@ def integer_dtype(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> st
     if isinstance(node, ast.Call):
         return _of_call(scene, node, depth)
     return ""
+
+
+def _is_second_output(scene: Scene, node: ast.Name) -> bool:
+    """Whether a name is `indices` of `values, indices = x.topk(k)` and the like."""
+    at = (node.lineno, node.col_offset)
+    rows = [row for row in scene.bindings(node) if row.position < at]
+    if not rows or not isinstance(statement := rows[-1].statement, ast.Assign):
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        return False
+    return (
+        target.elts[1] is rows[-1].node
+        and _gives_indices(scene, statement.value)
+        and not _is_conditional(scene, statement.value, node)
+    )
+
+
+def _gives_indices(scene: Scene, node: ast.expr) -> bool:
+    """Whether a call of torch gives values together with their indices."""
+    if not isinstance(node, ast.Call):
+        return False
+    full, method = scene.qualified(node.func), scene.method(node)
+    if full.startswith("torch.") and full.count(".") == 1:
+        name, given = full[6:], node.args[1:]
+    else:
+        name, given = method, node.args
+    if name in ("topk", "kthvalue"):
+        return True
+    if name == "sort":
+        return scene.keyword(node, "axis") is None
+    by_dim = bool(given) or scene.keyword(node, "dim") is not None
+    return name in ("max", "min", "median", "mode") and by_dim
 
 
 def _is_conditional(scene: Scene, value: ast.expr, node: ast.Name) -> bool:

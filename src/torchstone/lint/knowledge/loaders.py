@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchstone.lint.flow import callers, own_nodes, passed
-from torchstone.lint.tensors import goes_to_device
+from torchstone.lint.knowledge.flow import callers, own_nodes, passed
+from torchstone.lint.knowledge.tensors import goes_to_device
 from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
 
 LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))

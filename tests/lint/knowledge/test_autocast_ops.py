@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (as everybody writes it)
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from torchstone.lint import autocast_ops as ops
+from torchstone.lint.knowledge import autocast_ops as ops
 
 Make = Callable[..., torch.Tensor]
 LOW = {"cuda": torch.float16, "cpu": torch.bfloat16}

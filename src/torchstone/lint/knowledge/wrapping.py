@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchstone.lint.flow import made
+from torchstone.lint.knowledge.flow import made
 from torchstone.sources.scene import Scene
 
 DDP = frozenset(

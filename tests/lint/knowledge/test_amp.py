@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from torchstone.lint import amp
-from torchstone.lint.dtypes import complex_source, integer_dtype
-from torchstone.lint.half_values import half_here
+from torchstone.lint.knowledge import amp
+from torchstone.lint.knowledge.dtypes import complex_source, integer_dtype
+from torchstone.lint.knowledge.half_values import half_here
 from torchstone.sources.project import Project
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchstone.core.pattern import pattern
-from torchstone.lint.autocast_ops import is_lowered, runs_in_fp32
+from torchstone.lint.knowledge.autocast_ops import is_lowered, runs_in_fp32
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import Scene
 
@@ -61,13 +61,26 @@ def half_here(scene: Scene, node: ast.AST | None) -> tuple[str, bool]:
     """
     known = scene.dtype(node) if speaks_of_half(scene) else ""
     if known or node is None:
-        return (known, True) if known in ("float16", "bfloat16") else ("", False)
+        half = known in ("float16", "bfloat16") and not _is_cast_up(scene, node)
+        return (known, True) if half else ("", False)
     if not _is_lowered_value(scene, node):
         return "", False
     cast = scene.region(node).autocast
     if cast is not None and cast.dtype in ("float16", "bfloat16"):
         return cast.dtype, cast.certain
     return "", False
+
+
+def _is_cast_up(scene: Scene, node: ast.AST | None) -> bool:
+    """Whether a value comes out of an operator that the autocast region runs in float32."""
+    source = scene.value(node) if isinstance(node, ast.Name) else node
+    if not isinstance(source, ast.Call):
+        return False
+    function = scene.qualified(source.func) or scene.method(source)
+    if not runs_in_fp32(function, "cuda"):
+        return False
+    cast = scene.region(source).autocast
+    return cast is not None and runs_in_fp32(function, cast.device)
 
 
 def _is_lowered_value(scene: Scene, node: ast.AST | None, depth: int = 6) -> bool:

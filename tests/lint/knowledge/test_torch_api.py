@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from torchstone.lint.torch_api import DEPRECATED, PRIVATE, REMOVED, Symbol
+from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, REMOVED, Symbol
 
 INSTALLED = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 

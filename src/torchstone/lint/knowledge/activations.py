@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchstone.lint.flow import functions, made, own_nodes, parameters
-from torchstone.lint.layers import nn_class
+from torchstone.lint.knowledge.flow import functions, made, own_nodes, parameters
+from torchstone.lint.knowledge.layers import nn_class
 from torchstone.sources.scene import Scene
 
 _FUNCTIONS = {
