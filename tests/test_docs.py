@@ -43,3 +43,18 @@ def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{name} links to {target}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_the_readme_shows_what_is_really_said(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torchstone.doors.cli import run
+
+    monkeypatch.chdir(ROOT)
+    shown = re.search(r"```\n\$ torchstone (.+)\n([\s\S]+?)\n…\n```", (ROOT / name).read_text("utf-8"))
+    assert shown is not None
+    run([*shown[1].split(), "--format", "text", "--no-cache"])
+    said = capsys.readouterr().out
+    for part in shown[2].split("\n\n"):
+        assert part in said, f"{name} shows\n{part}\nwhich is not in\n{said}"

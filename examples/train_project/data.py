@@ -2,8 +2,7 @@
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
-from torch.utils.data.distributed import DistributedSampler
+from torch.utils.data import Dataset
 
 RNG = np.random.default_rng(0)
 
@@ -26,13 +25,3 @@ class Shapes(Dataset):
         side = int(RNG.integers(8, self.size // 2))
         image[:, :side, :side] += 1.0 if label else -1.0
         return image, label, float(index % 10 == 0)
-
-
-def loaders(batch_size, distributed):
-    """Training and validation data."""
-    train, valid = Shapes(), Shapes(length=1_000)
-    sampler = DistributedSampler(train) if distributed else None
-    return (
-        DataLoader(train, batch_size=batch_size, sampler=sampler, shuffle=sampler is None, num_workers=4),
-        DataLoader(valid, batch_size=batch_size),
-    )

@@ -35,10 +35,11 @@ class Net(nn.Module):
         x = self.pool(x).flatten(1)
         x = x.half()
         logits = self.classify(x)
-        return F.softmax(logits, dim=-1), torch.sigmoid(self.damaged(x)).squeeze(1)
+        return logits, torch.sigmoid(self.damaged(x)).squeeze(1)
 
 
 def loss_of(outputs, labels, damaged):
     """Class loss plus the auxiliary one."""
-    classes, broken = outputs
-    return F.cross_entropy(classes, labels) + F.binary_cross_entropy(broken, damaged)
+    logits, broken = outputs
+    scores = F.softmax(logits, dim=-1)
+    return F.cross_entropy(scores, labels) + F.binary_cross_entropy(broken, damaged)

@@ -5,10 +5,12 @@ import os
 
 import torch
 import torch.distributed as dist
-from data import loaders
+from data import Shapes
 from model import Net, loss_of
 from torch.cuda.amp import GradScaler, autocast
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
 
 
 def is_main_process():
@@ -67,7 +69,10 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs)
     scaler = GradScaler()
-    train_loader, valid_loader = loaders(args.batch_size, distributed)
+    train, valid = Shapes(), Shapes(length=1_000)
+    sampler = DistributedSampler(train) if distributed else None
+    train_loader = DataLoader(train, args.batch_size, sampler is None, sampler, num_workers=4)
+    valid_loader = DataLoader(valid, args.batch_size)
 
     for epoch in range(args.epochs):
         loss = train_epoch(model, train_loader, optimizer, scaler, device)

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from torchstone.core.finding import Severity
 from torchstone.core.fix import apply_edits
 from torchstone.core.report import Report
 from torchstone.lint.catalog import GROUPS, all_rules
@@ -55,6 +56,17 @@ def test_bad_fires_exactly_once(rule: Rule, index: int) -> None:
 @pytest.mark.parametrize(("rule", "index"), GOOD)
 def test_good_stays_quiet(rule: Rule, index: int) -> None:
     assert fired(rule, rule.good[index]) == []
+
+
+@pytest.mark.parametrize("rule", BY_NAME)
+def test_first_good_is_clean_under_all_rules(rule: Rule) -> None:
+    # the page shows this one as the remedy, so no other rule may object to it
+    wrong = [
+        f"{f.rule}:{f.line}"
+        for f in run(rule.good[0]).findings
+        if f.rule == rule.code or f.severity is not Severity.LOW
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(("rule", "index"), BAD)

@@ -15,6 +15,7 @@ from torchstone.core.text import NOTHING, Text
 
 T = TypeVar("T")
 _KEY = "torchstone"
+_SHORT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +109,23 @@ def _checked(item: Option, value: Any, where: str) -> Any:
 
 
 def unknown(
-    where: str, given: str, known: Sequence[str], error: type[TorchstoneError] = UsageError
+    where: str,
+    given: str,
+    known: Sequence[str],
+    error: type[TorchstoneError] = UsageError,
+    more: Text | None = None,
 ) -> TorchstoneError:
     """An error for a name that does not exist, with the nearest one that does."""
     import difflib  # only a mistake pays for it
 
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
         todo = Text(f"did you mean {near[0]!r}?", f"您是否想用 {near[0]!r}？")
-    else:
+    elif len(known) <= _SHORT:
         shown = ", ".join(known)
         todo = Text(f"known: {shown}", f"可用：{shown}")
+    else:
+        todo = more or Text("see `torchstone --help`", "参见 `torchstone --help`")
     return error(where, repr(given), Text("a known name", "已知名称"), todo)
 
 

@@ -25,7 +25,7 @@ _COMMANDS = "torchstone.doors.commands"
 
 def run(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
-    lang = _early_lang(words)
+    lang = _flag_lang(words) or _config_lang() or _locale_lang()
     try:
         return _run(list(words), lang)
     except TorchstoneError as error:
@@ -138,7 +138,7 @@ def _overview(names: list[str], lang: str) -> str:
     return "\n".join(lines)
 
 
-def _early_lang(words: Sequence[str]) -> str:
+def _flag_lang(words: Sequence[str]) -> str:
     """The language before flags are parsed: errors about flags want one too."""
     for index, word in enumerate(words):
         value = words[index + 1] if word == "--lang" and index + 1 < len(words) else ""
@@ -146,6 +146,19 @@ def _early_lang(words: Sequence[str]) -> str:
             value = word.removeprefix("--lang=")
         if value in ("en", "zh"):
             return value
+    return ""
+
+
+def _config_lang() -> str:
+    """The language that the project asks for; a broken configuration is told of later."""
+    try:
+        value = read_table(find_config(Path("."))).get("lang")
+    except (TorchstoneError, OSError):
+        return ""
+    return value if value in ("en", "zh") else ""
+
+
+def _locale_lang() -> str:
     for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(variable, ""):
             return "zh" if value.lower().startswith("zh") else "en"

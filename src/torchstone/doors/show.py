@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from torchstone.core.files import write_atomically
+from torchstone.core.options import unknown
 from torchstone.core.report import Report
 from torchstone.doors.common import CommonOptions
 from torchstone.render import render
@@ -24,6 +25,20 @@ def use_colour(choice: str) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width(options: CommonOptions) -> int:
+    """Columns to stay within; 0 for a file or a pipe, whose readers break lines themselves."""
+    if options.output or not sys.stdout.isatty():
+        return 0
+    return os.get_terminal_size().columns
+
+
+def only(options: CommonOptions, *formats: str) -> None:
+    """Refuse a format that a command does not have, rather than answer in another."""
+    wanted = options.format or {".html": "html", ".sarif": "sarif"}.get(Path(options.output).suffix)
+    if wanted and wanted not in formats:
+        raise unknown("--format", wanted, list(formats))
 
 
 def format_for(report: Report, options: CommonOptions) -> str:
@@ -44,6 +59,7 @@ def show(report: Report, options: CommonOptions) -> None:
         format_for(report, options),
         lang=options.lang,
         colour=not options.output and use_colour(options.colour),
+        width=terminal_width(options),
         detail=0 if options.quiet else 2 if options.verbose else 1,
         budget=options.budget,
     )

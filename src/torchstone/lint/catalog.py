@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.options import unknown
 from torchstone.core.registry import modules_in
+from torchstone.core.text import Text
 from torchstone.lint.rule import Rule
 
 GROUPS = ("precision", "correctness", "performance", "distributed", "upgrade", "torchstone")
@@ -39,7 +40,9 @@ def find_rule(key: str) -> Rule:
 
 def no_such_rule(key: str, where: str = "rule") -> TorchstoneError:
     known = [name for rule in all_rules() for name in (rule.code, rule.name)]
-    return unknown(where, key, known if len(key) > 2 else ["TS101"])
+    return unknown(
+        where, key, known, more=Text("see `torchstone rules`", "参见 `torchstone rules`")
+    )
 
 
 def matching(keys: Iterable[str], where: str) -> set[str]:

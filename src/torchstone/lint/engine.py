@@ -6,8 +6,9 @@ import ast
 import gc
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from torchstone._version import __version__
@@ -15,7 +16,7 @@ from torchstone.core.errors import UsageError
 from torchstone.core.finding import Confidence, Finding, Location, in_order
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
-from torchstone.core.report import Report
+from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.lint import comments
 from torchstone.lint.cache import Cache
@@ -40,13 +41,19 @@ def check(
     stdin: bytes = b"",
     progress: Progress | None = None,
     cache_folder: Path | None = None,
+    instead: Mapping[str, bytes] | None = None,
 ) -> Report:
-    """Look at everything the options name and say what is wrong."""
+    """Look at everything the options name and say what is wrong.
+
+    `instead` holds what files shall be taken to hold, by the name they have in reports.
+    """
     rules = selected(options.select, options.ignore)
     paths = [path for path in options.paths if path != "-"]
     files, gaps = discover(paths, options.exclude)
     if "-" in options.paths:
         files.append(File(Path(options.stdin_name), options.stdin_name, stdin))
+    if instead:
+        files = [replace(f, data=instead[f.name]) if f.name in instead else f for f in files]
     project = Project(files)
     torch = _torch_version(options.torch, paths)
     run = _Run(rules, project, torch, options.no_cache, cache_folder, paths)
@@ -56,6 +63,8 @@ def check(
         run.cache.save()
     findings = [item for result in run.results.values() for item in result.findings]
     gaps += [item for result in run.results.values() for item in result.gaps]
+    if not files:
+        gaps.append(_nothing(options.paths))
     findings = _narrowed(findings, options, paths)
     extra = _outside(options, paths)
     report = Report(
@@ -68,14 +77,36 @@ def check(
             "python": "{}.{}.{}".format(*sys.version_info[:3]),
             "torch": ".".join(map(str, torch)) if torch else "latest (not pinned by the project)",
         },
-        {
-            rule.code: rule.info()
-            for rule in all_rules()
-            if any(f.rule == rule.code for f in findings)
-        },
+        _infos(findings),
         " ".join(options.paths),
     )
     return report + extra if extra else report
+
+
+def _infos(findings: list[Finding]) -> dict[str, RuleInfo]:
+    """What readers need of the rules that fired; reason and remedy in the first finding's words."""
+    rules = {rule.code: rule for rule in all_rules()}
+    infos: dict[str, RuleInfo] = {}
+    for item in findings:
+        if item.rule in rules and item.rule not in infos:
+            why, remedy = (Text(m.say("en"), m.say("zh")) for m in (item.why, item.remedy))
+            infos[item.rule] = replace(rules[item.rule].info(), why=why, remedy=remedy)
+    return infos
+
+
+def _nothing(paths: tuple[str, ...]) -> Gap:
+    """Nothing to read is worth saying: an ignored folder would otherwise look clean."""
+    return Gap(
+        " ".join(paths),
+        Message(
+            "check.nothing",
+            Text(
+                "no Python file or notebook here, or all of them are ignored",
+                "此处没有 Python 文件或 notebook，或它们全部被忽略",
+            ),
+        ),
+        "name a file, or look into .gitignore and --exclude",
+    )
 
 
 def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
@@ -97,6 +128,17 @@ def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) 
         findings = [item for item in findings if _is_changed(item, changed)]
     if options.show:
         wanted = tuple(key.removeprefix("#").lower() for key in options.show)
+        missing = [k for k in wanted if not any(f.fingerprint.startswith(k) for f in findings)]
+        if missing:
+            raise UsageError(
+                "--show",
+                repr(missing[0]),
+                Text("the id of a present finding", "现有问题的编号"),
+                Text(
+                    "see `torchstone check --format agent`",
+                    "参见 `torchstone check --format agent`",
+                ),
+            )
         findings = [item for item in findings if item.fingerprint.startswith(wanted)]
     if options.baseline:
         from torchstone.lint import baseline

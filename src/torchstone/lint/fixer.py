@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchstone.core.errors import InputError
@@ -69,16 +69,26 @@ def _meet(one: Edit, other: Edit) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def changes(findings: Iterable[Finding], unsafe: bool) -> list[Change]:
-    """What the fixes make of each file; nothing is written."""
+def changes(
+    findings: Iterable[Finding], unsafe: bool, instead: Mapping[str, bytes] | None = None
+) -> list[Change]:
+    """What the fixes make of each file (of `instead`, where it has one); nothing is written."""
     by_path: dict[str, list[Finding]] = {}
     for finding in choose(findings, unsafe):
         by_path.setdefault(finding.path, []).append(finding)
-    return [_change(path, group) for path, group in sorted(by_path.items())]
+    texts = instead or {}
+    return [
+        _change(path, texts.get(path) or Path(path).read_bytes(), group)
+        for path, group in sorted(by_path.items())
+    ]
 
 
-def _change(path: str, findings: list[Finding]) -> Change:
-    data = Path(path).read_bytes()
+def joined(first: Change, then: Change) -> Change:
+    """Two rounds of fixes to one file as one change."""
+    return replace(first, after=then.after, fixed=(*first.fixed, *then.fixed))
+
+
+def _change(path: str, data: bytes, findings: list[Finding]) -> Change:
     text = decode(data, path)
     if not isinstance(text, str):
         raise InputError(
@@ -112,4 +122,12 @@ def _declared(data: bytes) -> str:
 
 
 def write(change: Change) -> None:
+    """Write the file, unless somebody else has changed it meanwhile."""
+    if Path(change.path).read_bytes() != change.before.encode(change.encoding):
+        raise InputError(
+            change.path,
+            Text("a file that changed meanwhile", "检查之后被改动的文件").en,
+            Text("the file that was checked", "刚才检查过的文件"),
+            Text("run check again", "请重新运行 check"),
+        )
     write_atomically(Path(change.path), change.after.encode(change.encoding))

@@ -45,7 +45,6 @@ def _idle(item: Ignore, running: set[str]) -> bool:
 
 
 def _unused(item: Ignore, scene: Scene) -> Hit:
-    problem = _problem(item)
     line = scene.lines[item.line - 1]
     # a stand-in node: comments have none of their own
     node = ast.Pass(
@@ -60,18 +59,41 @@ def _unused(item: Ignore, scene: Scene) -> Hit:
         else scene.edit(item.line, start, item.line, item.end_column, "")
     )
     partly = set(item.rules) & item.used
-    why = Text(
-        RULE.why.en.replace("{problem}", problem.en), RULE.why.zh.replace("{problem}", problem.zh)
+    shown = line[item.column : item.end_column][:60]
+    idle = ", ".join(name for name in item.rules if name not in item.used)
+    say = Text(
+        f"`{idle}` in `{shown}` silences nothing", f"`{shown}` 中的 `{idle}` 没有屏蔽任何问题"
     )
-    comment = line[item.column : item.end_column][:60]
-    return RULE.at(node, why=why, fix=None if partly else safe(edit), comment=comment)
+    return RULE.at(
+        node,
+        say=say if partly else None,
+        why=_problem(item, scene),
+        suggest=_remedy(item, partly=bool(partly)),
+        fix=None if partly or not item.rules else safe(edit),
+        comment=shown,
+    )
 
 
-def _problem(item: Ignore) -> Text:
+def _remedy(item: Ignore, partly: bool) -> Text | None:
+    if not item.rules:
+        return Text(
+            "name the rule: `# torchstone: ignore[rule] reason`",
+            "写明规则：`# torchstone: ignore[规则] 原因`",
+        )
+    return Text("take the name out of the comment", "从注释中去掉该名称") if partly else None
+
+
+def _problem(item: Ignore, scene: Scene) -> Text:
     known = {key for rule in all_rules() for key in (rule.code.lower(), rule.name)}
     strange = ", ".join(name for name in item.rules if name not in known)
     if not item.rules:
-        return Text("it names no rule", "没有写明规则")
+        return Text(
+            "without a rule's name the comment has no effect", "没有写明规则，该注释不起作用"
+        )
     if strange:
-        return Text(f"there is no rule {strange}", f"不存在规则 {strange}")
-    return Text("the rule does not fire here", "该规则在此并未触发")
+        written = strange.upper() if strange.startswith("ts") else strange
+        return Text(f"there is no rule {written}", f"不存在规则 {written}")
+    return Text(
+        "the rule does not fire here; left in place, the comment would hide its next real finding",
+        "该规则在此并未触发；保留注释会掩盖它以后发现的真实问题",
+    )

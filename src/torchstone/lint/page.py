@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from torchstone.core.text import Text
+from torchstone.lint.engine import check
+from torchstone.lint.options import CheckOptions
 from torchstone.lint.rule import Rule
-from torchstone.render.style import SEVERITY_COLOUR, Style
+from torchstone.render.style import SEVERITY_COLOUR, Style, wrapped
 
 _HEADINGS = {
     "why": ("Why it is bad", "为什么有害"),
@@ -40,12 +44,25 @@ def _facts(rule: Rule, lang: str) -> str:
     return " · ".join(parts)
 
 
+@functools.cache
+def _told(rule: Rule) -> tuple[Text, Text]:
+    """Reason and remedy as the first bad sample gets them, with every blank filled in."""
+    select = () if rule.code == "TS001" else (rule.code,)
+    options = CheckOptions(paths=("-",), select=select, no_cache=True, stdin_name="sample.py")
+    found = [f for f in check(options, rule.bad[0].encode()).findings if f.rule == rule.code]
+    if not found:
+        return rule.info().why, rule.info().remedy
+    why, remedy = found[0].why, found[0].remedy
+    return Text(why.say("en"), why.say("zh")), Text(remedy.say("en"), remedy.say("zh"))
+
+
 def _sections(rule: Rule, lang: str) -> list[tuple[str, str, bool]]:
     """(heading, body, is code) in the order they are read."""
-    info = rule.info()
+    why, remedy = _told(rule)
+    reason = "原因" if lang == "zh" else "reason"
     rows = [
-        (_heading("why", lang), info.why.get(lang), False),
-        (_heading("do", lang), info.remedy.get(lang), False),
+        (_heading("why", lang), why.get(lang), False),
+        (_heading("do", lang), remedy.get(lang), False),
         (_heading("bad", lang), rule.bad[0], True),
         (_heading("good", lang), rule.good[0], True),
     ]
@@ -53,7 +70,7 @@ def _sections(rule: Rule, lang: str) -> list[tuple[str, str, bool]]:
         rows.append((_heading("fixed", lang), next(text for text in rule.fixed if text), True))
     if rule.page.get(lang):
         rows.append((_heading("more", lang), rule.page.get(lang), False))
-    rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] reason", True))
+    rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] {reason}", True))
     return rows
 
 
@@ -77,7 +94,8 @@ def rule_text(rule: Rule, style: Style) -> str:
         out.append(style.paint(heading, "bold"))
         colour = "cyan" if code else ""
         for line in body.rstrip("\n").split("\n"):
-            out.append(f"  {style.paint(line, colour) if colour else line}".rstrip())
+            rows = [f"  {line}"] if code else wrapped(f"  {line}", style.width, "  ")
+            out += ((style.paint(row, colour) if colour else row).rstrip() for row in rows)
         out.append("")
     return "\n".join(out)
 
@@ -85,6 +103,7 @@ def rule_text(rule: Rule, style: Style) -> str:
 def rule_data(rule: Rule) -> dict[str, Any]:
     """For agents."""
     info = rule.info()
+    why, remedy = _told(rule)
     return {
         "code": rule.code,
         "name": rule.name,
@@ -93,8 +112,8 @@ def rule_data(rule: Rule) -> dict[str, Any]:
         "aliases": list(rule.aliases),
         "fixable": rule.fixable,
         "summary": {"en": info.summary.en, "zh": info.summary.zh},
-        "why": {"en": info.why.en, "zh": info.why.zh},
-        "suggest": {"en": info.remedy.en, "zh": info.remedy.zh},
+        "why": {"en": why.en, "zh": why.zh},
+        "suggest": {"en": remedy.en, "zh": remedy.zh},
         "more": {"en": rule.page.en, "zh": rule.page.zh},
         "bad": list(rule.bad),
         "good": list(rule.good),

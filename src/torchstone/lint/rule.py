@@ -41,7 +41,7 @@ class Hit:
 Check = Callable[[Any, Scene], Iterable[Hit]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. `bad` samples fire exactly once each, `good` ones never; `fixed[i]` is what the fix
     makes of `bad[i]` ("" where it has none)."""

@@ -18,9 +18,10 @@ from torchstone.render.draw import _scale
 from torchstone.render.markup import markup
 from torchstone.render.order import by_file, counts, worst_first
 from torchstone.render.style import Style
-from torchstone.render.words import CONFIDENCE, FIX, LEVELS
+from torchstone.render.words import CONFIDENCE, FIX_BADGE, LEVELS
 
 MAX_BYTES = 4_500_000
+_BARS = 10
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -97,10 +98,11 @@ def _controls(report: Report) -> str:
     options = "".join(f"<option>{escape(group)}</option>" for group in groups)
     return (
         '<nav class="controls" aria-label="filters">'
-        '<input type="search" id="search" placeholder="/" aria-label="search" autocomplete="off">'
-        f'{levels}<select id="group" aria-label="group"><option value="">*</option>{options}</select>'
+        '<input type="search" id="search" placeholder="search · 搜索 ( / )" aria-label="search" autocomplete="off">'
+        f'{levels}<select id="group" aria-label="group"><option value="">all · 全部</option>{options}</select>'
         f'<label><input type="checkbox" id="fixable">{_say("with a fix", "可修复")}</label>'
         f'<output id="shown"></output><span class="spring"></span>'
+        '<button id="all" type="button" title="e">±</button>'
         '<button id="lang" type="button" title="l">中 / en</button>'
         '<button id="theme" type="button" title="t">◐</button>'
         '<button id="help" type="button" title="?">?</button></nav>'
@@ -118,22 +120,24 @@ def _controls(report: Report) -> str:
 def _charts(report: Report) -> str:
     by_rule = Counter(f"{item.rule} {item.name}" for item in report.findings)
     by_path = Counter(item.path for item in report.findings if item.path)
-    return (
-        '<section class="charts">'
-        f"{_bars(_say('by rule', '按规则'), by_rule, report)}{_bars(_say('by file', '按文件'), by_path, report)}"
-        "</section>"
-    )
+    charts = _bars(_say("by rule", "按规则"), by_rule) + _bars(_say("by file", "按文件"), by_path)
+    return f'<section class="charts">{charts}</section>' if charts else ""
 
 
-def _bars(title: str, rows: Counter[str], report: Report) -> str:
-    most = max(rows.values(), default=1)
+def _bars(title: str, rows: Counter[str]) -> str:
+    """The ten largest; nothing where all are alike, for such a picture says nothing."""
+    most = max(rows.values(), default=0)
+    if most <= 1:
+        return ""
     lines = "".join(
         f'<button type="button" class="bar" data-search="{escape(name.split()[0] if name else "", quote=True)}">'
-        f'<span class="name" title="{escape(name, quote=True)}">{escape(name)}</span>'
+        f'<span class="name" title="{escape(name, quote=True)}"><bdi>{escape(name)}</bdi></span>'
         f'<span class="track"><i style="width:{count / most:.1%}"></i></span><b>{count}</b></button>'
-        for name, count in rows.most_common(10)
+        for name, count in rows.most_common(_BARS)
     )
-    return f"<div><h2>{title}</h2>{lines}</div>" if lines else ""
+    more = len(rows) - _BARS
+    rest = f'<p class="meta">{_say(f"and {more} more", f"另有 {more} 项")}</p>' if more > 0 else ""
+    return f"<div><h2>{title}</h2>{lines}{rest}</div>"
 
 
 def _file(path: str, rows: list[tuple[Finding, str]], report: Report) -> str:
@@ -153,7 +157,9 @@ def _finding(item: Finding, group: str, style: Style) -> str:
     words = " ".join(
         (item.rule, item.name, item.path, where.scope, item.message("en"), item.message("zh"))
     )
-    badge = f'<span class="badge">{markup(FIX[fix.safety])}</span>' if fix else ""
+    badge = (
+        f'<span class="badge {fix.safety}">{markup(FIX_BADGE[fix.safety])}</span>' if fix else ""
+    )
     reason = f"<li>{markup(item.why)}</li>" if item.why else ""
     remedy = (
         f'<li class="do"><b>{_say("do: ", "建议：")}</b>{markup(item.remedy)}</li>'
@@ -229,4 +235,5 @@ def _footer(report: Report) -> str:
     facts = " · ".join(
         f"{escape(key)} {escape(value)}" for key, value in report.environment.items()
     )
-    return f"<footer>torchstone {__version__} · {facts}</footer>"
+    own = "" if "torchstone" in report.environment else f"torchstone {__version__} · "
+    return f"<footer>{own}{facts}</footer>"

@@ -20,7 +20,8 @@ class Style:
 
     lang: str = "en"
     colour: bool = False
-    width: int = 100
+    width: int = 0
+    """Columns of the terminal; 0 where lines may be as long as they are."""
     detail: int = 1
     """0 is quiet (the bare findings), 1 the usual, 2 everything."""
     budget: int = 1500
@@ -43,6 +44,34 @@ class Style:
 def joined(*parts: Words) -> Text:
     """Parts one after the other, in both languages."""
     return Text("".join(words(p, "en") for p in parts), "".join(words(p, "zh") for p in parts))
+
+
+def wrapped(text: str, width: int, indent: str) -> list[str]:
+    """A line broken at spaces, or between Chinese characters, where it would pass the width."""
+    if width < 40 or cells(text) <= width:
+        return [text]
+    lines: list[str] = []
+    current, room = "", 0
+    for part in _pieces(text):
+        size = cells(part)
+        if current.strip() and room + size > width:
+            lines.append(current.rstrip())
+            current, room = indent, len(indent)
+            part = part.lstrip()
+        current += part
+        room += cells(part)
+    return [*lines, current]
+
+
+def _pieces(text: str) -> list[str]:
+    """Words with the space before them; every wide character on its own."""
+    pieces: list[str] = []
+    for char in text:
+        if not pieces or char == " " or cells(char) == 2 or cells(pieces[-1][-1]) == 2:
+            pieces.append(char)
+        else:
+            pieces[-1] += char
+    return pieces
 
 
 def printable(text: str) -> str:

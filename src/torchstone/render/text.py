@@ -7,8 +7,8 @@ from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.render import draw
-from torchstone.render.order import by_file, counts
-from torchstone.render.style import SEVERITY_COLOUR, Style, printable
+from torchstone.render.order import by_file, counts, worst_first
+from torchstone.render.style import SEVERITY_COLOUR, Style, printable, wrapped
 from torchstone.render.words import CONFIDENCE, FIX
 
 _INDENT = "     "
@@ -20,7 +20,7 @@ def render(report: Report, style: Style) -> str:
         title = style.paint(f"File: {printable(path) or report.subject or report.tool}", "bold")
         blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
     if style.detail:
-        blocks += [_measures(report, style)] if style.detail > 1 or not report.findings else []
+        blocks += [_measures(report, style)] if style.detail > 1 or report.tool != "check" else []
         blocks += [_gap(gap, style) for gap in report.gaps]
         blocks.append(summary(report, style))
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -31,16 +31,21 @@ def _finding(item: Finding, style: Style) -> str:
     level = style.paint(f"[{item.severity}]", "bold", colour)
     lines = [f"{_place(item, style)}: {level} {printable(item.message(style.lang))}"]
     if item.why:
-        lines.append(f"  -> {printable(item.why.say(style.lang))}")
+        lines.append(_arrow(item.why.say(style.lang), style))
     if item.remedy:
         word = style.say("suggestion: ", "建议：")
-        lines.append(f"  -> {word}{printable(item.remedy.say(style.lang))}")
+        lines.append(_arrow(word + item.remedy.say(style.lang), style))
     if style.detail:
         for evidence in item.evidence:
             if style.detail > 1 or isinstance(evidence, Snippet):
                 lines += (_INDENT + row for row in draw.text(evidence, style))
         lines.append(_INDENT + style.paint(_footer(item, style), "dim"))
     return "\n".join(lines)
+
+
+def _arrow(text: str, style: Style) -> str:
+    """`  -> text`, broken at the terminal's width with the text kept in its column."""
+    return "\n".join(wrapped(f"  -> {printable(text)}", style.width, "     "))
 
 
 def _place(item: Finding, style: Style) -> str:
@@ -83,30 +88,51 @@ def _measures(report: Report, style: Style) -> str:
 
 
 def summary(report: Report, style: Style) -> str:
-    """One line: how many findings, of what kind, and the next command."""
+    """How many findings there are, of what kind, and the next command."""
     found = counts(report)
     total = sum(found.values())
     gaps = len(report.gaps)
     tail = style.say(f", {gaps} not checked", f"，{gaps} 处未检查") if gaps else ""
+    stop = style.say(".", "。")
     if not total:
-        return style.paint(style.say("No findings", "没有发现问题"), "green") + tail + "."
-    shown = ", ".join(
+        nothing = style.say("No findings", "没有发现问题") + _extent(report, style)
+        return style.paint(nothing, "green") + tail + stop
+    separator = style.say(", ", "，")
+    shown = separator.join(
         style.paint(f"{n} {level}", SEVERITY_COLOUR[level]) for level, n in found.items() if n
     )
-    noun = style.say("finding" if total == 1 else "findings", "个问题")
-    head = style.say(f"{total} {noun}", f"{total} {noun}")
-    lines = [f"{head} ({shown}){tail}."]
+    noun = "finding" if total == 1 else "findings"
+    head = style.say(f"{total} {noun} ({shown})", f"{total} 个问题（{shown}）")
+    lines = [f"{head}{tail}{stop}", *_next(report, style)]
+    return "\n".join(lines)
+
+
+def _extent(report: Report, style: Style) -> str:
+    """What was looked at, when nothing was found: "clean" means little without it."""
+    read = {item.name: int(item.value) for item in report.measures if item.tool == report.tool}
+    if not {"files", "lines", "rules"} <= read.keys():
+        return ""
+    files, lines, rules = read["files"], read["lines"], read["rules"]
+    noun = "file" if files == 1 else "files"
+    return style.say(
+        f" in {files} {noun} ({lines:,} lines, {rules} rules)",
+        f"（{files} 个文件，{lines:,} 行，{rules} 条规则）",
+    )
+
+
+def _next(report: Report, style: Style) -> list[str]:
+    """Commands that say more or mend it, for what is there."""
+    own = [item for item in worst_first(report.findings) if item.rule in report.rules]
+    if not report.tool.startswith("check") or not own:
+        return []
+    lines: list[str] = []
     fixable = sum(1 for item in report.findings if item.fix and item.fix.safety == "safe")
-    if fixable and report.tool.startswith("check"):
+    if fixable:
+        command = f"torchstone check --diff {report.subject}".rstrip()
         lines.append(
             style.say(
-                f"{fixable} can be fixed safely: torchstone check --diff shows how, --fix does it.",
-                f"其中 {fixable} 个可安全修复：torchstone check --diff 查看，--fix 应用。",
+                f"{fixable} can be fixed safely: {command} shows how, --fix does it.",
+                f"其中 {fixable} 个可安全修复：{command} 查看，--fix 应用。",
             )
         )
-    first = report.findings[0].rule
-    if report.tool.startswith("check"):
-        lines.append(
-            style.say(f"Why: torchstone explain {first}", f"原因：torchstone explain {first}")
-        )
-    return "\n".join(lines)
+    return [*lines, style.say("Why: ", "原因：") + f"torchstone explain {own[0].rule}"]

@@ -16,6 +16,11 @@ CONFIDENCE = {
     Confidence.LIKELY: Text("likely", "很可能"),
     Confidence.POSSIBLE: Text("possible", "可能"),
 }
+FIX_BADGE = {
+    Safety.SAFE: Text("safe fix", "安全修复"),
+    Safety.UNSAFE: Text("unsafe fix", "不安全修复"),
+    Safety.SHOW: Text("sketch", "仅供参考"),
+}
 FIX = {
     Safety.SAFE: Text("fix: safe", "可修复：安全"),
     Safety.UNSAFE: Text("fix: unsafe, needs --unsafe-fixes", "可修复：不安全，需 --unsafe-fixes"),

@@ -114,7 +114,10 @@ def _ignored(ignores: tuple[_Ignore, ...], path: str, folder: bool) -> bool:
 def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
     seen: set[tuple[int, int]] = set()
     root = os.path.realpath(top)
-    stack: list[tuple[str, str, tuple[_Ignore, ...]]] = [(root, _name(top), _ignores_above(root))]
+    above = _ignores_above(root)
+    if _ignored(above, root, folder=True):
+        above = ()  # whoever names an ignored folder wants to see it
+    stack: list[tuple[str, str, tuple[_Ignore, ...]]] = [(root, _name(top), above)]
     while stack:
         folder, name, ignores = stack.pop()
         try:

@@ -19,7 +19,10 @@ def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:
     if commit.startswith("-"):
         raise UsageError("--since", repr(commit), *_commit_texts())
     top = Path(_git(folder, "rev-parse", "--show-toplevel").strip())
-    _git(folder, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+    try:
+        _git(folder, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+    except InputError:
+        raise InputError("--since", repr(commit), *_commit_texts()) from None
     base = _git(folder, "merge-base", commit, "HEAD").strip() or commit
     out = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "--no-prefix",
                "--relative", base, "--")  # fmt: skip

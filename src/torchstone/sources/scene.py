@@ -6,6 +6,7 @@ import ast
 import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from torchstone.core.fix import Edit
@@ -134,6 +135,22 @@ class Scene(Writing):
             if isinstance(up, (*FUNCTIONS, ast.ClassDef))
         ]
         return ".".join(reversed(names))
+
+    @functools.cached_property
+    def is_test(self) -> bool:
+        """Whether the file is a test, by its own name or by what it imports: the folder it stands
+        in, which depends on how the path was written, has no say."""
+        stem = PurePath(self.path).stem
+        if (
+            stem.startswith("test_")
+            or stem.endswith("_test")
+            or stem in ("conftest", "tests", "testing_utils")
+        ):
+            return True
+        roots = {target.partition(".")[0] for target in self.imports.aliases.values()}
+        return not roots.isdisjoint(("pytest", "unittest")) or any(
+            target.startswith("torch.testing._internal") for target in self.imports.aliases.values()
+        )
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchstone.core.finding import Severity
 from torchstone.core.report import Report
@@ -13,6 +14,9 @@ from torchstone.doors.common import CommonOptions
 from torchstone.doors.show import Progress, put, show, use_colour
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
+
+if TYPE_CHECKING:
+    from torchstone.lint import fixer
 
 HELP = Text(
     en="static rules: precision, performance, distributed, correctness; with fixes",
@@ -31,7 +35,7 @@ def run(options: CheckOptions, common: CommonOptions) -> int:
     if options.write_baseline:
         return _write_baseline(report, options, common)
     if options.diff:
-        return _show_diff(report, options, common)
+        return _show_diff(report, options, common, stdin)
     if options.fix:
         report = _fix(report, options, common, stdin)
     show(report, common)
@@ -64,18 +68,16 @@ def _write_baseline(report: Report, options: CheckOptions, common: CommonOptions
     return 3 if report.failed else 0
 
 
-def _show_diff(report: Report, options: CheckOptions, common: CommonOptions) -> int:
-    from torchstone.lint import fixer
-
-    found = [item for item in report.findings if item.path != options.stdin_name]
-    made = fixer.changes(found, options.unsafe_fixes)
+def _show_diff(report: Report, options: CheckOptions, common: CommonOptions, stdin: bytes) -> int:
+    made, _ = _fixed(report, options, stdin)
     colour = not common.output and use_colour(common.colour)
     put("".join(_painted(change.diff(), colour) for change in made), common)
     fixed = sum(len(change.fixed) for change in made)
+    total = len(report.findings)
     _say(
         common,
-        f"{fixed} of {len(report.findings)} findings would be fixed in {len(made)} files",
-        f"将在 {len(made)} 个文件中修复 {len(report.findings)} 个问题中的 {fixed} 个",
+        f"{fixed} fixes for {total} findings would change {len(made)} files",
+        f"针对 {total} 个问题的 {fixed} 处修复将改动 {len(made)} 个文件",
     )
     return 3 if report.failed else 1 if made else 0
 
@@ -92,25 +94,38 @@ def _painted(diff: str, colour: bool) -> str:
 
 
 def _fix(report: Report, options: CheckOptions, common: CommonOptions, stdin: bytes) -> Report:
-    """Apply fixes until none is left that can be applied; some only show after others."""
     from torchstone.lint import fixer
 
-    fixed, files = 0, set()
+    made, after = _fixed(report, options, stdin)
+    for change in made:
+        fixer.write(change)
+    fixed = sum(len(change.fixed) for change in made)
+    _say(
+        common,
+        f"fixed {fixed} findings in {len(made)} files",
+        f"已在 {len(made)} 个文件中修复 {fixed} 个问题",
+    )
+    return after
+
+
+def _fixed(
+    report: Report, options: CheckOptions, stdin: bytes
+) -> tuple[list[fixer.Change], Report]:
+    """Fix until nothing is left that can be fixed (some only show after others); nothing is
+    written. The changes, and the report on what they leave."""
+    from torchstone.lint import fixer
+
+    changes: dict[str, fixer.Change] = {}
+    texts: dict[str, bytes] = {}
     again = replace(options, no_cache=True)
     for _ in range(_MOST_ROUNDS):
-        made = fixer.changes(
-            (f for f in report.findings if f.path != options.stdin_name), options.unsafe_fixes
-        )
+        found = [item for item in report.findings if item.path != options.stdin_name]
+        made = fixer.changes(found, options.unsafe_fixes, texts)
         if not made:
             break
         for change in made:
-            fixer.write(change)
-            files.add(change.path)
-            fixed += len(change.fixed)
-        report = check(again, stdin)
-    _say(
-        common,
-        f"fixed {fixed} findings in {len(files)} files",
-        f"已在 {len(files)} 个文件中修复 {fixed} 个问题",
-    )
-    return report
+            first = changes.get(change.path)
+            changes[change.path] = fixer.joined(first, change) if first else change
+            texts[change.path] = change.after.encode(change.encoding)
+        report = check(again, stdin, instead=texts)
+    return list(changes.values()), report

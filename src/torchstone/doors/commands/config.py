@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 from torchstone.doors.cli import tool_options
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.settings import find_config, read_table, split_table
-from torchstone.doors.show import put, use_colour
+from torchstone.doors.show import only, put, use_colour
 from torchstone.render.style import Style
 
 HELP = Text(
@@ -40,6 +40,7 @@ OPTIONS = ConfigOptions
 
 
 def run(options: ConfigOptions, common: CommonOptions) -> int:
+    only(common, "text", "json")
     tools = tool_options()
     if options.schema:
         schemas = {name: options_schema(cls, common.lang) for name, cls in tools.items()}

@@ -30,12 +30,6 @@ _PACKAGES = (
         "honouring .gitignore in folders",
         "遵守文件夹中的 .gitignore",
     ),
-    (
-        "torch",
-        "pip install 'torchstone[torch]'",
-        "everything that runs a model",
-        "所有需要运行模型的功能",
-    ),
 )
 _PROGRAMS = (
     ("git", "install git", "check --since COMMIT", "check --since 提交"),

@@ -9,7 +9,7 @@ from torchstone.core.errors import UsageError
 from torchstone.core.options import option
 from torchstone.core.text import Text
 from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import put, use_colour
+from torchstone.doors.show import only, put, terminal_width, use_colour
 from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style
@@ -41,6 +41,7 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
             Text("a rule's code or name", "规则的代码或名称"),
             Text("see `torchstone rules`", "参见 `torchstone rules`"),
         )
+    only(common, "text", "markdown", "json")
     rules = [find_rule(key) for key in options.rule]
     if common.format == "json":
         text = json.dumps([rule_data(rule) for rule in rules], ensure_ascii=False, indent=2) + "\n"
@@ -48,7 +49,7 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         text = "\n".join(rule_page(rule, common.lang) for rule in rules)
     else:
         colour = use_colour(common.colour) and not common.output
-        style = Style(lang=common.lang, colour=colour)
+        style = Style(lang=common.lang, colour=colour, width=terminal_width(common))
         text = "\n".join(rule_text(rule, style) for rule in rules)
     put(text, common)
     return 0

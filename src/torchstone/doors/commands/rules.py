@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torchstone.core.options import option
 from torchstone.core.text import Text
 from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import put, use_colour
+from torchstone.doors.show import only, put, terminal_width, use_colour
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.render.style import SEVERITY_COLOUR, Style, cells
 
@@ -26,6 +26,7 @@ OPTIONS = RulesOptions
 
 
 def run(options: RulesOptions, common: CommonOptions) -> int:
+    only(common, "text", "json")
     rules = [rule for rule in all_rules() if options.group in ("", rule.group)]
     if common.format == "json":
         rows = [
@@ -51,8 +52,8 @@ def run(options: RulesOptions, common: CommonOptions) -> int:
             level = style.paint(f"{rule.severity:<6}", SEVERITY_COLOUR[rule.severity])
             mark = "*" if rule.fixable else " "
             text = rule.info().summary.get(common.lang)
-            room = 100 - width - 20
-            while cells(text) > room:
+            room = terminal_width(common) - width - 20
+            while room > 20 and cells(text) > room:
                 text = text[:-2] + "…"
             lines.append(f"  {rule.code} {rule.name:<{width}} {level} {mark} {text}")
     count = len(rules)

@@ -16,7 +16,6 @@ from torchstone.sources.scene import LOOPS, SCOPES, Scene
 from torchstone.sources.values import count_before
 
 _SCALER_NAME = pattern(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re.IGNORECASE)
-_TEST_PATH = pattern(r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 _PRECISION_WORD = pattern(r"fp16|bf16|float16|half|precision|autocast|amp\b|mixed", re.I)
 FUNCTION_BASES = frozenset(
     ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -26,7 +25,7 @@ FUNCTION_BASES = frozenset(
 
 def in_tests(scene: Scene) -> bool:
     """Whether the file is a test: there, odd precision is usually the point."""
-    return bool(_TEST_PATH.search(scene.path.replace("\\", "/")))
+    return scene.is_test
 
 
 def is_scaler(scene: Scene, node: ast.AST | None) -> bool:

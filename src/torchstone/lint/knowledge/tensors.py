@@ -12,9 +12,6 @@ from torchstone.sources.scene import Scene
 _DEVICE_WORDS = pattern(
     r"cuda|device|accelerat|fabric|\bnpu\b|\bxpu\b|\bmps\b|\bhpu\b|deepspeed", re.I
 )
-_TEST_PATH = pattern(
-    r"(?:^|/)(?:tests?|testing|test_utils)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|testing_utils)\.py$"
-)
 _CRITERION = pattern(r"(?:^|_)(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?)\d*$", re.I)
 _MADE_BY_MODEL = pattern(r"loss|logit|pred|out|score|prob|feat|hidden|embed|y_?hat", re.I)
 _OUTPUT_FIELDS = frozenset(("loss", "logits", "last_hidden_state"))
@@ -60,7 +57,7 @@ def on_device(scene: Scene) -> bool:
 
 def in_tests(scene: Scene) -> bool:
     """Whether the file is a test, where speed does not matter."""
-    return bool(_TEST_PATH.search(scene.path.replace("\\", "/")))
+    return scene.is_test
 
 
 def backward_names(scene: Scene, around: ast.AST | None = None) -> frozenset[str]:

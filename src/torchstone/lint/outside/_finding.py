@@ -35,7 +35,7 @@ def foreign(
     )
     mark = known_fingerprint or fingerprint(name, where.path, line or message)
     return Finding(
-        name, rule or tool, severity, Confidence.LIKELY,
+        name, tool, severity, Confidence.LIKELY,
         Message(name, Text(message, message)), Message("", NOTHING), Message("", NOTHING),
         where, (evidence,), mark, tool=tool,
     )  # fmt: skip

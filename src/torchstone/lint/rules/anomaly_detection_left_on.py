@@ -86,6 +86,13 @@ def train(model, loader, optimizer):
         """\
 import torch
 
+
+def train(model, x):
+    model(x).sum().backward()
+""",
+        """\
+import torch
+
 def main(args):
     torch.autograd.set_detect_anomaly(args.debug)
 """,

@@ -56,7 +56,7 @@ lower: identity and gradient-scaling functions, rounding, collectives, indexing.
 `torch.amp` 并需传入 `device_type`，此前位于 `torch.cuda.amp`。
 
 当 forward 和 backward 都含有会被 autocast 降精度的运算（矩阵乘、卷积、线性层、注意力），且项目中有 autocast
-时报告。只有其中之一含有、项目里没有 autocast，或计算由无法查看的内核完成时，只按“可能”报告。
+时报告。只有其中之一含有、项目里没有 autocast，或计算由无法查看的内核完成时，只按 `possible`（可能）报告。
 
 以下情况不报告：两个方法都已装饰；函数自行查询状态（`torch.is_autocast_enabled`）或打开自己的 `autocast`
 区域；没有可降精度的运算（恒等、梯度缩放、取整、集合通信、索引）；测试。""",
@@ -105,6 +105,26 @@ def step(x, w):
 """,
     ),
     good=(
+        """\
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda")
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        return Product.apply(x, w)
+""",
         """\
 import torch
 from torch.amp import custom_bwd, custom_fwd

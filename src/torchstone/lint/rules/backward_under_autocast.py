@@ -44,7 +44,7 @@ torch 文档写明：不建议在 autocast 之内做反向传播，反向算子�
 算子（自定义函数的矩阵乘、梯度惩罚、钩子、checkpoint 的重算）会以半精度运行，尽管前向并非如此。
 
 判定：`backward()` 在词法上位于 `with autocast` 块内，或位于被其装饰的函数内。`autocast(enabled=False)` 之内以及
-测试中不报告；区域可能在运行时关闭时为“很可能”而非“确定”。""",
+测试中不报告；区域可能在运行时关闭时为 `likely`（很可能）而非 `certain`（确定）。""",
     ),
     needs=("autocast",),
     bad=(

@@ -82,6 +82,13 @@ import torch
 
 def step(model, x, y, criterion):
     loss = criterion(model(x), y)
+    loss.backward()
+""",
+        """\
+import torch
+
+def step(model, x, y, criterion):
+    loss = criterion(model(x), y)
     with torch.no_grad():
         loss.backward()
 """,

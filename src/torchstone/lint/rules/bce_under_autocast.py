@@ -45,8 +45,8 @@ float16 下 sigmoid 在 x 大于 8.4 时舍入为 1、小于 -17.4 时舍入为 
 `RuntimeError: binary_cross_entropy and BCELoss are unsafe to autocast`。
 `binary_cross_entropy_with_logits` / `BCEWithLogitsLoss` 接收 sigmoid 之前的值，并以 float32 计算。
 
-位于 CUDA autocast 区域内（包括所有调用者都在区域内的函数）时为“确定”；文件打开了 autocast、使用了
-GradScaler 或手动转换为半精度，或 autocast 的设备未写明时为“很可能”；其余为“可能”（默认隐藏）。
+位于 CUDA autocast 区域内（包括所有调用者都在区域内的函数）时为 `certain`（确定）；文件打开了 autocast、使用了
+GradScaler 或手动转换为半精度，或 autocast 的设备未写明时为 `likely`（很可能）；其余为 `possible`（可能，默认隐藏）。
 
 CPU autocast 会以 float32 运行该函数，不报告；`autocast(enabled=False)` 之内、测试中，以及函数自身的
 autocast 区域已在调用前结束时也不报告。仅当参数就是可去掉的 sigmoid 时提供自动修复，其余情况需人工找到
@@ -99,6 +99,14 @@ import torch
 import torch.nn.functional as F
 
 def step(model, x, y):
+    with torch.autocast("cuda"):
+        return F.binary_cross_entropy_with_logits(model(x), y)
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+def step(model, x, y):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         return F.binary_cross_entropy(torch.sigmoid(model(x)), y)
 """,
@@ -127,14 +135,6 @@ import torch.nn.functional as F
 
 def loss(p, y):
     return F.binary_cross_entropy(p, y)
-""",
-        """\
-import torch
-import torch.nn.functional as F
-
-def step(model, x, y):
-    with torch.autocast("cuda"):
-        return F.binary_cross_entropy_with_logits(model(x), y)
 """,
     ),
 )

@@ -78,6 +78,18 @@ def train(net, loader, optimizer):
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+def train(net, loader, optimizer):
+    model = DDP(net)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
 def train(net, loader, optimizer, valid):
     model = DDP(net)
     for x, y in loader:

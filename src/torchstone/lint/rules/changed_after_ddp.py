@@ -41,10 +41,10 @@ RULE = Rule(
     page=Text(
         en="Fires, within the function that wraps, for `model.head = nn.Linear(...)`, `add_module`, "
         "`register_parameter`, and for `requires_grad` set on the wrapped model or the model "
-        "inside, behind the wrap. Measured on torch 2.13 with two ranks: gradients of replaced, "
+        "inside, after the wrap. Measured on torch 2.13 with two ranks: gradients of replaced, "
         "added and unfrozen layers differ between the ranks.\n\n"
         "- Quiet when the name is unwrapped first (`model = model.module`), when the model is "
-        "wrapped again behind the change, and for a freeze when find_unused_parameters is given.",
+        "wrapped again after the change, and for a freeze when find_unused_parameters is given.",
         zh="在执行包装的函数内，包装之后出现 `model.head = nn.Linear(...)`、`add_module`、`register_parameter`，"
         "或对包装后的模型（或其内部模型）设置 `requires_grad` 时报告。在 torch 2.13 上用两个 rank 实测："
         "被替换、新增和解冻的层，其梯度在各 rank 间不一致。\n\n"
@@ -73,6 +73,15 @@ def build(net, rank):
 """,
     ),
     good=(
+        """\
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def build(net, rank):
+    net.head = nn.Linear(512, 10)
+    return DDP(net, device_ids=[rank])
+""",
         """\
 import torch
 from torch import nn

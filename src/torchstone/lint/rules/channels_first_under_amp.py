@@ -60,11 +60,31 @@ def train(model, loader, opt, criterion):
     for x, y in loader:
         with torch.autocast('cuda', dtype=torch.bfloat16):
             loss = criterion(model(x.cuda()), y.cuda())
+        opt.zero_grad()
         loss.backward()
         opt.step()
 """,
     ),
     good=(
+        """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 64, 3)
+
+def train(model, loader, opt, criterion):
+    model = model.to(memory_format=torch.channels_last)
+    for x, y in loader:
+        x = x.to('cuda', memory_format=torch.channels_last)
+        with torch.autocast('cuda', dtype=torch.bfloat16):
+            loss = criterion(model(x), y.cuda())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 from torch import nn

@@ -72,6 +72,7 @@ import torch
 
 def train(model, loader, optimizer, scaler):
     for x, y in loader:
+        optimizer.zero_grad()
         with torch.autocast("cuda"):
             loss = model(x, y)
         scaler.scale(loss).backward()
@@ -99,6 +100,7 @@ import torch
 
 def train(model, loader, optimizer, scaler):
     for x, y in loader:
+        optimizer.zero_grad()
         with torch.autocast("cuda"):
             loss = model(x, y)
         scaler.scale(loss).backward()
@@ -123,6 +125,20 @@ class Trainer:
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, optimizer, scaler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+""",
         """\
 import torch
 

@@ -36,7 +36,7 @@ RULE = Rule(
         zh="集合通信位于 try 中，而异常处理会继续执行",
     ),
     page=Text(
-        en="Fires when a collective stands in a `try` body behind other calls that can fail, and a "
+        en="Fires when a collective stands in a `try` body after other calls that can fail, and a "
         "broad handler (bare, `Exception`, `RuntimeError`, out of memory) neither raises nor ends "
         "the process.\n\n"
         "- Quiet for narrow handlers, for a handler that runs the same collective, and when the "

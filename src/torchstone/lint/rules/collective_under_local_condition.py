@@ -47,7 +47,7 @@ RULE = Rule(
         "- Quiet when the tensor went through a collective before, when the other arm runs the same "
         "collective, when a group is given, and when the branch raises.",
         zh="当集合通信位于某个 `if` 分支，而条件取决于本 rank 的张量（`isnan`、`isfinite`、`any`、`all`；"
-        "`numel` 和 `.item()` 在各 rank 上很可能一致，置信度只为 `possible`）"
+        "`numel` 和 `.item()` 在各 rank 上很可能一致，置信度只为 `possible`（可能））"
         "时报告；在使用 DistributedDataParallel 的文件里，`backward()` 之前的 `if isnan(loss): continue` 也会报告："
         "其他 rank 会卡在梯度 all-reduce。\n\n"
         "- 不报告：该张量之前已经过集合通信；另一分支执行相同的集合通信；指定了进程组；分支抛出异常。",
@@ -78,6 +78,17 @@ def train(net, loader, optimizer):
 """,
     ),
     good=(
+        """\
+import torch
+import torch.distributed as dist
+
+def reduce(loss):
+    bad = (~torch.isfinite(loss)).float()
+    dist.all_reduce(bad, op=dist.ReduceOp.MAX)
+    if bad.item() == 0:
+        dist.all_reduce(loss)
+    return loss
+""",
         """\
 import torch
 import torch.distributed as dist

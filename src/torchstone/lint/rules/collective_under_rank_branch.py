@@ -64,7 +64,7 @@ RULE = Rule(
         "- 指定了进程组时不报告：组里可能正好是这些 rank。点对点收发不算集合通信。\n"
         "- 另一分支执行相同集合通信（scatter、broadcast），或 `if rank != 0: barrier()` 与 "
         "`if rank == 0: barrier()` 成对出现时，不报告。\n"
-        "- `get_model_state_dict` 一类函数只有对分片模型才与其他 rank 通信：文件中没有分片时置信度为 `possible`。\n"
+        "- `get_model_state_dict` 一类函数只有对分片模型才与其他 rank 通信：文件中没有分片时置信度为 `possible`（可能）。\n"
         "- 提前 `raise` 不报告：任务本来就会结束。",
     ),
     bad=(
@@ -108,6 +108,14 @@ def finish(accelerator, metrics):
 """,
     ),
     good=(
+        """\
+import torch.distributed as dist
+
+def log(loss, rank):
+    dist.all_reduce(loss)
+    if rank == 0:
+        print(loss.item())
+""",
         """\
 import torch.distributed as dist
 

@@ -55,6 +55,13 @@ def keep(loss):
     ),
     good=(
         """\
+import torch
+
+def guard(loss):
+    if torch.isnan(loss):
+        raise RuntimeError("diverged")
+""",
+        """\
 import math
 import torch
 

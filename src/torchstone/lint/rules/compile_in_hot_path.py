@@ -49,6 +49,7 @@ def train(model, loader, opt):
     for x in loader:
         fast = torch.compile(model)
         loss = fast(x).mean()
+        opt.zero_grad()
         loss.backward()
         opt.step()
 """,
@@ -61,6 +62,17 @@ class Net(torch.nn.Module):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    fast = torch.compile(model)
+    for x in loader:
+        loss = fast(x).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 

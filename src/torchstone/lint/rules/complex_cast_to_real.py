@@ -55,7 +55,7 @@ is `possible` only, and `.real` (or `irfft`) says so. Quiet in tests.""",
 real discards the imaginary part" 只出现一次，虚部的梯度为 0。
 
 仅当值明显来自正向傅里叶变换、`torch.stft(…, return_complex=True)`、`torch.complex`、`torch.polar`、
-`torch.view_as_complex`、`torch.linalg.eigvals` 或复数 dtype 时报告。逆变换之后的虚部通常只是舍入噪声，只按“可能”
+`torch.view_as_complex`、`torch.linalg.eigvals` 或复数 dtype 时报告。逆变换之后的虚部通常只是舍入噪声，只按 `possible`（可能）
 报告，此时应写 `.real`（或用 `irfft`）。测试中不报告。""",
     ),
     bad=(
@@ -74,6 +74,12 @@ def features(audio):
 """,
     ),
     good=(
+        """\
+import torch
+
+def spectrum(x):
+    return torch.fft.rfft(x).abs()
+""",
         """\
 import torch
 

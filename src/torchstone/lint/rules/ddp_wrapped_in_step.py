@@ -86,6 +86,19 @@ def train(net, loader, optimizer):
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+model = DDP(load())
+
+class Trainer:
+    def training_step(self, inputs):
+        loss = model(inputs)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
 def train(net, loader, optimizer):
     model = DDP(net)
     for x, y in loader:

@@ -63,6 +63,14 @@ def build(net, rank):
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+def build(net, rank):
+    model = DDP(net, device_ids=[rank])
+    return model
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
 def build(net, rank, unused):
     if unused:
         net = DDP(net, find_unused_parameters=True)

@@ -51,7 +51,7 @@ Quiet when the project says that it runs with a torch older than 2.4.""",
 
 以全名使用时在使用处报告；`from torch.cuda.amp import …` 只在导入处报告一次，修复会同时改写导入和文件中的所有
 调用。`autocast(flag)` 会改成 `autocast("cuda", enabled=flag)`，因为位置参数的顺序不同。名字被当作值传递而非调用
-时不提供修复。为兼容旧版 torch 而放在 `try` 或 `if` 中的导入，以及受版本判断保护的使用，只按“可能”报告。
+时不提供修复。为兼容旧版 torch 而放在 `try` 或 `if` 中的导入，以及受版本判断保护的使用，只按 `possible`（可能）报告。
 
 项目声明使用低于 2.4 的 torch 时不报告。""",
     ),
@@ -123,6 +123,13 @@ scaler = torch.amp.GradScaler("cpu")
 """,
     ),
     good=(
+        """\
+import torch
+
+def step(model, x, use_amp):
+    with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
+        return model(x)
+""",
         """\
 import torch
 

@@ -129,6 +129,11 @@ u, s, v = torch.svd(a)
         """\
 import torch
 
+q, r = torch.linalg.qr(a, mode='complete')
+""",
+        """\
+import torch
+
 q, r = torch.linalg.qr(a)
 """,
         """\

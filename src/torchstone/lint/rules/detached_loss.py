@@ -72,6 +72,15 @@ def step(model, x, y, optimizer):
         """\
 import torch
 
+def step(model, x, y, criterion, optimizer):
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
 def saliency(model, x):
     x.requires_grad_()
     loss = model(x).sum()

@@ -18,11 +18,11 @@ RULE = Rule(
     confidence=LIKELY,
     title=Text(
         en="A Dataset moves each item to the device",
-        zh="Dataset 逐个样本搬到设备",
+        zh="Dataset 把样本逐个搬到设备",
     ),
     say=Text(
         en="`{call}` moves each item to the device inside the Dataset",
-        zh="`{call}` 在 Dataset 内逐个样本搬到设备",
+        zh="`{call}` 在 Dataset 内把样本逐个搬到设备",
     ),
     why=Text(
         en='with worker processes this stops with "Cannot re-initialize CUDA in forked '
@@ -63,6 +63,14 @@ class Rows(torch.utils.data.Dataset):
 """,
     ),
     good=(
+        """\
+import torch
+from torch.utils.data import Dataset
+
+class Images(Dataset):
+    def __getitem__(self, i):
+        return torch.from_numpy(self.images[i])
+""",
         """\
 import torch
 from torch.utils.data import Dataset

@@ -145,6 +145,14 @@ def batch(model):
 import numpy as np
 import torch
 
+def batch(model):
+    x = torch.from_numpy(np.random.rand(8, 3)).float()
+    return model(x)
+""",
+        """\
+import numpy as np
+import torch
+
 x = torch.from_numpy(np.random.rand(8, 3)).float()
 """,
         """\

@@ -67,6 +67,7 @@ import torch
 def train(model, loader, opt):
     for x in loader:
         loss = model(x.cuda()).mean()
+        opt.zero_grad()
         loss.backward()
         opt.step()
         torch.cuda.empty_cache()
@@ -84,6 +85,16 @@ def train(model, loader, opt):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x.cuda()).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 
@@ -127,6 +138,7 @@ import torch
 def train(model, loader, opt):
     for x in loader:
         loss = model(x.cuda()).mean()
+        opt.zero_grad()
         loss.backward()
         opt.step()
 """,

@@ -73,6 +73,13 @@ def build(net):
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+def build(net, rank):
+    return DDP(net, device_ids=[rank])
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
 def build(net, args):
     return DDP(net, find_unused_parameters=args.unused)
 """,

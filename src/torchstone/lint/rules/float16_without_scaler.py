@@ -58,6 +58,7 @@ import torch
 
 def train(model, loader, optimizer):
     for x, y in loader:
+        optimizer.zero_grad()
         with torch.autocast("cuda"):
             loss = model(x, y)
         loss.backward()
@@ -85,6 +86,20 @@ def step(model, x, y, loss_fn):
 """,
     ),
     good=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+""",
         """\
 import torch
 

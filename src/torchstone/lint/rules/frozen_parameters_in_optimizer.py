@@ -84,6 +84,19 @@ def attack(x):
 import torch
 from torch import nn, optim
 
+model = EfficientNet.from_pretrained("efficientnet-b0")
+model._fc = nn.Linear(1280, 100)
+for name, param in model.named_parameters():
+    if "bn" not in name:
+        param.requires_grad = False
+for param in model._fc.parameters():
+    param.requires_grad = True
+optimizer = optim.Adam(model._fc.parameters(), lr=0.001)
+""",
+        """\
+import torch
+from torch import nn, optim
+
 model = resnet18()
 for param in model.parameters():
     param.requires_grad = False

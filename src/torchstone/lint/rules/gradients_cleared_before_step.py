@@ -26,7 +26,7 @@ RULE = Rule(
         zh="step() 时梯度已为空（或为零），除动量和权重衰减外什么都不更新：模型不会学习",
     ),
     suggest=Text(
-        en="move `{clear}` before backward() or behind step()",
+        en="move `{clear}` before backward() or after step()",
         zh="把 `{clear}` 移到 backward() 之前或 step() 之后",
     ),
     title=Text(
@@ -67,6 +67,16 @@ def train(model, loader, optimizer):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = model(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
         """\
 import torch
 

@@ -72,6 +72,14 @@ model.zero_grad(False)
 import torch
 
 def step(optimizer, loss):
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+""",
+        """\
+import torch
+
+def step(optimizer, loss):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -83,6 +83,17 @@ class Runner:
         """\
 import torch
 
+def evaluate(model, loader, criterion):
+    model.eval()
+    total = 0.0
+    with torch.inference_mode():
+        for x, y in loader:
+            total += criterion(model(x), y).item()
+    return total
+""",
+        """\
+import torch
+
 @torch.no_grad()
 def evaluate(model, loader):
     model.eval()

@@ -72,6 +72,15 @@ def average(batches):
 import torch
 
 def average(batches):
+    total = torch.zeros((), dtype=torch.float32)
+    for batch in batches:
+        total += batch.mean().float()
+    return total / len(batches)
+""",
+        """\
+import torch
+
+def average(batches):
     total = torch.zeros(())
     for batch in batches:
         total += batch.half().mean()

@@ -62,6 +62,7 @@ def train(model, loader, criterion, opt, device):
     history = []
     for x, y in loader:
         loss = criterion(model(x.to(device)), y.to(device))
+        opt.zero_grad()
         loss.backward()
         opt.step()
         history.append(loss.detach().cpu().numpy())
@@ -82,6 +83,19 @@ def train(net, loader, criterion, optimizer):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    history = []
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        history.append(loss.detach())
+    return torch.stack(history).cpu().numpy()
+""",
         """\
 import torch
 

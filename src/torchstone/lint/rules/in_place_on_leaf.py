@@ -94,6 +94,15 @@ def decay(model):
 import torch
 
 w = torch.randn(3, requires_grad=True)
+loss = (w * x).sum()
+loss.backward()
+with torch.no_grad():
+    w -= 0.1 * w.grad
+""",
+        """\
+import torch
+
+w = torch.randn(3, requires_grad=True)
 (w * x).sum().backward()
 with torch.no_grad():
     w -= 0.1 * w.grad

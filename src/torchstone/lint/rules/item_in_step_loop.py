@@ -38,7 +38,7 @@ RULE = Rule(
     why=Text(
         en="the host runs ahead and queues kernels; reading a value empties that queue, so the "
         "device then idles while the next step is being launched",
-        zh="主机本来会提前排好后续核函数；读取数值会迫使队列清空，之后设备只能空等下一步的发射",
+        zh="主机本来会提前排好后续核函数；读取数值会迫使队列清空，之后设备只能空等下一步的核函数下发",
     ),
     suggest=Text(
         en="keep the sum on the device (`total += loss.detach()`) and read it once every n steps",
@@ -99,6 +99,19 @@ def train_step(model, batch, optimizer, device):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    total = torch.zeros((), device=device)
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    return total.item()
+""",
         """\
 import torch
 

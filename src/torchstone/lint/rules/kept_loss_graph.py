@@ -45,7 +45,7 @@ RULE = Rule(
         "Quiet when the loss was cut off before (`.item()`, `.detach()`), when the total itself "
         "goes through `backward()`, when the total or list is made anew inside the loop, and when "
         "the list is a `deque` with a limit.\n\n"
-        "The fix puts `.detach()` behind the loss: the values stay the same. `.item()` would also "
+        "The fix puts `.detach()` after the loss: the values stay the same. `.item()` would also "
         "cut the graph, but makes the host wait on every step (see item-in-step-loop).",
         zh="检查训练循环中的 `total += loss`、`total = total + loss` 与 `losses.append(loss)`，其中 "
         "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建。\n\n"
@@ -97,6 +97,19 @@ def train(model, loader, criterion, opt):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.detach()
+    return total / len(loader)
+""",
         """\
 import torch
 

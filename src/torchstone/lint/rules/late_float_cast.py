@@ -40,7 +40,7 @@ RULE = Rule(
     page=Text(
         en="""\
 A matrix product of float16 values adds up in float32 inside but its result is float16: inf from
-65504 on, three digits below. `.float()` behind it keeps inf and the lost digits. Attention scores
+65504 on, three digits below. `.float()` after it keeps inf and the lost digits. Attention scores
 are the usual place: `(q.half() @ k.half().mT).float()`; dividing `q` by the root of the head size
 before the product avoids the overflow at no cost.
 
@@ -76,6 +76,13 @@ def logits(x, weight):
 """,
     ),
     good=(
+        """\
+import torch
+
+def scores(q, k):
+    q, k = q.half(), k.half()
+    return torch.matmul(q.float(), k.transpose(-2, -1).float())
+""",
         """\
 import torch
 

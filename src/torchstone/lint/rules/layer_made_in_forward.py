@@ -69,6 +69,17 @@ class Net(torch.nn.Module):
 from torch import nn
 
 class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
     def forward(self, x):
         return nn.Softmax(dim=-1)(nn.ReLU()(x))
 """,

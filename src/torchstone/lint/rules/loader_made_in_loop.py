@@ -60,6 +60,17 @@ def train(dataset, step):
 from torch.utils.data import DataLoader
 
 def train(dataset, step):
+    loader = DataLoader(
+        dataset, batch_size=64, shuffle=True, num_workers=8, persistent_workers=True
+    )
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
     loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=8)
     for epoch in range(10):
         for batch in loader:

@@ -45,13 +45,13 @@ RULE = Rule(
         "An explicit `num_workers=0` is reported as LOW: somebody chose it. Quiet for datasets "
         "that are known to be in memory (`TensorDataset`, lists, ranges), where workers only add "
         "copies; when the arguments are hidden behind `**kwargs`; and in tests. Files that never "
-        "speak of a device are reported as POSSIBLE only.",
+        "speak of a device are reported as `possible` only.",
         zh="合适的取值取决于机器：每个 rank 都会启动自己的工作进程，同一台机器上所有 rank 的工作进程总数"
         "不宜超过核数（`len(os.sched_getaffinity(0))` 给出容器可用的核数）。以 8 为起步上限，因为工作"
         "进程越多，数据集副本占用的内存越多。\n\n"
         "显式写出的 `num_workers=0` 属于有意选择，降为 LOW。已知位于内存中的数据集（`TensorDataset`、"
         "列表、range）不报告，此时工作进程只会增加拷贝；参数藏在 `**kwargs` 中以及测试代码也不报告。"
-        "完全不涉及设备的文件只作为 POSSIBLE 报告。",
+        "完全不涉及设备的文件只作为 `possible`（可能）报告。",
     ),
     bad=(
         """\
@@ -70,6 +70,13 @@ loader = data.DataLoader(open_images('train'), batch_size=64, num_workers=0)
 """,
     ),
     good=(
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(dataset, device):
+    return DataLoader(dataset, batch_size=64, shuffle=True, num_workers=8)
+""",
         """\
 import torch
 from torch.utils.data import DataLoader

@@ -78,6 +78,15 @@ def main(args, dataset, model):
 from torch.utils.data import DataLoader
 
 def train(dataset, step):
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
+    for epoch in range(10):
+        for batch in loader:
+            step(batch)
+""",
+        """\
+from torch.utils.data import DataLoader
+
+def train(dataset, step):
     loader = DataLoader(dataset, num_workers=8, persistent_workers=True)
     for epoch in range(10):
         for batch in loader:

@@ -105,6 +105,13 @@ def log_probability(logits):
     ),
     good=(
         """\
+import torch
+import torch.nn.functional as F
+
+def log_probability(logits):
+    return F.log_softmax(logits, dim=-1)
+""",
+        """\
 import torch.nn.functional as F
 
 def log_probability(logits):

@@ -65,6 +65,11 @@ y = torch.log(x.exp().sum())
         """\
 import torch
 
+y = torch.logsumexp(x, dim=1, keepdim=True)
+""",
+        """\
+import torch
+
 y = torch.logsumexp(x, dim=1)
 """,
         """\

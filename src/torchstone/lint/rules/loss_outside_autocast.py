@@ -59,7 +59,7 @@ autocast 下最后一层输出 float16（或 bfloat16），而损失会被提升
 float16（CUDA 默认）时为 HIGH；bfloat16 或未写明类型时为 MEDIUM：bfloat16 不会溢出，但只有两到三位有效数字。
 
 值已提升（`.float()`、`.to(torch.float32)`、`.double()`）、模型自行计算损失（`outputs.loss`）以及测试中不报告；
-不求梯度（评估）时，以及损失是项目自己的类或函数（可能自行提升精度）时，只按“可能”报告。""",
+不求梯度（评估）时，以及损失是项目自己的类或函数（可能自行提升精度）时，只按 `possible`（可能）报告。""",
     ),
     words=("autocast",),
     bad=(

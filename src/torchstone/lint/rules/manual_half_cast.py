@@ -63,13 +63,21 @@ autocast 让权重保持 float32，并按算子选择精度：矩阵乘法用半
 gradients），并使 Adam 默认的 `eps=1e-8` 舍入为 0。
 
 在 `nn.Module` 的 `forward`、名为 `step`、`train…` 等的函数，以及任何运行 `backward()` 或使用 AMP 的
-文件中，以“很可能”或“确定”报告。
+文件中，以 `likely`（很可能）或 `certain`（确定）报告。
 
-以下情况无害，只按“可能”报告（默认隐藏）：不训练的文件（推理、导出、转换、量化脚本）；测试；已 `eval()`
+以下情况无害，只按 `possible`（可能）报告（默认隐藏）：不训练的文件（推理、导出、转换、量化脚本）；测试；已 `eval()`
 或冻结的模型；处于 `no_grad`、`inference_mode` 或 `autocast(enabled=False)` 之内；受 dtype 或精度开关
 判断保护；自定义 `autograd.Function` 内部；掩码；只接受半精度的内核（flash attention、分组矩阵乘）的参数；写入检查点的副本。""",
     ),
     bad=(
+        """\
+import torch
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        x = x.half()
+        return x @ w
+""",
         """\
 import torch
 
@@ -103,6 +111,13 @@ for x, y in loader:
 import torch
 
 def step(x, w):
+    with torch.autocast("cuda"):
+        return x @ w
+""",
+        """\
+import torch
+
+def step(x, w):
     return x @ w
 """,
         """\
@@ -126,6 +141,13 @@ for x, y in loader:
 """,
     ),
     good=(
+        """\
+import torch
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        return x @ w
+""",
         """\
 import torch
 

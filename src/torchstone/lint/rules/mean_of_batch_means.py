@@ -38,7 +38,7 @@ RULE = Rule(
         zh="对各批次损失求平均时没有考虑批次大小",
     ),
     page=Text(
-        en="Follows `total += loss.item()` in a loop over a loader to the division behind the "
+        en="Follows `total += loss.item()` in a loop over a loader to the division after the "
         "loop.\n\n"
         "- Divided by `len(loader)`, LOW: off when the last batch is partial. In evaluation (under "
         "no_grad) only; elsewhere the confidence is `possible`, as a running training loss needs no "
@@ -48,7 +48,7 @@ RULE = Rule(
         "example of torch is right because it uses reduction='sum'.",
         zh="从遍历加载器的循环中的 `total += loss.item()`，追踪到循环之后的除法。\n\n"
         "- 除以 `len(loader)`，LOW：最后一个批次不完整时有偏差。只在评估（no_grad）中报告；其他位置置信度为 "
-        "`possible`，训练时的滑动损失不必如此讲究。加载器在文件中以 `drop_last=True` 创建时不报告。\n"
+        "`possible`（可能），训练过程中的累计损失不必如此讲究。加载器在文件中以 `drop_last=True` 创建时不报告。\n"
         "- 除以 `len(loader.dataset)`，MEDIUM：已经是均值的损失又被除了一次批大小。只针对确认使用默认 reduction 的"
         "损失；torch 的 MNIST 示例用的是 reduction='sum'，因此没有问题。",
     ),
@@ -81,6 +81,20 @@ def test(model, loader):
 """,
     ),
     good=(
+        """\
+import torch
+from torch import nn
+
+criterion = nn.CrossEntropyLoss()
+
+@torch.no_grad()
+def evaluate(model, loader):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        total += loss.item() * x.size(0)
+    return total / len(loader.dataset)
+""",
         """\
 import torch
 import torch.nn.functional as F

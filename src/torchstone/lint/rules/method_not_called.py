@@ -83,6 +83,15 @@ def evaluate(model, x):
         """\
 import torch
 
+def train(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
 def evaluate(model, x):
     model.eval()
     run = model.train

@@ -136,6 +136,20 @@ def train(model, loader, scaler):
     good=(
         """\
 import torch
+from torch import nn, optim
+
+model = nn.Linear(10, 2)
+optimizer = optim.Adam(model.parameters(), lr=1e-4)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(10):
+    for data, label in loader:
+        loss = criterion(model(data), label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
 
 def train(model, loader, optimizer):
     for i, (x, y) in enumerate(loader):

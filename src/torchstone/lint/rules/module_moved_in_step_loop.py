@@ -49,11 +49,23 @@ def train(model, loader, opt, device):
     for x in loader:
         model.to(device)
         loss = model(x.to(device)).mean()
+        opt.zero_grad()
         loss.backward()
         opt.step()
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt, device):
+    model.to(device)
+    for x in loader:
+        loss = model(x.to(device)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 

@@ -95,6 +95,14 @@ class Net(torch.nn.Module):
 from torch import nn
 
 class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
     def __init__(self, width):
         self.width = width
         super().__init__()

@@ -140,6 +140,19 @@ from torch import nn
 class Net(nn.Module):
     def __init__(self, depth):
         super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+""",
+        """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
         layers = [nn.Linear(8, 8) for _ in range(depth)]
         self.layers = nn.Sequential(*layers)
         self.activations = [nn.ReLU(), nn.GELU()]

@@ -43,7 +43,7 @@ RULE = Rule(
         "2.13: after `.double().float()` the gradients of two ranks no longer agree.\n\n"
         "- `.to(device)` and `.cuda()` are quiet when the model was moved before it was wrapped or "
         "`device_ids` are given: then they change nothing.\n"
-        "- `.cpu()` right before saving, with no forward behind it, is quiet.\n"
+        "- `.cpu()` right before saving, with no forward after it, is quiet.\n"
         "- pytorch issue 104336.",
         zh="对包装后的模型或其内部模型调用 `.cpu()`、`.cuda()`、`.to()`、`.half()` 等，且之后仍用于前向计算时报告。"
         "在 torch 2.13 上实测：`.double().float()` 之后两个 rank 的梯度不再一致。\n\n"
@@ -75,6 +75,16 @@ def run(net, loader, device):
 """,
     ),
     good=(
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def run(rank, model, optimizer, x):
+    model = model.to(rank)
+    ddp_model = DDP(model, device_ids=[rank])
+    ddp_model(x).sum().backward()
+    optimizer.step()
+""",
         """\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP

@@ -42,7 +42,7 @@ RULE = Rule(
         "- Quiet when the file sets CUDA_VISIBLE_DEVICES.",
         zh="文件以字面量 'nccl' 启动进程组，既没有调用 `set_device` 也没有传 `device_id`，且使用了当前设备（不带编号的 "
         "`.cuda()` 或 'cuda'）时报告。\n\n"
-        "- 若所有用法都指明了 GPU（`.to(rank)`），置信度为 `possible`，严重度 LOW：barrier() 和对象类集合通信仍使用当前设备。\n"
+        "- 若所有用法都指明了 GPU（`.to(rank)`），置信度为 `possible`（可能），严重度 LOW：barrier() 和对象类集合通信仍使用当前设备。\n"
         "- 文件设置了 CUDA_VISIBLE_DEVICES 时不报告。",
     ),
     bad=(
@@ -58,6 +58,18 @@ def main(net, loader):
 """,
     ),
     good=(
+        """\
+import os
+import torch
+import torch.distributed as dist
+
+def main(net, loader):
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    net.cuda()
+    for x in loader:
+        net(x.cuda())
+""",
         """\
 import os
 import torch

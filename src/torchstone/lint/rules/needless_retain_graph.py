@@ -79,6 +79,17 @@ def train(rnn, loader, optimizer, hidden):
         """\
 import torch
 
+def train(rnn, loader, optimizer, hidden):
+    for x, y in loader:
+        optimizer.zero_grad()
+        out, hidden = rnn(x, hidden.detach())
+        loss = (out - y).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
 def train(g, d, loader, optimizer):
     for x in loader:
         out = g(x)

@@ -89,6 +89,34 @@ layer = spectral_norm(nn.Conv2d(3, 8, 3))
     ),
     good=(
         """\
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = spectral_norm(nn.Linear(8, 8))
+        self.fc2 = spectral_norm(nn.Linear(8, 2))
+
+def train(model, loader, optimizer):
+    model.train()
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+
+def test(model, loader):
+    model.eval()
+    with torch.no_grad():
+        return [model(x) for x in loader]
+
+def main(model, loader, optimizer):
+    for epoch in range(3):
+        test(model, loader)
+        train(model, loader, optimizer)
+""",
+        """\
 import torch.nn as nn
 from torch.nn.utils.parametrizations import spectral_norm
 

@@ -41,7 +41,7 @@ RULE = Rule(
         "down, shards the same `model` with `fully_shard` or FullyShardedDataParallel. Measured on "
         "torch 2.13: after `fully_shard` none of the optimizer's tensors is a parameter of the "
         "model, and none gets a gradient.\n\n"
-        "- Quiet when the optimizer is made again behind the sharding.\n"
+        "- Quiet when the optimizer is made again after the sharding.\n"
         "- FSDP1 with use_orig_params=True is reported too: its documentation asks for the same "
         "order.",
         zh="同一函数先用 `model.parameters()` 创建 torch 优化器，之后又用 `fully_shard` 或 "
@@ -73,6 +73,17 @@ def build(model):
 """,
     ),
     good=(
+        """\
+import torch
+from torch.distributed.fsdp import fully_shard
+
+def build(model):
+    for layer in model.layers:
+        fully_shard(layer)
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    return model, optimizer
+""",
         """\
 import torch
 from torch.distributed.fsdp import fully_shard

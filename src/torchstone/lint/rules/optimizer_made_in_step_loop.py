@@ -62,6 +62,16 @@ def train(model, loader, rate):
         """\
 import torch
 
+def train(model, loader, rate):
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+""",
+        """\
+import torch
+
 def invert(model, images):
     for image in images:
         z = torch.zeros(8, requires_grad=True)

@@ -22,8 +22,8 @@ RULE = Rule(
         zh="导入了 torch 的私有名字，而公开名字已存在",
     ),
     say=Text(
-        en="`{name}` is private; torch {since} has `{instead}`",
-        zh="`{name}` 是私有名字；torch {since} 已提供 `{instead}`",
+        en="`{name}` is private; `{instead}` is public since torch {since}",
+        zh="`{name}` 是私有名字；自 torch {since} 起有公开的 `{instead}`",
     ),
     why=Text(
         en="names with an underscore move or vanish without notice, and the import of this module "

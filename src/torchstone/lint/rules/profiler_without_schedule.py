@@ -59,11 +59,26 @@ def train(model, loader, opt):
     with profile(profile_memory=True) as prof:
         for x in loader:
             loss = model(x).mean()
+            opt.zero_grad()
             loss.backward()
             opt.step()
 """,
     ),
     good=(
+        """\
+import torch
+from torch.profiler import profile, schedule
+
+def train(model, loader, opt):
+    plan = schedule(wait=1, warmup=1, active=3)
+    with profile(profile_memory=True, schedule=plan) as prof:
+        for x in loader:
+            loss = model(x).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            prof.step()
+""",
         """\
 import torch
 from torch.profiler import profile, schedule

@@ -60,6 +60,7 @@ import torch._six
 """,
     ),
     good=(
+        "from torch.linalg import eigh\n",
         """\
 from torch.linalg import solve
 """,

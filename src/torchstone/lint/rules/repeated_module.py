@@ -100,6 +100,12 @@ layers = nn.ModuleList([Block(8) for _ in range(4)])
         """\
 from torch import nn
 
+def blocks(width, depth):
+    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
+""",
+        """\
+from torch import nn
+
 shared = nn.Linear(8, 8)
 layers = [shared] * 4
 sizes = [8] * 4

@@ -113,6 +113,13 @@ def loader(data, ranks):
         """\
 from torch.utils.data import DataLoader, DistributedSampler
 
+def loader(data):
+    sampler = DistributedSampler(data)
+    return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
+""",
+        """\
+from torch.utils.data import DataLoader, DistributedSampler
+
 def loader(data, ranks):
     sampler = DistributedSampler(data) if ranks > 1 else None
     return DataLoader(data, shuffle=sampler is None, sampler=sampler)

@@ -91,6 +91,18 @@ def main(data, epochs):
     ),
     good=(
         """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, epochs):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for batch in loader:
+            step(batch)
+""",
+        """\
 from torch.utils.data.distributed import DistributedSampler
 
 def main(data, epochs):

@@ -25,7 +25,7 @@ RULE = Rule(
     why=Text(
         en="the ranks write over each other: the file can end up torn, and a shared disk gets the "
         "checkpoint once per rank",
-        zh="各 rank 互相覆盖：文件可能损坏，共享存储还要把检查点写 rank 数那么多遍",
+        zh="各 rank 互相覆盖：文件可能损坏，共享存储上的检查点还会由每个 rank 各写一遍",
     ),
     suggest=Text(
         en="save on rank 0 only (`if dist.get_rank() == 0:`), then let the others wait at a "
@@ -90,6 +90,20 @@ def main(net, gpu):
 """,
     ),
     good=(
+        """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(net, loader, optimizer):
+    dist.init_process_group("nccl")
+    model = DDP(net)
+    for epoch in range(10):
+        train(model, loader, optimizer)
+        if dist.get_rank() == 0:
+            torch.save(model.module.state_dict(), f"model-{epoch}.pt")
+        dist.barrier()
+""",
         """\
 import torch
 import torch.distributed as dist

@@ -56,6 +56,7 @@ scaler = torch.amp.GradScaler("cuda")
 
 def train(model, loader, optimizer):
     for x, y in loader:
+        optimizer.zero_grad()
         with torch.autocast("cuda"):
             loss = model(x, y)
         scaler.scale(loss).backward()
@@ -65,6 +66,22 @@ def train(model, loader, optimizer):
 """,
     ),
     good=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save({**state, "scaler": scaler.state_dict()}, "last.pt")
+""",
         """\
 import torch
 

@@ -55,7 +55,7 @@ is one step only.""",
 标记。缺少它，第二次 `step()` 就会报错。
 
 判定：文件对 GradScaler 调用了 `step(optimizer)`，却没有对同名对象调用 `update()`。scaler 是函数参数时只按
-“可能”报告，因为调用者可能会更新它。
+`possible`（可能）报告，因为调用者可能会更新它。
 
 有多个优化器时，在全部 step 之后调用一次 `update()` 即可；只有一个 step 时才提供自动修复。""",
     ),
@@ -108,6 +108,20 @@ class Trainer:
 """,
     ),
     good=(
+        """\
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+""",
         """\
 import torch
 

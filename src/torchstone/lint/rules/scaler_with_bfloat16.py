@@ -56,12 +56,23 @@ scaler = torch.amp.GradScaler("cuda")
 def step(model, x, optimizer):
     with torch.autocast("cuda", dtype=torch.bfloat16):
         loss = model(x)
+    optimizer.zero_grad()
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
 """,
     ),
     good=(
+        """\
+import torch
+
+def step(model, x, optimizer):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(x)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
         """\
 import torch
 

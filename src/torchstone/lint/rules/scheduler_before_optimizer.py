@@ -28,7 +28,7 @@ RULE = Rule(
         zh="自 torch 1.1 起，这样会跳过调度的第一个值：每个学习率都提前一轮生效",
     ),
     suggest=Text(
-        en="move `{scheduler}` behind the optimizer's step, to the end of the loop",
+        en="move `{scheduler}` after the optimizer's step, to the end of the loop",
         zh="把 `{scheduler}` 移到优化器 step 之后、循环末尾",
     ),
     title=Text(
@@ -70,6 +70,19 @@ def fit(model, loader, optimizer, lr_scheduler):
         lr_scheduler.step()
         optimizer.step()
 """,
+        """\
+import torch
+
+def fit(model, loader, optimizer, scheduler, scaler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scheduler.step()
+        scaler.step(optimizer)
+        scaler.update()
+""",
     ),
     fixed=(
         "",
@@ -83,8 +96,33 @@ def fit(model, loader, optimizer, lr_scheduler):
         optimizer.step()
         lr_scheduler.step()
 """,
+        """\
+import torch
+
+def fit(model, loader, optimizer, scheduler, scaler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x, y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        scheduler.step()
+""",
     ),
     good=(
+        """\
+import torch
+
+def fit(model, loader, optimizer, epochs):
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 30)
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+        scheduler.step()
+""",
         """\
 import torch
 
@@ -165,9 +203,23 @@ def _before_loop(scene: Scene, loop: ast.AST, steps: list[ast.Call]) -> bool:
 def _fix(
     scene: Scene, statement: ast.Expr, body: list[ast.stmt], steps: list[ast.Call]
 ) -> Fix | None:
-    """Behind the optimizer's step when both stand in one block."""
+    """After the optimizer's step, and the scaler's update, when all stand in one block."""
     beside = [item for item in body if isinstance(item, ast.Expr) and item.value in steps]
     remove = scene.delete_line(statement)
     if len(beside) != 1 or remove is None:
         return None
-    return unsafe(remove, scene.insert_line_after(beside[0], scene.text(statement)))
+    last = _update_after(scene, beside[0], body) or beside[0]
+    return unsafe(remove, scene.insert_line_after(last, scene.text(statement)))
+
+
+def _update_after(scene: Scene, step: ast.Expr, body: list[ast.stmt]) -> ast.Expr | None:
+    """The `scaler.update()` that belongs to `scaler.step(optimizer)`."""
+    if not isinstance(step.value, ast.Call):
+        return None
+    scaler = scene.dotted(scene.receiver(step.value))
+    for item in body[body.index(step) + 1 :]:
+        if isinstance(item, ast.Expr) and isinstance(item.value, ast.Call):
+            same = scaler and scene.dotted(scene.receiver(item.value)) == scaler
+            if same and scene.method(item.value) == "update":
+                return item
+    return None

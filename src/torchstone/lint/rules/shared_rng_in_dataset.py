@@ -96,6 +96,23 @@ class Crops(torch.utils.data.Dataset):
     good=(
         """\
 import numpy as np
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+class Noisy(Dataset):
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, i):
+        return self.x[i] + self.rng.normal()
+
+def seed(worker):
+    info = get_worker_info()
+    info.dataset.rng = np.random.default_rng(info.seed)
+
+loader = DataLoader(Noisy(x), batch_size=8, num_workers=4, worker_init_fn=seed)
+""",
+        """\
+import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
 class Noisy(Dataset):
@@ -192,10 +209,11 @@ def _reached(scene: Scene, owner: ast.ClassDef, starts: list[Function]) -> list[
 
 
 def _draws(scene: Scene, owner: ast.ClassDef, method: Function) -> tuple[ast.Call | None, str]:
-    """A call on a generator made outside, with what the generator is called."""
+    """The first call on a generator made outside, with what the generator is called."""
     old = scene.project.torch is not None and scene.project.torch < (1, 9)
-    for node in own_nodes(method):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    calls = [node for node in own_nodes(method) if isinstance(node, ast.Call)]
+    for node in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+        if not isinstance(node.func, ast.Attribute):
             continue
         if old and scene.qualified(node.func).startswith("numpy.random."):
             if scene.qualified(node.func) not in (*_GENERATORS, "numpy.random.seed"):

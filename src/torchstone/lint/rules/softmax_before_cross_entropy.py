@@ -98,6 +98,14 @@ def main():
     ),
     good=(
         """\
+import torch
+import torch.nn.functional as F
+
+def loss_of(model, x, y):
+    logits = model(x)
+    return F.cross_entropy(logits, y)
+""",
+        """\
 import torch.nn.functional as F
 
 def loss_of(model, x, y):

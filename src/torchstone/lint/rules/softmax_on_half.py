@@ -55,7 +55,7 @@ unsafe.""",
 `dtype=`。
 
 CUDA autocast 会以 float32 运行 softmax 和 log_softmax，不报告；CPU autocast 不会，因此照常报告。已传 `dtype=`
-以及测试中不报告；不求梯度时半精度概率通常够用，只按“可能”报告。修复会改变结果的类型，因此标为不安全。""",
+以及测试中不报告；不求梯度时半精度概率通常够用，只按 `possible`（可能）报告。修复会改变结果的类型，因此标为不安全。""",
     ),
     bad=(
         """\
@@ -96,6 +96,14 @@ def attend(q, k):
 """,
     ),
     good=(
+        """\
+import torch
+import torch.nn.functional as F
+
+def attend(q, k, v):
+    scores = (q @ k.transpose(-2, -1)).half()
+    return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
+""",
         """\
 import torch
 import torch.nn.functional as F

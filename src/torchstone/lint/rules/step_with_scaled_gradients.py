@@ -80,6 +80,16 @@ def train(model, x, optimizer, scaler):
 import torch
 
 def train(model, x, optimizer, scaler):
+    with torch.autocast("cuda"):
+        loss = model(x)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""",
+        """\
+import torch
+
+def train(model, x, optimizer, scaler):
     scaler.scale(model(x)).backward()
     scaler.step(optimizer)
     scaler.update()

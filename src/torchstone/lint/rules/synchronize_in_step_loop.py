@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
@@ -47,27 +48,37 @@ RULE = Rule(
         "where they run on every training step.\n\n"
         "Quiet under `if step % n`, under a condition that asks for profiling or logging, and in "
         "exception handlers. Files and functions whose name says that they measure (bench, "
-        "profile, latency, …) and tests are reported as POSSIBLE only: a benchmark needs the "
+        "profile, latency, …) and tests are reported as `possible` only: a benchmark needs the "
         "synchronize.",
         zh="检查每个训练步都会执行的 `torch.cuda.synchronize()`、`torch.accelerator.synchronize()` 等。\n\n"
         "在 `if step % n`、性能剖析或日志条件之下以及异常处理中不报告。文件名或函数名表明用于测量"
-        "（bench、profile、latency 等）以及测试代码只作为 POSSIBLE 报告：基准测试确实需要同步。",
+        "（bench、profile、latency 等）以及测试代码只作为 `possible`（可能）报告：基准测试确实需要同步。",
     ),
     needs=("backward",),
     bad=(
         """\
-import time
 import torch
 
 def train(model, loader, opt):
     for x in loader:
         loss = model(x.cuda()).mean()
+        opt.zero_grad()
         loss.backward()
         opt.step()
         torch.cuda.synchronize()
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x.cuda()).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 
@@ -108,5 +119,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.cuda.synchronize()`"""
     if scene.qualified(call.func) not in _CALLS or not scene.in_step_loop(call):
         return
-    measured = _MEASURES.search(f"{scene.path} {scene.scope_name(call)}") or in_tests(scene)
+    measured = _MEASURES.search(
+        f"{PurePath(scene.path).stem} {scene.scope_name(call)}"
+    ) or in_tests(scene)
     yield RULE.at(call, confidence=POSSIBLE if measured else None, call=scene.brief(call))

@@ -60,6 +60,7 @@ def train(model, loader, criterion, opt, device):
         loss = criterion(model(x.to(device)), y.to(device))
         if loss > 100:
             loss = loss * 0.1
+        opt.zero_grad()
         loss.backward()
         opt.step()
 """,
@@ -76,6 +77,17 @@ def train(model, loader, criterion, opt, device):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss = torch.where(loss > 100, loss * 0.1, loss)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """\
 import torch
 

@@ -71,6 +71,15 @@ def predict(model, loader):
     parts = []
     for x in loader:
         parts.append(model(x))
+    return torch.cat(parts, dim=0)
+""",
+        """\
+import torch
+
+def predict(model, loader):
+    parts = []
+    for x in loader:
+        parts.append(model(x))
     return torch.cat(parts)
 """,
         """\

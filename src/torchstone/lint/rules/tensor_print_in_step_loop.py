@@ -56,6 +56,7 @@ import torch
 def train(model, loader, criterion, opt, device):
     for x, y in loader:
         loss = criterion(model(x.to(device)), y.to(device))
+        opt.zero_grad()
         loss.backward()
         opt.step()
         print('loss', loss)
@@ -82,6 +83,18 @@ def train(objective, batches, opt, device):
 """,
     ),
     good=(
+        """\
+import torch
+
+def train(model, loader, criterion, opt, device):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        if step % 100 == 0:
+            print('loss', loss)
+""",
         """\
 import torch
 

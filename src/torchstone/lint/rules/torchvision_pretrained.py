@@ -69,6 +69,12 @@ def make(flag):
     ),
     good=(
         """\
+import torch
+from torchvision import models
+
+net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
+""",
+        """\
 from torchvision import models
 
 net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)

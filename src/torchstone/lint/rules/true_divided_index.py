@@ -59,7 +59,7 @@ torch 1.5 之前的束搜索代码常用平铺下标除以宽度得到行号：`
         """\
 import torch
 
-def rows(scores, table, width):
+def rows(scores, table):
     best = torch.argmax(scores)
     return table[best / 8]
 """,
@@ -98,7 +98,7 @@ def rows(scores, table):
         """\
 import torch
 
-def rows(scores, table, width):
+def rows(scores, table):
     best = torch.argmax(scores)
     return table[best // 8]
 """,

@@ -45,7 +45,7 @@ RULE = Rule(
         "- If there is nothing to do in between, leave `async_op` out; the fix does that.",
         zh="对 `async_op=True` 的集合通信以及 `isend` / `irecv`，若句柄被丢弃，或赋给之后从未读取的变量，则报告。\n\n"
         "- 句柄只要被读取（等待、放入列表、返回、传给别处），就不报告。\n"
-        "- 之后有 barrier，或文件中有设备或流的同步（以另一种方式等待）时，置信度只为 `possible`。\n"
+        "- 之后有 barrier，或文件中有设备或流的同步（以另一种方式等待）时，置信度只为 `possible`（可能）。\n"
         "- 如果中间没有其他工作，直接去掉 `async_op` 即可；自动修复就是这样做的。",
     ),
     bad=(
@@ -76,6 +76,14 @@ def average(x, n):
         "",
     ),
     good=(
+        """\
+import torch.distributed as dist
+
+def average(x, n):
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    return x / n
+""",
         """\
 import torch.distributed as dist
 

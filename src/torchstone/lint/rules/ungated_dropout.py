@@ -51,7 +51,7 @@ RULE = Rule(
         "False）。在 nn.Module 的方法里，若没有传 `training`，且调用本身或 `p` 都不依赖 `training`，则报告。\n\n"
         "- 只要显式写了 `training=`（写 True 视为有意的蒙特卡洛 dropout）、`p=0`、位于 `if self.training` 之下，"
         "`p` 形如 `... if self.training else 0.0`，或类名表明有意如此（Tacotron 的 Prenet、MCDropout），都不报告。\n"
-        "- 在普通函数里，调用方可能在评估时传 `p=0`，置信度为 `possible`。",
+        "- 在普通函数里，调用方可能在评估时传 `p=0`，置信度为 `possible`（可能）。",
     ),
     bad=(
         """\
@@ -102,6 +102,20 @@ class Block(nn.Module):
 """,
     ),
     good=(
+        """\
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = F.relu(self.fc(x))
+        x = F.dropout(x, p=0.5, training=self.training)
+        return x
+""",
         """\
 import torch.nn as nn
 import torch.nn.functional as F

@@ -93,6 +93,17 @@ import torch
 from torch.utils.data import DataLoader
 
 def train(dataset, model):
+    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+    pin = torch.cuda.is_available()
+    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=pin)
+    for x, y in loader:
+        model(x.to(device, non_blocking=True), y.to(device, non_blocking=True))
+""",
+        """\
+import torch
+from torch.utils.data import DataLoader
+
+def train(dataset, model):
     loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
     for x, y in loader:
         model(x.cuda(non_blocking=True), y.cuda(non_blocking=True))

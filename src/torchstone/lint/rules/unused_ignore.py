@@ -11,8 +11,8 @@ RULE = Rule(
     severity=LOW,
     say=Text(en="`{comment}` silences nothing", zh="`{comment}` 没有屏蔽任何问题"),
     why=Text(
-        en="{problem}; left in place it would hide the next real finding on this line",
-        zh="{problem}；保留它会掩盖该行以后出现的真实问题",
+        en="left in place, it would hide the next real finding on this line",
+        zh="保留它会掩盖该行以后出现的真实问题",
     ),
     suggest=Text(en="delete the comment", zh="删除该注释"),
     bad=("import torch  # torchstone: ignore[TS101] no longer needed\n",),

@@ -60,15 +60,15 @@ t = ToTensor()
     good=(
         """\
 import torch
-from torchvision import transforms
-
-t = transforms.ToTensor()
-""",
-        """\
-import torch
 from torchvision.transforms import v2
 
 t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+""",
+        """\
+import torch
+from torchvision import transforms
+
+t = transforms.ToTensor()
 """,
     ),
     fixed=(

@@ -64,6 +64,7 @@
   if (keep.get("torchstone-theme")) root.dataset.theme = keep.get("torchstone-theme");
   if (!search) return;
   for (const box of [search, group, fixable, ...levels]) box.addEventListener("input", filter);
+  document.getElementById("all").addEventListener("click", toggleAll);
   document.getElementById("theme").addEventListener("click", theme);
   document.getElementById("lang").addEventListener("click", language);
   document.getElementById("help").addEventListener("click", help);
