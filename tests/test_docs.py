@@ -52,7 +52,9 @@ def test_the_readme_shows_what_is_really_said(
     from torchstone.doors.cli import run
 
     monkeypatch.chdir(ROOT)
-    shown = re.search(r"```\n\$ torchstone (.+)\n([\s\S]+?)\n…\n```", (ROOT / name).read_text("utf-8"))
+    shown = re.search(
+        r"```\n\$ torchstone (.+)\n([\s\S]+?)\n…\n```", (ROOT / name).read_text("utf-8")
+    )
     assert shown is not None
     run([*shown[1].split(), "--format", "text", "--no-cache"])
     said = capsys.readouterr().out

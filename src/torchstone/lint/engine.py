@@ -162,13 +162,15 @@ def _is_changed(finding: Finding, changed: dict[str, set[int] | None]) -> bool:
 
 
 def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
+    if given == "latest":
+        return None
     if given:
         version = versions.parse_version(given)
         if version is None:
             raise UsageError(
                 "--torch",
                 repr(given),
-                Text("a version such as 2.4", "形如 2.4 的版本号"),
+                Text("a version such as 2.4, or latest", "形如 2.4 的版本号，或 latest"),
                 Text("pass --torch 2.4", "请传入 --torch 2.4"),
             )
         return version

@@ -67,7 +67,7 @@ def _unused(item: Ignore, scene: Scene) -> Hit:
     return RULE.at(
         node,
         say=say if partly else None,
-        why=_problem(item, scene),
+        why=_problem(item),
         suggest=_remedy(item, partly=bool(partly)),
         fix=None if partly or not item.rules else safe(edit),
         comment=shown,
@@ -83,7 +83,7 @@ def _remedy(item: Ignore, partly: bool) -> Text | None:
     return Text("take the name out of the comment", "从注释中去掉该名称") if partly else None
 
 
-def _problem(item: Ignore, scene: Scene) -> Text:
+def _problem(item: Ignore) -> Text:
     known = {key for rule in all_rules() for key in (rule.code.lower(), rule.name)}
     strange = ", ".join(name for name in item.rules if name not in known)
     if not item.rules:

@@ -61,8 +61,8 @@ class CheckOptions:
         flag="--with", metavar="TOOL",
     )  # fmt: skip
     torch: str = option(
-        "", "the torch version the project targets (2.4); read from its requirements by default",
-        "项目所用的 torch 版本（如 2.4）；默认从依赖声明中读取", metavar="VERSION",
+        "", "the torch version the project targets (2.4, latest); from its requirements by default",
+        "项目所用的 torch 版本（如 2.4、latest）；默认从依赖声明中读取", metavar="VERSION",
     )  # fmt: skip
     no_cache: bool = option(
         False, "neither read nor write the cache", "不读取也不写入缓存",

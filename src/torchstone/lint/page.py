@@ -48,7 +48,9 @@ def _facts(rule: Rule, lang: str) -> str:
 def _told(rule: Rule) -> tuple[Text, Text]:
     """Reason and remedy as the first bad sample gets them, with every blank filled in."""
     select = () if rule.code == "TS001" else (rule.code,)
-    options = CheckOptions(paths=("-",), select=select, no_cache=True, stdin_name="sample.py")
+    options = CheckOptions(
+        paths=("-",), select=select, no_cache=True, stdin_name="sample.py", torch="latest"
+    )
     found = [f for f in check(options, rule.bad[0].encode()).findings if f.rule == rule.code]
     if not found:
         return rule.info().why, rule.info().remedy
@@ -66,8 +68,8 @@ def _sections(rule: Rule, lang: str) -> list[tuple[str, str, bool]]:
         (_heading("bad", lang), rule.bad[0], True),
         (_heading("good", lang), rule.good[0], True),
     ]
-    if rule.fixable:
-        rows.append((_heading("fixed", lang), next(text for text in rule.fixed if text), True))
+    if rule.fixed and rule.fixed[0]:
+        rows.append((_heading("fixed", lang), rule.fixed[0], True))
     if rule.page.get(lang):
         rows.append((_heading("more", lang), rule.page.get(lang), False))
     rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] {reason}", True))

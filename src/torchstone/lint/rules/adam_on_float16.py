@@ -32,8 +32,8 @@ RULE = Rule(
         zh="让权重保持 float32 并使用 torch.autocast，或传入 fused=True 或 eps=1e-4",
     ),
     title=Text(
-        en="Adam or a relative of it over float16 weights with its default eps",
-        zh="以默认 eps 用 Adam 类优化器优化 float16 权重",
+        en="Adam or a relative with its default eps turns float16 weights into NaN or inf",
+        zh="Adam 类优化器以默认 eps 优化 float16 权重，会使其变为 NaN 或 inf",
     ),
     page=Text(
         en="""\

@@ -24,8 +24,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="Anomaly detection is switched on for good",
-        zh="异常检测被长期打开",
+        en="Anomaly detection stays on and slows every step",
+        zh="异常检测一直打开，拖慢每一步",
     ),
     say=Text(
         en="`{call}` is on for every step",

@@ -33,8 +33,10 @@ RULE = Rule(
         zh="给 forward 加上 {fwd}，给 backward 加上 {bwd}",
     ),
     title=Text(
-        en="A custom autograd.Function without custom_fwd and custom_bwd",
-        zh="自定义 autograd.Function 缺少 custom_fwd / custom_bwd",
+        en="A custom autograd.Function without custom_fwd and custom_bwd gets mixed types under "
+        "autocast",
+        zh="自定义 autograd.Function 缺少 custom_fwd / custom_bwd，在 autocast 下会遇到混合精度的"
+        "输入",
     ),
     page=Text(
         en="""\

@@ -28,7 +28,10 @@ RULE = Rule(
         en="end the autocast block after the loss and call backward outside",
         zh="在算出损失后结束 autocast 代码块，在块外调用 backward",
     ),
-    title=Text(en="backward() is called under autocast", zh="在 autocast 之内调用 backward()"),
+    title=Text(
+        en="The backward pass runs under autocast, which casts its products to half a second time",
+        zh="反向传播在 autocast 之内运行，其矩阵乘会再次被转换为半精度",
+    ),
     page=Text(
         en="""\
 torch's documentation: "Backward passes under autocast are not recommended. Backward ops run in the

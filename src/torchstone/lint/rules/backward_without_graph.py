@@ -33,8 +33,8 @@ RULE = Rule(
         zh="把前向计算和损失移出 {region}",
     ),
     title=Text(
-        en="backward() of a loss that was computed under no_grad",
-        zh="对 no_grad 下计算的损失调用 backward()",
+        en="The backward pass fails because the loss was computed under no_grad",
+        zh="损失是在 no_grad 下计算的，调用 backward() 会报错",
     ),
     page=Text(
         en="Fires when the expression that made the loss stands inside `no_grad`, `inference_mode` "

@@ -24,7 +24,7 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="`forward` goes over the samples of a batch in Python",
+        en="The samples of a batch are handled one by one in Python in `forward`",
         zh="`forward` 用 Python 循环逐个处理批内样本",
     ),
     say=Text(

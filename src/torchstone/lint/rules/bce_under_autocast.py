@@ -22,8 +22,8 @@ RULE = Rule(
     why=Text(en="this function raises an error under AMP", zh="该函数在AMP中会报错"),
     suggest=Text(en="use {better} instead", zh="改用{better}"),
     title=Text(
-        en="Binary cross entropy on probabilities, which CUDA autocast refuses",
-        zh="在 autocast 下对概率计算二元交叉熵，CUDA 会直接报错",
+        en="Binary cross entropy on probabilities raises an error under CUDA autocast",
+        zh="在 CUDA autocast 下对概率计算二元交叉熵会直接报错",
     ),
     page=Text(
         en="""\

@@ -32,8 +32,9 @@ RULE = Rule(
         zh="训练时调用 `{model}(...)`；`.module` 只用于保存和评估",
     ),
     title=Text(
-        en="the forward pass of a training step goes through .module, past DDP",
-        zh="训练步的前向通过 .module 绕过了 DDP",
+        en="The forward pass of a training step goes through .module, past DDP, so gradients are "
+        "not averaged",
+        zh="训练步的前向通过 .module 绕过了 DDP，梯度不会求平均",
     ),
     page=Text(
         en="Fires for `model.module(...)` and `model.module.forward(...)` in a loop or function "

@@ -35,8 +35,9 @@ RULE = Rule(
         zh="先冻结、添加、替换层，再包装；之后若有改动需要重新包装",
     ),
     title=Text(
-        en="layers or requires_grad are changed after DistributedDataParallel wrapped the model",
-        zh="DistributedDataParallel 包装之后又改动层或 requires_grad",
+        en="Layers or requires_grad are changed after DistributedDataParallel listed the "
+        "parameters to average",
+        zh="DistributedDataParallel 登记参数之后又改动层或 requires_grad",
     ),
     page=Text(
         en="Fires, within the function that wraps, for `model.head = nn.Linear(...)`, `add_module`, "

@@ -31,6 +31,11 @@ RULE = Rule(
         "batch of images",
         zh="执行一次 `model = model.to(memory_format=torch.channels_last)`，并对每个图像批次做同样处理",
     ),
+    title=Text(
+        en="Convolutions run under CUDA autocast with channels-first tensors, which each of them "
+        "must transpose",
+        zh="卷积在 CUDA autocast 下使用通道在前的张量，每次卷积都要转换布局",
+    ),
     page=Text(
         en="Fires once per file that makes `Conv2d` layers, runs its model in a training step under "
         "autocast on CUDA, and never mentions `channels_last`. For 3D convolutions the format is "

@@ -41,8 +41,8 @@ RULE = Rule(
         zh="裁剪前先调用 `{unscale}`",
     ),
     title=Text(
-        en="Gradients are clipped before GradScaler has unscaled them",
-        zh="GradScaler 尚未还原缩放就裁剪梯度",
+        en="Gradients are clipped while they still carry GradScaler's loss scale",
+        zh="梯度裁剪时仍带有 GradScaler 的损失缩放因子",
     ),
     page=Text(
         en="""\

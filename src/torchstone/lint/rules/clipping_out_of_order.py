@@ -31,8 +31,8 @@ RULE = Rule(
         zh="放到 backward() 与 step() 之间",
     ),
     title=Text(
-        en="gradient clipping stands before backward() or after step()",
-        zh="梯度裁剪放在了 backward() 之前或 step() 之后",
+        en="Gradient clipping before backward() or after step() has no effect",
+        zh="梯度裁剪放在 backward() 之前或 step() 之后，不起作用",
     ),
     page=Text(
         en="Fires when `clip_grad_norm_` or `clip_grad_value_` stands in the same block as one "

@@ -32,8 +32,9 @@ RULE = Rule(
         zh="把 {name} 移出 try，或重新抛出异常；若要继续，先让所有 rank 达成一致（all_reduce 一个失败标志）",
     ),
     title=Text(
-        en="a collective stands in a try block whose handler goes on",
-        zh="集合通信位于 try 中，而异常处理会继续执行",
+        en="A collective in a try block is skipped on a rank that fails and goes on, and the "
+        "others hang",
+        zh="集合通信位于 try 中：某个 rank 出错后跳过它继续执行，其余 rank 会卡住",
     ),
     page=Text(
         en="Fires when a collective stands in a `try` body after other calls that can fail, and a "

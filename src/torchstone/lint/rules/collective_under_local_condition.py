@@ -35,8 +35,8 @@ RULE = Rule(
         zh="先统一判断：对标志做 all_reduce（MAX），再按结果分支",
     ),
     title=Text(
-        en="a collective depends on a condition over local tensors",
-        zh="集合通信取决于本地张量上的条件",
+        en="A collective depends on a condition over local tensors, so some ranks may wait forever",
+        zh="集合通信取决于本地张量上的条件，部分 rank 可能永远等待",
     ),
     page=Text(
         en="Fires for a collective in one arm of an `if` that looks into a tensor of this rank "

@@ -42,14 +42,15 @@ RULE = Rule(
         zh="让所有 rank 都调用它，分支里只保留打印或保存",
     ),
     title=Text(
-        en="a collective stands under a rank-dependent branch or behind an early return",
-        zh="集合通信位于依赖 rank 的分支或提前返回之后",
+        en="A collective under a rank-dependent branch or after an early return hangs the other "
+        "ranks",
+        zh="集合通信位于依赖 rank 的分支或提前返回之后，其余 rank 会卡住",
     ),
     page=Text(
         en="Fires for collectives of torch.distributed, distributed checkpoints, accelerate, "
         "deepspeed, horovod and torch_xla that stand in an arm of a condition which differs between "
         "ranks (`rank == 0`, `get_rank()`, `is_main_process()`, a helper of the project that asks "
-        "such a thing), or behind an early `return` of some ranks. Also fires where such an arm "
+        "such a thing), or after an early `return` of some ranks. Also fires where such an arm "
         "calls a function of the project that runs a collective itself.\n\n"
         "- Quiet when a process group is given: it may hold just these ranks. Sends and receives "
         "are not collectives.\n"

@@ -29,7 +29,10 @@ RULE = Rule(
         en="use torch.isnan(x) for a tensor, math.isnan(x) for a number",
         zh="张量用 torch.isnan(x)，数值用 math.isnan(x)",
     ),
-    title=Text(en="a value is compared to NaN with == or !=", zh="用 == 或 != 与 NaN 比较"),
+    title=Text(
+        en="A comparison with NaN by == or != always gives the same answer",
+        zh="用 == 或 != 与 NaN 比较，结果恒定不变",
+    ),
     page=Text(
         en='Fires for `==` and `!=` against `float("nan")`, `torch.nan`, `np.nan` and `math.nan`.\n\n'
         "- `is torch.nan` is quiet: it asks for one particular object, which works where that object "

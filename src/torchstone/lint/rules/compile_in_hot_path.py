@@ -18,8 +18,8 @@ RULE = Rule(
     confidence=LIKELY,
     torch_from=(2, 0),
     title=Text(
-        en="torch.compile is called on every step",
-        zh="每一步都调用 torch.compile",
+        en="The model is compiled anew on every step",
+        zh="每一步都重新调用 torch.compile 编译模型",
     ),
     say=Text(
         en="`{call}` runs on every {where}",

@@ -37,8 +37,8 @@ RULE = Rule(
         zh="写明意图：幅值用 `.abs()`，实部用 `.real`，或用 torch.view_as_real(…)",
     ),
     title=Text(
-        en="A complex tensor is cast to a real type",
-        zh="将复数张量转换为实数类型",
+        en="A cast of a complex tensor to a real type discards its imaginary part",
+        zh="将复数张量转换为实数类型会丢弃虚部",
     ),
     page=Text(
         en="""\

@@ -34,8 +34,8 @@ RULE = Rule(
         zh="在创建优化器和进入循环之前只包装一次，之后始终使用包装后的模型",
     ),
     title=Text(
-        en="the model is wrapped in DDP or FSDP inside the training step",
-        zh="在训练步内部用 DDP 或 FSDP 包装模型",
+        en="The model is wrapped in DDP or FSDP anew on every training step",
+        zh="每个训练步都重新用 DDP 或 FSDP 包装模型",
     ),
     page=Text(
         en="Fires when DistributedDataParallel or FullyShardedDataParallel is applied inside a loop "

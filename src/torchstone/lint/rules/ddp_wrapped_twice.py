@@ -33,8 +33,8 @@ RULE = Rule(
         zh="只包装一次；如需重新包装，先取出内部模型（`{model}.module`）",
     ),
     title=Text(
-        en="a model that is already wrapped is wrapped in DDP or FSDP again",
-        zh="已包装的模型又用 DDP 或 FSDP 包装一次",
+        en="A model that is already wrapped in DDP or FSDP is wrapped again",
+        zh="已用 DDP 或 FSDP 包装的模型又被包装一次",
     ),
     page=Text(
         en="Fires when the argument of DistributedDataParallel or FullyShardedDataParallel is, "

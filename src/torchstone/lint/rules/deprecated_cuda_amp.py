@@ -29,8 +29,8 @@ RULE = Rule(
     ),
     suggest=Text(en="use `{new}`", zh="改用 `{new}`"),
     title=Text(
-        en="torch.cuda.amp and torch.cpu.amp instead of torch.amp",
-        zh="使用 torch.cuda.amp、torch.cpu.amp 而不是 torch.amp",
+        en="The deprecated torch.cuda.amp or torch.cpu.amp is used instead of torch.amp",
+        zh="使用了已弃用的 torch.cuda.amp、torch.cpu.amp，而不是 torch.amp",
     ),
     page=Text(
         en="""\

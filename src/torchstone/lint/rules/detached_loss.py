@@ -31,8 +31,9 @@ RULE = Rule(
         zh="删除它，并找出计算图在哪里断开（no_grad、detach、.item()、numpy、argmax）",
     ),
     title=Text(
-        en="requires_grad is switched on for the loss itself",
-        zh="对损失本身打开 requires_grad",
+        en="Switching requires_grad on for the loss itself hides that its graph is cut, so "
+        "nothing trains",
+        zh="对损失本身打开 requires_grad，掩盖了计算图已断开，什么也训练不了",
     ),
     page=Text(
         en="Fires for `loss.requires_grad = True`, `loss.requires_grad_()`, "

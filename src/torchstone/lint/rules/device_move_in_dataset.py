@@ -17,7 +17,7 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A Dataset moves each item to the device",
+        en="A Dataset moves its items to the device one by one",
         zh="Dataset 把样本逐个搬到设备",
     ),
     say=Text(

@@ -35,8 +35,9 @@ RULE = Rule(
         zh="写明类型：`{better}`",
     ),
     title=Text(
-        en="A tensor made from numpy values without a dtype is float64",
-        zh="由 numpy 值创建且未指定 dtype 的张量是 float64",
+        en="A tensor made from numpy values without a dtype is float64 and does not fit the "
+        "model's float32",
+        zh="由 numpy 值创建且未指定 dtype 的张量是 float64，与模型的 float32 不匹配",
     ),
     page=Text(
         en="""\

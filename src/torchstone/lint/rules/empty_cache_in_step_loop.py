@@ -31,8 +31,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="Caches are emptied on every training step",
-        zh="每个训练步都清空缓存",
+        en="Caches are emptied on every training step and must be filled again",
+        zh="每个训练步都清空缓存，随后又要重新分配",
     ),
     say=Text(
         en="`{call}` runs on every step",

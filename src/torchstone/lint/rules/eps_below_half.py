@@ -34,8 +34,8 @@ RULE = Rule(
         zh="改用 float32 计算（`.float()`），或取不小于 6e-5 的 eps",
     ),
     title=Text(
-        en="An eps below float16's smallest value",
-        zh="eps 小于 float16 能表示的最小值",
+        en="An eps too small for float16 no longer guards a division or logarithm",
+        zh="eps 小到 float16 无法表示，保护不了除法或对数",
     ),
     page=Text(
         en="""\

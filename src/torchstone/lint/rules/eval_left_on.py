@@ -40,7 +40,7 @@ RULE = Rule(
         zh="在每个 epoch 开头、训练批次之前调用 `{model}.train()`",
     ),
     title=Text(
-        en="a training loop switches the model to eval() and never back",
+        en="A training loop switches the model to eval() and never back",
         zh="训练循环把模型切到 eval() 后没有切回",
     ),
     page=Text(

@@ -16,7 +16,10 @@ RULE = Rule(
     group="upgrade",
     severity=LOW,
     aliases=("TOR107",),
-    title=Text(en="`exp(x) - 1` is computed in two steps", zh="分两步计算 `exp(x) - 1`"),
+    title=Text(
+        en="Small values are lost to rounding when `exp(x) - 1` is computed in two steps",
+        zh="分两步计算 `exp(x) - 1`，较小的值会因舍入丢失",
+    ),
     say=Text(
         en="`{call}` loses small values of `{x}` to rounding",
         zh="`{call}` 会因舍入丢失较小的 `{x}`",

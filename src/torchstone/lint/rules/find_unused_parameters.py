@@ -30,8 +30,8 @@ RULE = Rule(
         zh="除非某些步骤里确实有参数得不到梯度，否则去掉；若未用参数的集合固定不变，改用 static_graph=True",
     ),
     title=Text(
-        en="DistributedDataParallel is told to look for unused parameters",
-        zh="让 DistributedDataParallel 查找未使用的参数",
+        en="DistributedDataParallel searches the graph for unused parameters on every step",
+        zh="DistributedDataParallel 每一步都遍历计算图查找未使用的参数",
     ),
     page=Text(
         en="Fires for the literal True in DistributedDataParallel, accelerate's "

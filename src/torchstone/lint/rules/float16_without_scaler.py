@@ -32,8 +32,8 @@ RULE = Rule(
         zh='使用 torch.amp.GradScaler("cuda")，或让 autocast 采用 dtype=torch.bfloat16',
     ),
     title=Text(
-        en="A backward pass under float16 autocast without a GradScaler",
-        zh="float16 autocast 的反向传播没有 GradScaler",
+        en="Small gradients vanish because a float16 autocast backward has no GradScaler",
+        zh="float16 autocast 的反向传播没有 GradScaler，小梯度会下溢为 0",
     ),
     page=Text(
         en="""\

@@ -33,8 +33,8 @@ RULE = Rule(
         zh="让 `{name}` 成为浮点张量：指定 dtype，或把数字写成小数",
     ),
     title=Text(
-        en="A fraction is written into an integer tensor, in place",
-        zh="向整数张量原地写入小数",
+        en="A fraction written in place into an integer tensor is cut off",
+        zh="向整数张量原地写入的小数会被截断",
     ),
     page=Text(
         en="""\

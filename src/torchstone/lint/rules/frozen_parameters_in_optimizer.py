@@ -32,8 +32,8 @@ RULE = Rule(
         zh="只冻结需要固定的部分，并把要训练的参数交给优化器",
     ),
     title=Text(
-        en="every parameter of an optimizer is frozen or detached",
-        zh="优化器的参数全部被冻结或已从计算图分离",
+        en="Every parameter of an optimizer is frozen or detached, so nothing trains",
+        zh="优化器的参数全部被冻结或已从计算图分离，什么也训练不了",
     ),
     page=Text(
         en="Fires when an optimizer gets `x.parameters()` and the same scope sets `requires_grad` to "

@@ -29,8 +29,8 @@ RULE = Rule(
     confidence=LIKELY,
     torch_from=(1, 13),
     title=Text(
-        en="A checkpoint is loaded as a full pickle",
-        zh="以完整 pickle 方式加载检查点",
+        en="A checkpoint is loaded as a full pickle, which can run any code",
+        zh="以完整 pickle 方式加载检查点，可能执行任意代码",
     ),
     say=Text(
         en="`{call}` runs whatever code the file holds",

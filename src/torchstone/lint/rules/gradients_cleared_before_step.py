@@ -30,8 +30,8 @@ RULE = Rule(
         zh="把 `{clear}` 移到 backward() 之前或 step() 之后",
     ),
     title=Text(
-        en="gradients are cleared between backward() and step()",
-        zh="在 backward() 与 step() 之间清空了梯度",
+        en="Gradients are cleared between backward() and step(), so the step does nothing",
+        zh="在 backward() 与 step() 之间清空了梯度，这一步什么也没更新",
     ),
     page=Text(
         en="Fires when one block holds, in this order, `backward()`, the optimizer's `zero_grad()` "

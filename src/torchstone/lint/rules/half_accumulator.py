@@ -29,7 +29,10 @@ RULE = Rule(
         en="keep `{name}` in float32 and add `value.float()`",
         zh="让 `{name}` 保持 float32，累加 `value.float()`",
     ),
-    title=Text(en="A running sum kept in half precision", zh="以半精度保存的累加值"),
+    title=Text(
+        en="A running sum is kept in half precision and stops growing",
+        zh="累加值以半精度保存，会停止增长",
+    ),
     page=Text(
         en="""\
 Unlike `sum()`, which adds in float32 inside and rounds once, a Python loop rounds after every

@@ -28,8 +28,9 @@ RULE = Rule(
     ),
     suggest=Text(en="reduce in float32: `{better}`", zh="改用 float32 归约：`{better}`"),
     title=Text(
-        en="A reduction such as sum or mean of half-precision values outside autocast",
-        zh="autocast 之外对半精度值求和、求均值等归约",
+        en="A sum, mean or other reduction of half-precision values outside autocast overflows or "
+        "loses digits",
+        zh="在 autocast 之外对半精度值求和、求均值等归约，会溢出或丢失精度",
     ),
     page=Text(
         en="""\

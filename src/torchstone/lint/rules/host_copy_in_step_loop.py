@@ -24,8 +24,9 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A tensor is copied to the host on every training step",
-        zh="每个训练步都把张量拷回主机",
+        en="A tensor is copied to the host on every training step, and the host waits for the "
+        "device",
+        zh="每个训练步都把张量拷回主机，主机要等待设备",
     ),
     say=Text(
         en="`{call}` copies to the host on every step and waits for the device",

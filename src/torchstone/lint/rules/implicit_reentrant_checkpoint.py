@@ -35,6 +35,10 @@ RULE = Rule(
         en="pass `use_reentrant=False`; pass `True` only where the old behaviour is needed",
         zh="传入 `use_reentrant=False`；只有确实需要旧行为时才传 `True`",
     ),
+    title=Text(
+        en="Activation checkpointing without `use_reentrant` takes the old, reentrant variant",
+        zh="激活检查点未指定 `use_reentrant`，将采用旧的可重入实现",
+    ),
     page=Text(
         en="Fires on `torch.utils.checkpoint.checkpoint` and `checkpoint_sequential` without the "
         "argument. Quiet when it may be among `**kwargs`.\n\n"

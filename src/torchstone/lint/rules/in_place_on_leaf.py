@@ -44,8 +44,9 @@ RULE = Rule(
         zh="把更新放到 `with torch.no_grad():` 之下",
     ),
     title=Text(
-        en="a leaf tensor that requires grad is changed in place outside no_grad",
-        zh="在 no_grad 之外原地修改需要梯度的叶子张量",
+        en="A leaf tensor that requires grad is changed in place outside no_grad, which raises an "
+        "error",
+        zh="在 no_grad 之外原地修改需要梯度的叶子张量，会报错",
     ),
     page=Text(
         en="Fires for `w += ...`, `w[i] = ...` and in-place methods (`w.add_()`, `w.copy_()`) on a "

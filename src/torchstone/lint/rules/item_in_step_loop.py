@@ -28,8 +28,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A tensor's value is read on every training step",
-        zh="每个训练步都读取张量的数值",
+        en="A tensor's value is read on every training step, and the host waits for the device",
+        zh="每个训练步都读取张量的数值，主机要等待设备",
     ),
     say=Text(
         en="`{call}` waits for the device on every step",

@@ -34,8 +34,9 @@ RULE = Rule(
         zh="在相乘之前转换操作数，或先缩放操作数使乘积保持较小",
     ),
     title=Text(
-        en="float() on the result of a half-precision matrix product",
-        zh="对半精度矩阵乘的结果调用 float()",
+        en="A half-precision matrix product is cast to float32 only after it has overflowed or "
+        "lost digits",
+        zh="半精度矩阵乘的结果在溢出或丢失精度之后才转换为 float32",
     ),
     page=Text(
         en="""\

@@ -30,8 +30,9 @@ RULE = Rule(
         zh="在 __init__ 中创建一次（`self.layer = nn.{layer}(...)`），这里只调用",
     ),
     title=Text(
-        en="a layer with weights or dropout is made inside forward",
-        zh="在 forward 中新建带权重的层或 dropout",
+        en="A layer with weights or dropout is made anew in every forward pass, so it never "
+        "trains or always drops",
+        zh="每次前向计算都新建带权重的层或 dropout：权重得不到训练，dropout 无法关闭",
     ),
     page=Text(
         en="Fires for torch.nn classes with weights, and for dropout, that are made inside an "

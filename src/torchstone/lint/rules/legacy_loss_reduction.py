@@ -34,8 +34,8 @@ RULE = Rule(
     severity=LOW,
     aliases=("TOR101",),
     title=Text(
-        en="A loss is told by `size_average` or `reduce` how to reduce",
-        zh="损失函数用 `size_average` 或 `reduce` 指定归约方式",
+        en="A loss is told by the deprecated `size_average` or `reduce` how to reduce",
+        zh="损失函数用已弃用的 `size_average` 或 `reduce` 指定归约方式",
     ),
     say=Text(
         en="`{old}` of `{loss}` is deprecated: it became `reduction`",

@@ -30,8 +30,8 @@ RULE = Rule(
         zh="改用 torch.tensor(…)（保持 int64），或把数字写成小数",
     ),
     title=Text(
-        en="torch.Tensor(…) used as a constructor",
-        zh="把 torch.Tensor(…) 当作构造函数",
+        en="Whole numbers given to torch.Tensor(…) become float32",
+        zh="传给 torch.Tensor(…) 的整数会变成 float32",
     ),
     page=Text(
         en="""\

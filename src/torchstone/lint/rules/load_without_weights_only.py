@@ -33,8 +33,8 @@ RULE = Rule(
     aliases=("TOR102",),
     torch_from=(1, 13),
     title=Text(
-        en="`torch.load` does not say whether it trusts the file",
-        zh="`torch.load` 未说明是否信任该文件",
+        en="A checkpoint is loaded without `weights_only`, so before torch 2.6 it can run any code",
+        zh="加载检查点未指定 `weights_only`，在 torch 2.6 之前可能执行任意代码",
     ),
     say=Text(
         en="`{call}` leaves `weights_only` to the torch version: safe since 2.6, unsafe before",

@@ -37,6 +37,10 @@ RULE = Rule(
         "the step time stops falling",
         zh="先取 num_workers = min(8, CPU 核数 // 本机 GPU 数)，再逐步增大，直到单步耗时不再下降",
     ),
+    title=Text(
+        en="A DataLoader without num_workers loads every batch while the device waits",
+        zh="DataLoader 未设置 num_workers，加载每个批次时设备都在等待",
+    ),
     page=Text(
         en="The right value depends on the machine: each rank starts its own workers, so all ranks "
         "of a machine together should not have more workers than cores "

@@ -21,7 +21,10 @@ RULE = Rule(
     group="upgrade",
     severity=LOW,
     aliases=("TOR106",),
-    title=Text(en="`log(1 + x)` is computed in two steps", zh="分两步计算 `log(1 + x)`"),
+    title=Text(
+        en="Small values are lost to rounding when `log(1 + x)` is computed in two steps",
+        zh="分两步计算 `log(1 + x)`，较小的值会因舍入丢失",
+    ),
     say=Text(
         en="`{call}` loses small values of `{x}` to rounding",
         zh="`{call}` 会因舍入丢失较小的 `{x}`",

@@ -31,8 +31,9 @@ RULE = Rule(
         zh="改用 `{better}`，它保持精确",
     ),
     title=Text(
-        en="log(softmax(x)) or log(sigmoid(x)) in two steps",
-        zh="分两步计算 log(softmax(x)) 或 log(sigmoid(x))",
+        en="The logarithm of a softmax or sigmoid in two steps becomes -inf for small "
+        "probabilities",
+        zh="分两步计算 log(softmax(x)) 或 log(sigmoid(x))，概率很小时得到 -inf",
     ),
     page=Text(
         en="""\

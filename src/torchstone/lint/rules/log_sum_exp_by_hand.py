@@ -17,7 +17,8 @@ RULE = Rule(
     severity=MEDIUM,
     aliases=("TOR108",),
     title=Text(
-        en="`log(sum(exp(x)))` is computed in three steps", zh="分三步计算 `log(sum(exp(x)))`"
+        en="Large values overflow when `log(sum(exp(x)))` is computed in three steps",
+        zh="分三步计算 `log(sum(exp(x)))`，较大的值会溢出",
     ),
     say=Text(
         en="`{call}` becomes inf for large and -inf for small values of `{x}`",

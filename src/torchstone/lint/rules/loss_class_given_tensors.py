@@ -34,8 +34,8 @@ RULE = Rule(
         zh="先创建对象再调用：`nn.{loss}()(output, target)`",
     ),
     title=Text(
-        en="a loss class is called like a function, with the tensors",
-        zh="把损失类当作函数，直接传入张量",
+        en="A loss class is called like a function and takes the tensors for its options",
+        zh="把损失类当作函数调用，张量被当成了构造参数",
     ),
     page=Text(
         en="Fires when one of torch's loss classes gets two positional arguments that are neither "

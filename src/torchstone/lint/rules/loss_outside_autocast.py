@@ -32,8 +32,9 @@ RULE = Rule(
         zh="将损失计算移入 autocast 代码块，或传入 `{name}.float()`",
     ),
     title=Text(
-        en="The forward pass runs under autocast but the loss does not",
-        zh="前向计算在 autocast 之内，损失计算却在其外",
+        en="The forward pass runs under autocast but the loss is computed outside it, in half "
+        "precision",
+        zh="前向计算在 autocast 之内，损失却在其外以半精度计算",
     ),
     page=Text(
         en="""\

@@ -37,8 +37,9 @@ RULE = Rule(
         zh="删除.{cast}()，使用with autocast()",
     ),
     title=Text(
-        en="Values are cast to half precision by hand where autocast should decide",
-        zh="本应由 autocast 决定精度的地方手动转换为半精度",
+        en="A cast to half precision by hand takes values out of autocast's care, so sums "
+        "can overflow and small gradients vanish",
+        zh="手动转换为半精度使数值脱离 autocast 的保护，求和可能溢出，小梯度会变为 0",
     ),
     page=Text(
         en="""\

@@ -34,8 +34,8 @@ RULE = Rule(
         zh="按类型取值：`torch.finfo({tensor}.dtype).min`",
     ),
     title=Text(
-        en="A fill value beyond 65504 for a float16 tensor",
-        zh="向 float16 张量填充超过 65504 的值",
+        en="A fill value beyond 65504 does not fit into a float16 tensor",
+        zh="填充值超过 65504，超出 float16 张量的范围",
     ),
     page=Text(
         en="""\

@@ -34,7 +34,7 @@ RULE = Rule(
         zh="按批次大小加权（`loss.item() * x.size(0)`），再除以样本总数",
     ),
     title=Text(
-        en="batch losses are averaged without regard to the batch sizes",
+        en="Batch losses are averaged without regard to the batch sizes",
         zh="对各批次损失求平均时没有考虑批次大小",
     ),
     page=Text(

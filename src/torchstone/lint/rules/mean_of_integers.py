@@ -29,8 +29,8 @@ RULE = Rule(
     ),
     suggest=Text(en="convert first: `.float().{name}(…)`", zh="先转换：`.float().{name}(…)`"),
     title=Text(
-        en="mean, std, var, norm or softmax of an integer or boolean tensor",
-        zh="对整数或布尔张量求 mean、std、var、norm 或 softmax",
+        en="A mean, std, var, norm or softmax of an integer or boolean tensor raises an error",
+        zh="对整数或布尔张量求 mean、std、var、norm 或 softmax 会报错",
     ),
     page=Text(
         en="""\

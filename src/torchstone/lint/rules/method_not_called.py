@@ -29,8 +29,9 @@ RULE = Rule(
     ),
     suggest=Text(en="write `{text}()`", zh="写成 `{text}()`"),
     title=Text(
-        en="a method such as optimizer.step or model.eval stands without its parentheses",
-        zh="optimizer.step、model.eval 等方法漏写了括号",
+        en="A method such as optimizer.step or model.eval is named without parentheses and never "
+        "runs",
+        zh="optimizer.step、model.eval 等方法漏写括号，从未执行",
     ),
     page=Text(
         en="Fires for a statement that is nothing but `value.step`, `.backward`, `.zero_grad`, "

@@ -33,7 +33,7 @@ RULE = Rule(
         zh="每一步在 backward() 之前调用一次 `{optimizer}.zero_grad()`",
     ),
     title=Text(
-        en="a training loop steps the optimizer but never clears the gradients",
+        en="A training loop steps the optimizer but never clears the gradients",
         zh="训练循环调用了优化器的 step()，却从未清空梯度",
     ),
     page=Text(

@@ -33,8 +33,9 @@ RULE = Rule(
         zh="在所有 rank 上执行；若只想在一个 rank 上用 DDP 模型评估，请使用内部模型（`.module`）",
     ),
     title=Text(
-        en="a DDP or FSDP model runs, or gives its state dict, on some ranks only",
-        zh="DDP 或 FSDP 模型只在部分 rank 上运行或导出 state dict",
+        en="A DDP or FSDP model runs, or gives its state dict, on some ranks only, and the others "
+        "hang",
+        zh="DDP 或 FSDP 模型只在部分 rank 上运行或导出 state dict，其余 rank 会卡住",
     ),
     page=Text(
         en="Under a test of the rank, fires for\n\n"

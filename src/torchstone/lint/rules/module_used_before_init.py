@@ -32,8 +32,8 @@ RULE = Rule(
         zh="在 {owner}.__init__ 的最前面调用 super().__init__()",
     ),
     title=Text(
-        en="a module assigns a submodule before super().__init__()",
-        zh="模块在 super().__init__() 之前就给子模块赋值",
+        en="A module assigns a submodule before super().__init__() and raises an error",
+        zh="模块在 super().__init__() 之前就给子模块赋值，会报错",
     ),
     page=Text(
         en="Fires in the `__init__` of an nn.Module class when a torch.nn layer, a Parameter or a "

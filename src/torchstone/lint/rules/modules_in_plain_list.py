@@ -38,8 +38,8 @@ RULE = Rule(
         zh="`self.{name}` 改用 {container}",
     ),
     title=Text(
-        en="layers are kept in a plain Python list or dict of a module",
-        zh="模块把子层放在普通的 Python 列表或字典中",
+        en="Layers kept in a plain Python list or dict are unknown to the module and do not train",
+        zh="放在普通 Python 列表或字典中的子层不会注册到模块，也不会被训练",
     ),
     page=Text(
         en="Fires in nn.Module classes for `self.x = [...]`, `(...)`, `{...}`, the comprehensions "

@@ -34,8 +34,9 @@ RULE = Rule(
         zh="先移动和转换模型，再包装；若移动过，需要重新包装",
     ),
     title=Text(
-        en="a model is moved or cast after DistributedDataParallel wrapped it",
-        zh="DistributedDataParallel 包装之后又移动或转换模型",
+        en="A model is moved or cast after DistributedDataParallel wrapped it, and the ranks "
+        "train apart",
+        zh="DistributedDataParallel 包装之后又移动或转换模型，各 rank 会各自训练",
     ),
     page=Text(
         en="Fires for `.cpu()`, `.cuda()`, `.to()`, `.half()` and the like on the wrapped model, or "

@@ -30,8 +30,8 @@ RULE = Rule(
         zh="在 init_process_group 之前调用 torch.cuda.set_device(int(os.environ['LOCAL_RANK']))，或传入 device_id=",
     ),
     title=Text(
-        en="an NCCL process group without torch.cuda.set_device",
-        zh="使用 NCCL 进程组却没有调用 torch.cuda.set_device",
+        en="An NCCL process group without torch.cuda.set_device puts every rank on GPU 0",
+        zh="使用 NCCL 进程组却没有调用 torch.cuda.set_device，所有 rank 都落在 GPU 0 上",
     ),
     page=Text(
         en="Fires when a file starts a process group with the literal backend 'nccl', never calls "

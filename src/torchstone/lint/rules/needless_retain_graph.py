@@ -35,8 +35,9 @@ RULE = Rule(
         zh="去掉 retain_graph，并对跨步传递的张量（隐藏状态、滑动平均等）调用 detach()",
     ),
     title=Text(
-        en="retain_graph=True without a second backward in the step",
-        zh="一步之内没有第二次 backward，却使用了 retain_graph=True",
+        en="The graph is retained although no second backward follows in the step, which costs "
+        "memory",
+        zh="一步之内没有第二次 backward，却用 retain_graph=True 保留计算图，浪费显存",
     ),
     page=Text(
         en="Fires for `backward(retain_graph=True)` in a loop that also builds the loss, when no "

@@ -31,8 +31,9 @@ RULE = Rule(
         zh="把前向计算也放到 `{context}` 之下",
     ),
     title=Text(
-        en="no_sync() holds the backward but not the forward",
-        zh="no_sync() 中只有反向，没有前向",
+        en="Gradients are reduced all the same when no_sync() holds the backward but not the "
+        "forward",
+        zh="no_sync() 中只有反向没有前向，梯度仍会同步",
     ),
     page=Text(
         en="Fires when a `with model.no_sync():` block goes backward over a plain name and calls "

@@ -36,8 +36,9 @@ RULE = Rule(
         zh="改用 torch.nn.utils.parametrizations.spectral_norm，它在应用时就先迭代 15 次",
     ),
     title=Text(
-        en="torch.nn.utils.spectral_norm, wrong in eval() before the first training forward",
-        zh="torch.nn.utils.spectral_norm：首次训练前向之前在 eval() 下结果错误",
+        en="The old torch.nn.utils.spectral_norm is wrong in eval() before the first training "
+        "forward",
+        zh="旧的 torch.nn.utils.spectral_norm 在首次训练前向之前，于 eval() 下结果错误",
     ),
     page=Text(
         en="HIGH when some function or the script itself evaluates (calls `eval()`, or a function "

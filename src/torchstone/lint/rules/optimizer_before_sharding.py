@@ -33,8 +33,9 @@ RULE = Rule(
         zh="先对模型分片，再创建优化器",
     ),
     title=Text(
-        en="an optimizer is made before fully_shard or FSDP replaces the parameters",
-        zh="在 fully_shard 或 FSDP 替换参数之前创建了优化器",
+        en="An optimizer made before fully_shard or FSDP replaces the parameters changes nothing "
+        "in the model",
+        zh="在 fully_shard 或 FSDP 替换参数之前创建的优化器，更新不到模型",
     ),
     page=Text(
         en="Fires when one function makes a torch optimizer over `model.parameters()` and, further "

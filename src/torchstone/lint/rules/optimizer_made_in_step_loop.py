@@ -33,8 +33,8 @@ RULE = Rule(
         zh="在循环之前只创建一次优化器；通过 `optimizer.param_groups` 或调度器修改学习率",
     ),
     title=Text(
-        en="an optimizer is made inside the loop that steps it",
-        zh="在执行 step 的循环内创建优化器",
+        en="An optimizer is made anew on every step and forgets its state",
+        zh="每个训练步都新建优化器，其状态随之丢失",
     ),
     page=Text(
         en="Fires when a torch optimizer is made directly in the loop body that also holds "

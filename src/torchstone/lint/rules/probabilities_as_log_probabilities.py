@@ -33,8 +33,8 @@ RULE = Rule(
         zh="第一个参数改用 log_softmax，而不是 {activation}",
     ),
     title=Text(
-        en="nll_loss or kl_div is given probabilities instead of log-probabilities",
-        zh="nll_loss 或 kl_div 收到的是概率而不是对数概率",
+        en="A loss such as nll_loss or kl_div is given probabilities instead of log-probabilities",
+        zh="nll_loss、kl_div 等损失收到的是概率而不是对数概率",
     ),
     page=Text(
         en="The first argument of `F.nll_loss`, `F.kl_div` and of anything made from `nn.NLLLoss` "

@@ -23,8 +23,8 @@ RULE = Rule(
     confidence=LIKELY,
     torch_from=(1, 8),
     title=Text(
-        en="A profiler records every step of a training loop",
-        zh="性能剖析器记录训练循环的每一步",
+        en="A profiler without a schedule records every step and fills the memory",
+        zh="性能剖析器没有设置 schedule，记录训练循环的每一步，占满内存",
     ),
     say=Text(
         en="this profiler records every step of the loop in line {line}",

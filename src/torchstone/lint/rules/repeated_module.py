@@ -34,8 +34,8 @@ RULE = Rule(
         zh="为每个位置新建一层：`[{layer} for _ in range({count})]`",
     ),
     title=Text(
-        en="a list with one layer is multiplied",
-        zh="对只含一个层的列表做乘法",
+        en="A list with one layer is multiplied, so all places share the same weights",
+        zh="对只含一个层的列表做乘法，所有位置共用同一组权重",
     ),
     page=Text(
         en="Fires for `[Layer(...)] * n` where `Layer` has weights: a torch.nn class, or an "

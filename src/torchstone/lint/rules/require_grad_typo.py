@@ -17,8 +17,8 @@ RULE = Rule(
     confidence=LIKELY,
     aliases=("TOR002",),
     title=Text(
-        en="`require_grad` is set, which tensors do not have",
-        zh="设置了张量并不存在的属性 `require_grad`",
+        en="The misspelt `require_grad` is set, which changes nothing",
+        zh="误写为 `require_grad`，设置它不起任何作用",
     ),
     say=Text(
         en="`{target}` sets an attribute that tensors do not have",

@@ -29,8 +29,8 @@ RULE = Rule(
         zh="去掉这里的 shuffle=True；DistributedSampler 自己会打乱",
     ),
     title=Text(
-        en="a DataLoader gets a sampler together with shuffle=True",
-        zh="DataLoader 同时传入采样器和 shuffle=True",
+        en="A DataLoader gets a sampler together with shuffle=True, which raises an error",
+        zh="DataLoader 同时传入采样器和 shuffle=True，会报错",
     ),
     page=Text(
         en="Fires when `sampler=` or `batch_sampler=` is an object that the file visibly makes, in "

@@ -35,8 +35,8 @@ RULE = Rule(
         zh="在每个 epoch 开头调用 `{sampler}.set_epoch(epoch)`",
     ),
     title=Text(
-        en="a shuffling DistributedSampler without set_epoch",
-        zh="会打乱顺序的 DistributedSampler 没有调用 set_epoch",
+        en="A shuffling DistributedSampler without set_epoch gives the same order in every epoch",
+        zh="会打乱顺序的 DistributedSampler 没有调用 set_epoch，每个 epoch 顺序都相同",
     ),
     page=Text(
         en="Fires when a file makes a `DistributedSampler` that shuffles (the default), has a loop "

@@ -33,8 +33,8 @@ RULE = Rule(
         zh="只在 rank 0 保存（`if dist.get_rank() == 0:`），再让所有 rank 一起调用 barrier()",
     ),
     title=Text(
-        en="torch.save runs on every rank of a distributed script with one path",
-        zh="分布式脚本中每个 rank 都向同一路径执行 torch.save",
+        en="Every rank of a distributed script saves to one and the same file",
+        zh="分布式脚本中每个 rank 都向同一个文件执行 torch.save",
     ),
     page=Text(
         en="Fires for `torch.save` in a file that starts a process group or wraps a model in DDP or "

@@ -30,8 +30,9 @@ RULE = Rule(
         zh="一并保存 `{scaler}.state_dict()`，恢复时加载",
     ),
     title=Text(
-        en="The optimizer's state is saved without the GradScaler's",
-        zh="保存了优化器状态，却没有保存 GradScaler 状态",
+        en="A checkpoint holds the optimizer's state but not the GradScaler's, so a resumed run "
+        "starts with a wrong scale",
+        zh="检查点保存了优化器状态却没有 GradScaler 状态，恢复训练时缩放因子不对",
     ),
     page=Text(
         en="""\

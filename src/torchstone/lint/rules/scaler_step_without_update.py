@@ -37,8 +37,9 @@ RULE = Rule(
         zh="每次迭代在最后一个 `{scaler}.step()` 之后调用一次 `{scaler}.update()`",
     ),
     title=Text(
-        en="GradScaler.step is called but GradScaler.update never is",
-        zh="调用了 GradScaler.step 却从未调用 GradScaler.update",
+        en="GradScaler.step is called but GradScaler.update never is, so the loss scale never "
+        "changes",
+        zh="调用了 GradScaler.step 却从未调用 GradScaler.update，损失缩放因子永远不变",
     ),
     page=Text(
         en="""\

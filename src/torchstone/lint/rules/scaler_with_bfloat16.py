@@ -30,6 +30,10 @@ RULE = Rule(
         en="remove the GradScaler, or pass enabled=(dtype is torch.float16)",
         zh="去掉 GradScaler，或传入 enabled=(dtype is torch.float16)",
     ),
+    title=Text(
+        en="A GradScaler is used although autocast runs in bfloat16, which needs no loss scaling",
+        zh="autocast 使用 bfloat16，无需损失缩放，却仍启用 GradScaler",
+    ),
     page=Text(
         en="""\
 Loss scaling lifts gradients above float16's smallest value, 6e-8. bfloat16 goes down to 1e-38, like

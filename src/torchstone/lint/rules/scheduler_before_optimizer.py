@@ -32,8 +32,9 @@ RULE = Rule(
         zh="把 `{scheduler}` 移到优化器 step 之后、循环末尾",
     ),
     title=Text(
-        en="the learning-rate scheduler steps before the optimizer",
-        zh="学习率调度器先于优化器执行 step",
+        en="The learning-rate scheduler steps before the optimizer and skips the first value of "
+        "the schedule",
+        zh="学习率调度器先于优化器执行 step，跳过了调度的第一个值",
     ),
     page=Text(
         en="Fires when `scheduler.step()` stands earlier in a loop's body than the first "

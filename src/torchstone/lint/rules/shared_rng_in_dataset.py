@@ -41,8 +41,9 @@ RULE = Rule(
         "或直接使用 torch 的全局随机数",
     ),
     title=Text(
-        en="a Dataset draws from a random generator that all workers share by copy",
-        zh="Dataset 使用的随机数生成器被所有工作进程原样拷贝",
+        en="A Dataset draws from a random generator copied to all workers, so they all draw the "
+        "same numbers",
+        zh="Dataset 的随机数生成器被原样拷贝到所有工作进程，各进程产生相同的随机数",
     ),
     page=Text(
         en="Fires in `__getitem__` and `__iter__` of a torch Dataset (and the methods they call) "

@@ -32,7 +32,7 @@ RULE = Rule(
         zh="直接传入原始 logits；只在需要概率的地方再做 sigmoid",
     ),
     title=Text(
-        en="binary cross entropy with logits is given probabilities",
+        en="Binary cross entropy with logits is given probabilities",
         zh="带 logits 的二元交叉熵收到的是概率",
     ),
     page=Text(

@@ -33,7 +33,7 @@ RULE = Rule(
         zh="直接传入原始 logits；只在需要概率的地方再做 softmax",
     ),
     title=Text(
-        en="cross entropy is given probabilities instead of logits",
+        en="Cross entropy is given probabilities instead of logits",
         zh="交叉熵的输入是概率而不是 logits",
     ),
     page=Text(

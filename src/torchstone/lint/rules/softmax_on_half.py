@@ -31,8 +31,9 @@ RULE = Rule(
         zh="传入 dtype=torch.float32，需要半精度的地方再转换结果",
     ),
     title=Text(
-        en="softmax without dtype on half-precision values, outside autocast",
-        zh="autocast 之外对半精度值做 softmax 且未指定 dtype",
+        en="Softmax of half-precision values runs outside autocast without a dtype and loses "
+        "accuracy",
+        zh="在 autocast 之外对半精度值做 softmax 且未指定 dtype，会损失精度",
     ),
     page=Text(
         en="""\

@@ -33,8 +33,8 @@ RULE = Rule(
         zh="改为 `{scaler}.step({optimizer})`，随后调用 `{scaler}.update()`",
     ),
     title=Text(
-        en="optimizer.step() after a scaled backward",
-        zh="缩放损失的 backward 之后直接调用 optimizer.step()",
+        en="The optimizer steps with gradients that still carry the loss scale",
+        zh="优化器直接用仍带损失缩放因子的梯度执行 step",
     ),
     page=Text(
         en="""\

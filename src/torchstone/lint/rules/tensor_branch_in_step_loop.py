@@ -19,8 +19,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A condition reads a tensor on every training step",
-        zh="每个训练步都用张量的值做条件判断",
+        en="A condition reads a tensor on every training step, and the host waits for the device",
+        zh="每个训练步都用张量的值做条件判断，主机要等待设备",
     ),
     say=Text(
         en="the condition `{test}` reads a tensor back on every step",

@@ -19,8 +19,8 @@ RULE = Rule(
     severity=LOW,
     confidence=LIKELY,
     title=Text(
-        en="A tensor grows by `torch.cat` in a loop",
-        zh="在循环中用 `torch.cat` 让张量不断增长",
+        en="A tensor grows by `torch.cat` in a loop, which copies all of it each time",
+        zh="在循环中用 `torch.cat` 让张量增长，每次都要整体复制",
     ),
     say=Text(
         en="`{name}` grows by `{join}` in a loop, which copies all of it each time round",

@@ -22,8 +22,8 @@ RULE = Rule(
     severity=LOW,
     confidence=LIKELY,
     title=Text(
-        en="A tensor is made on the CPU and then moved to the device",
-        zh="张量先在 CPU 上创建，再搬到设备",
+        en="A tensor is made on the CPU and then copied to the device",
+        zh="张量先在 CPU 上创建，再拷到设备，多了一次拷贝",
     ),
     say=Text(
         en="`{make}(...)` is made on the CPU and then moved",

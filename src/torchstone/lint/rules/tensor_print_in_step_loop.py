@@ -19,8 +19,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A tensor is printed on every training step",
-        zh="每个训练步都打印张量",
+        en="A tensor is printed on every training step, and the host waits for the device",
+        zh="每个训练步都打印张量，主机要等待设备",
     ),
     say=Text(
         en="printing `{tensor}` on every step waits for the device",

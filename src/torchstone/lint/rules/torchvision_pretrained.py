@@ -19,8 +19,8 @@ RULE = Rule(
     aliases=("TOR201",),
     torch_from=(1, 12),
     title=Text(
-        en="A torchvision model is asked for by `pretrained=`",
-        zh="用 `pretrained=` 创建 torchvision 模型",
+        en="A torchvision model is asked for by the deprecated `pretrained=`",
+        zh="用已弃用的 `pretrained=` 创建 torchvision 模型",
     ),
     say=Text(
         en="`{old}` of `{model}` is deprecated since torchvision 0.13: it became `{new}`",

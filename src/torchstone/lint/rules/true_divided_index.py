@@ -32,8 +32,8 @@ RULE = Rule(
         zh='改用 `//`，或 torch.div(…, rounding_mode="floor")',
     ),
     title=Text(
-        en="The result of a true division is used as an index",
-        zh="把真除法的结果用作索引",
+        en="The result of a true division is floating point but is used as an index",
+        zh="真除法的结果是浮点数，却被用作索引",
     ),
     page=Text(
         en="""\

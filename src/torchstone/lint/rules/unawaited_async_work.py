@@ -33,8 +33,8 @@ RULE = Rule(
         zh="保存句柄，在使用张量之前调用 wait()",
     ),
     title=Text(
-        en="the handle of an asynchronous collective is dropped",
-        zh="异步集合通信的句柄被丢弃",
+        en="Nobody waits for an asynchronous collective, so its tensor is used before it is ready",
+        zh="没有等待异步集合通信完成就使用其张量",
     ),
     page=Text(
         en="Fires for collectives with `async_op=True`, and for `isend` / `irecv`, whose handle is "

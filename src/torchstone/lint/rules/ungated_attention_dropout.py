@@ -45,8 +45,8 @@ RULE = Rule(
         zh="改为 `{keyword}={rate} if self.training else 0.0`",
     ),
     title=Text(
-        en="attention gets its dropout probability outside training too",
-        zh="注意力函数在非训练模式下仍带有 dropout 概率",
+        en="Attention applies dropout outside training too",
+        zh="注意力函数在非训练模式下仍会做 dropout",
     ),
     page=Text(
         en="`F.scaled_dot_product_attention`, the `flash_attn` functions, transformers' "

@@ -35,8 +35,9 @@ RULE = Rule(
         zh="传入 training=self.training，或改用 nn.Dropout 模块",
     ),
     title=Text(
-        en="functional dropout is not tied to the module's training mode",
-        zh="函数式 dropout 没有与模块的训练模式绑定",
+        en="Functional dropout is not tied to the module's training mode and drops values in "
+        "evaluation too",
+        zh="函数式 dropout 没有与模块的训练模式绑定，评估时仍会随机丢弃",
     ),
     page=Text(
         en="`F.dropout`, `dropout1d`, `dropout2d` and `dropout3d` default to `training=True` (only "

@@ -18,8 +18,8 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="Batches are moved to the GPU from memory that is not pinned",
-        zh="批数据从未锁页的内存拷到 GPU",
+        en="Batches go to the GPU from memory that is not pinned, and each copy waits",
+        zh="批数据从未锁页的内存拷到 GPU，每次拷贝都要等待",
     ),
     say=Text(
         en="batches of this DataLoader go to the GPU (line {line}) without pin_memory",

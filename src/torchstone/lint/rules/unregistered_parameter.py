@@ -34,8 +34,8 @@ RULE = Rule(
         zh="写成 `self.{name} = nn.Parameter(...)`",
     ),
     title=Text(
-        en="a module keeps a trainable tensor that is not an nn.Parameter",
-        zh="模块中的可训练张量不是 nn.Parameter",
+        en="A module's trainable tensor is no nn.Parameter, so the optimizer never sees it",
+        zh="模块中的可训练张量不是 nn.Parameter，优化器看不到它",
     ),
     page=Text(
         en="Fires in nn.Module classes for `self.w = torch.randn(..., requires_grad=True)` and for "

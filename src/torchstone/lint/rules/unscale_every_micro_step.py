@@ -31,8 +31,8 @@ RULE = Rule(
         zh="把 `{unscale}` 和梯度裁剪移入执行 step 的 `if` 之内",
     ),
     title=Text(
-        en="GradScaler.unscale_ runs more often than step and update",
-        zh="GradScaler.unscale_ 的执行次数多于 step 和 update",
+        en="GradScaler.unscale_ runs more often than step and update, which raises an error",
+        zh="GradScaler.unscale_ 的执行次数多于 step 和 update，会报错",
     ),
     page=Text(
         en="""\

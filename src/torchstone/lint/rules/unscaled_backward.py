@@ -37,8 +37,8 @@ RULE = Rule(
         zh="改为 `{scaler}.scale({loss}).backward()`",
     ),
     title=Text(
-        en="GradScaler.step after a backward on an unscaled loss",
-        zh="对未缩放的损失做 backward 之后调用 GradScaler.step",
+        en="GradScaler.step raises an error after a backward on an unscaled loss",
+        zh="对未缩放的损失做 backward 之后调用 GradScaler.step 会报错",
     ),
     page=Text(
         en="""\

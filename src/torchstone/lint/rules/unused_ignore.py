@@ -18,6 +18,10 @@ RULE = Rule(
     bad=("import torch  # torchstone: ignore[TS101] no longer needed\n",),
     good=("import torch\n",),
     fixed=("import torch\n",),
+    title=Text(
+        en="An ignore comment silences nothing",
+        zh="忽略注释没有屏蔽任何问题",
+    ),
     page=Text(
         en="Write `# torchstone: ignore[rule] reason` at the end of a finding's line, or alone on the "
         "line above it; `# torchstone: ignore-file[rule] reason` speaks for the whole file. The rule "

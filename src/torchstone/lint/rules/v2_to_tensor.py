@@ -33,6 +33,10 @@ RULE = Rule(
         en="use `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`",
         zh="改用 `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`",
     ),
+    title=Text(
+        en="The deprecated `v2.ToTensor` is used",
+        zh="使用了已弃用的 `v2.ToTensor`",
+    ),
     page=Text(
         en="Fires on `torchvision.transforms.v2.ToTensor`, where it is used or imported. The old "
         "`torchvision.transforms.ToTensor` is not meant.\n\n"
