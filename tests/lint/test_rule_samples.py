@@ -34,6 +34,7 @@ def run(source: str, select: tuple[str, ...] = (), confidence: str = "likely") -
         paths=("-",),
         select=select,
         no_cache=True,
+        torch="latest",
         stdin_name="sample.py",
         min_confidence=confidence,
     )
