@@ -1,9 +1,11 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and only regular files are read."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
 
 from torchstone.core.errors import InputError
@@ -12,8 +14,11 @@ from torchstone.core.text import Text
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write beside the target, flush to disk, then take its name; a crash leaves the old file."""
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))  # a link stays a link
+    if target.exists() and not target.is_file():
+        _write_into(path, target, data)
+        return
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         name = str(target.parent / f".{target.name[:40]}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -35,6 +40,31 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise _unwritable(path, error) from None
+
+
+def _write_into(path: Path, target: Path, data: bytes) -> None:
+    """A pipe or a device is written into; taking its name would destroy it."""
+    try:
+        with open(target, "wb", buffering=0) as file:
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def read_regular(path: Path | str, limit: int) -> bytes:
+    """The bytes of a regular file; OSError for a pipe, a device, a folder or a larger file.
+
+    Opened without waiting: a pipe that nobody writes to must not hold up a run.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if status.st_size > limit:
+            size = f"{status.st_size / 2**20:.0f} MiB, more than {limit / 2**20:.0f} MiB"
+            raise OSError(errno.EFBIG, size)
+        return file.read(limit)
 
 
 def _umask() -> int:

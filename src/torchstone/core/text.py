@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import string
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,7 +22,7 @@ class Text:
         return self.zh if lang == "zh" else self.en
 
     def placeholders(self) -> set[str]:
-        return {name for _, name, _, _ in string.Formatter().parse(self.en) if name}
+        return set(_BLANK.findall(self.en))
 
 
 NOTHING = Text("", "")
@@ -49,17 +49,18 @@ class Message:
         return bool(self.text.en or self.text.zh)
 
 
-class _Known(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "{" + key + "}"
+_BLANK = re.compile(r"\{(\w+)\}")
 
 
 def fill(template: str, args: Mapping[str, str]) -> str:
-    """Put arguments into a template without ever reaching into their attributes."""
-    out: list[str] = []
-    known = args if hasattr(args, "__missing__") else _Known(args)
-    for literal, name, _, _ in string.Formatter().parse(template):
-        out.append(literal)
-        if name is not None:
-            out.append(known[name])
-    return "".join(out)
+    """Put arguments into a template. Other braces stay as they are: texts may quote source."""
+    if not args and not hasattr(args, "__missing__"):
+        return template
+
+    def put(match: re.Match[str]) -> str:
+        try:
+            return args[match[1]]
+        except KeyError:
+            return match[0]
+
+    return _BLANK.sub(put, template)

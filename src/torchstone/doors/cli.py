@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ from torchstone.core.registry import names_in
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.flags import Parser, add_options, given
 from torchstone.doors.settings import find_config, read_table, split_table
+from torchstone.render.style import printable
 
 OK, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 _COMMANDS = "torchstone.doors.commands"
@@ -26,15 +29,23 @@ _COMMANDS = "torchstone.doors.commands"
 def run(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
     lang = _flag_lang(words) or _config_lang() or _locale_lang()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever the terminal can show
     try:
         return _run(list(words), lang)
     except TorchstoneError as error:
-        print(f"torchstone: {error.say(lang)}", file=sys.stderr)
+        print(f"torchstone: {printable(error.say(lang))}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:
         # the reader (head, less) has gone: nothing more to say, and no traceback about it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        print(f"torchstone: {error.strerror}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         print("torchstone: " + ("已中断" if lang == "zh" else "interrupted"), file=sys.stderr)
         return 130
@@ -108,7 +119,8 @@ def tool_options() -> dict[str, type]:
 def _formatter() -> Any:
     import argparse
 
-    width = min(os.get_terminal_size().columns, 100) if sys.stdout.isatty() else 100
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = min(os.get_terminal_size().columns, 100) if terminal else 100
     return lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=width)
 
 

@@ -69,7 +69,7 @@ def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:
         if value is UNSET or (item.many and not value):
             continue
         if item.many:
-            parts = value if item.about.positional else [p for v in value for p in v.split(",")]
-            value = tuple(part for part in parts if part)
+            listed = [part for words in value for part in words.split(",") if part]
+            value = tuple(value if item.about.positional else listed)
         values[item.name] = value
     return values

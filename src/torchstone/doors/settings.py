@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from torchstone.core.errors import ConfigError
+from torchstone.core.files import read_regular
 from torchstone.core.options import from_mapping, unknown
 from torchstone.core.text import Text
+
+_BYTES = 4 * 1024 * 1024
 
 
 def find_config(start: Path) -> Path | None:
@@ -15,11 +18,18 @@ def find_config(start: Path) -> Path | None:
     at = start.resolve()
     for folder in (at, *at.parents):
         path = folder / "pyproject.toml"
-        if path.is_file() and b"tool.torchstone" in path.read_bytes():
+        if path.is_file() and _speaks_of_us(path):
             return path
         if (folder / ".git").exists():
             return None
     return None
+
+
+def _speaks_of_us(path: Path) -> bool:
+    try:
+        return b"tool.torchstone" in read_regular(path, _BYTES)
+    except OSError:
+        return False
 
 
 def read_table(path: Path | None) -> dict[str, Any]:
@@ -33,8 +43,8 @@ def read_table(path: Path | None) -> dict[str, Any]:
     import tomllib
 
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data = tomllib.loads(read_regular(path, _BYTES).decode("utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(str(path), str(error), expected, todo) from None
     tool = data.get("tool", {})
     table = tool.get("torchstone", {}) if isinstance(tool, dict) else {}

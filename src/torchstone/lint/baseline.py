@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torchstone.core.errors import InputError
-from torchstone.core.files import write_atomically
+from torchstone.core.files import read_regular, write_atomically
 from torchstone.core.finding import Finding
 from torchstone.core.text import Text
 
@@ -50,7 +50,7 @@ def _read(path: Path) -> list[str]:
         )
 
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_regular(path, 256 * 1024 * 1024))
     except OSError as error:
         raise wrong(error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError):

@@ -30,6 +30,13 @@ def default_folder() -> Path:
     return Path.home() / ".cache" / "torchstone"
 
 
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder is gone
+        return ""
+
+
 class Cache:
     """Results of one set of paths under one set of rules.
 
@@ -37,7 +44,7 @@ class Cache:
     """
 
     def __init__(self, folder: Path | None, paths: list[str], basis: str, enabled: bool) -> None:
-        key = "|".join(sorted(os.path.realpath(path) for path in paths)) + "|" + os.getcwd()
+        key = "|".join(sorted(os.path.realpath(path) for path in paths)) + "|" + _here()
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:20]
         self._file = (folder or default_folder()) / f"check-{name}.json"
         self._basis = basis
@@ -77,15 +84,15 @@ class Cache:
             return None
         if row.get("project") not in (None, self._all):
             return None
-        if not self._tops.isdisjoint(row.get("missing", ())):
-            return None
         try:
+            if not self._tops.isdisjoint(row.get("missing", ())):
+                return None
             result = Result(
                 [from_data(Finding, item, "cache") for item in row.get("findings", ())],
                 [from_data(Gap, item, "cache") for item in row.get("gaps", ())],
                 int(row["lines"]),
             )
-        except (TorchstoneError, KeyError, TypeError, ValueError):
+        except (TorchstoneError, KeyError, TypeError, ValueError, OverflowError):
             return None  # written by somebody else: read the file anew
         self._new[name] = row
         return result

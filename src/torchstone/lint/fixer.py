@@ -11,10 +11,12 @@ from torchstone.core.errors import InputError
 from torchstone.core.files import write_atomically
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Safety, apply_edits
+from torchstone.core.gap import Gap
 from torchstone.core.lines import split_lines
 from torchstone.core.text import Text
 from torchstone.sources.notebook import edit_notebook
-from torchstone.sources.source import decode
+from torchstone.sources.project import parse
+from torchstone.sources.source import Source, decode
 
 Span = tuple[int, int, int, int, int]
 
@@ -77,10 +79,11 @@ def changes(
     for finding in choose(findings, unsafe):
         by_path.setdefault(finding.path, []).append(finding)
     texts = instead or {}
-    return [
+    made = (
         _change(path, texts.get(path) or Path(path).read_bytes(), group)
         for path, group in sorted(by_path.items())
-    ]
+    )
+    return [change for change in made if change.after != change.before]
 
 
 def joined(first: Change, then: Change) -> Change:
@@ -102,9 +105,27 @@ def _change(path: str, data: bytes, findings: list[Finding]) -> Change:
     )
     if not _round(text, encoding, data):
         encoding = _declared(data)
-    edits = list(dict.fromkeys(edit for item in findings if item.fix for edit in item.fix.edits))
-    after = edit_notebook(text, edits) if path.endswith(".ipynb") else apply_edits(text, edits)
+    after = _applied(path, text, findings)
+    if not _parses(path, after):
+        # one of them does not fit its place (inside an f-string, say): leave that one out
+        kept: list[Finding] = []
+        for item in findings:
+            if _parses(path, _applied(path, text, [*kept, item])):
+                kept.append(item)
+        findings, after = kept, _applied(path, text, kept)
     return Change(path, text, after, encoding, tuple(findings))
+
+
+def _applied(path: str, text: str, findings: list[Finding]) -> str:
+    edits = list(dict.fromkeys(edit for item in findings if item.fix for edit in item.fix.edits))
+    return edit_notebook(text, edits) if path.endswith(".ipynb") else apply_edits(text, edits)
+
+
+def _parses(path: str, text: str) -> bool:
+    """Whether a module still parses; notebooks are read cell by cell elsewhere."""
+    if path.endswith(".ipynb"):
+        return True
+    return not isinstance(parse(Source(path, text)), Gap)
 
 
 def _round(text: str, encoding: str, data: bytes) -> bool:

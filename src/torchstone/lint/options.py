@@ -58,7 +58,7 @@ class CheckOptions:
     )  # fmt: skip
     with_tools: tuple[str, ...] = option(
         (), "outside tools to merge in: mypy, ruff, or a .sarif file", "合并外部工具结果：mypy、ruff 或 .sarif 文件",
-        flag="--with", metavar="TOOL",
+        config=False, flag="--with", metavar="TOOL",
     )  # fmt: skip
     torch: str = option(
         "", "the torch version the project targets (2.4, latest); from its requirements by default",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchstone.core.finding import Severity
 from torchstone.core.report import Report
 from torchstone.render.order import by_file
-from torchstone.render.style import Style
+from torchstone.render.style import Style, printable
 
 _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -50,7 +50,8 @@ def _command(level: str, properties: dict[str, str], message: str) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    rows = (printable(row) for row in text.replace("\r", "").split("\n"))
+    return "%0A".join(row.replace("%", "%25") for row in rows)
 
 
 def _property(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import Counter
 from html import escape
 from pathlib import Path
@@ -50,10 +52,15 @@ def render(report: Report, style: Style) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         # nothing may be fetched, whatever analysed code managed to put into a page
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
+        f"style-src 'unsafe-inline'; script-src 'sha256-{_digest(script)}'; img-src data:\">"
         f"<title>torchstone {escape(report.tool)} – {escape(report.subject)}</title>"
         f"<style>{css}</style></head><body>{body}<script>{script}</script></body></html>\n"
     )
+
+
+def _digest(script: str) -> str:
+    """Only the page's own script may run, whatever text got into the page."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _within_budget(report: Report, style: Style) -> tuple[dict[int, str], int]:
@@ -168,13 +175,13 @@ def _finding(item: Finding, group: str, style: Style) -> str:
     )
     return (
         f'<details class="finding {level}" data-level="{item.severity}" data-group="{escape(group, quote=True)}" '
-        f'data-fix="{int(fix is not None)}" data-words="{escape(words.lower(), quote=True)}" id="f-{item.fingerprint}">'
+        f'data-fix="{int(fix is not None)}" data-words="{escape(words.lower(), quote=True)}" id="f-{escape(item.fingerprint, quote=True)}">'
         f'<summary><span class="level {level}">{markup(LEVELS[item.severity])}</span>'
         f'<span class="place">{escape(place)}</span><span class="what">{markup(item.what)}</span>'
-        f'{badge}<span class="rule">{item.rule} {escape(item.name)}</span></summary>'
+        f'{badge}<span class="rule">{escape(item.rule)} {escape(item.name)}</span></summary>'
         f'<div class="body"><ul>{reason}{remedy}</ul>{_evidence(item.evidence, style)}'
         f'<p class="meta">{markup(CONFIDENCE[item.confidence])} · {escape(where.scope)} · '
-        f"<code>torchstone explain {item.rule}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
+        f"<code>torchstone explain {escape(item.rule)}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
         "</div></details>"
     )
 

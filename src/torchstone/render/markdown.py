@@ -8,7 +8,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.order import by_file, counts
-from torchstone.render.style import Style
+from torchstone.render.style import Style, printable
 
 
 def render(report: Report, style: Style) -> str:
@@ -63,7 +63,8 @@ def _finding(item: Finding, style: Style) -> list[str]:
 
 
 def _fence(rows: list[str], kind: str) -> list[str]:
-    longest = max((len(row) - len(row.lstrip("`")) for row in rows), default=0)
+    rows = [printable(row) for row in rows]
+    longest = max((row.count("`") for row in rows), default=0)
     ticks = "`" * max(3, longest + 1)
     return [f"{ticks}{kind}", *rows, ticks]
 
@@ -89,16 +90,12 @@ def _measures(report: Report, style: Style) -> list[str]:
     return out
 
 
+_SPECIAL = {"<": "&lt;", ">": "&gt;", **{char: "\\" + char for char in "\\|*_[]"}}
+
+
 def _plain(text: str) -> str:
-    """Text that is shown as it is: no markup or table cell of its own."""
-    text = " ".join(text.split())
-    for char in "\\<>|*_":
-        text = (
-            text.replace(char, "\\" + char)
-            if char in "\\|*_"
-            else text.replace(char, {"<": "&lt;", ">": "&gt;"}[char])
-        )
-    return text
+    """Text that is shown as it is: no markup, link or table cell of its own."""
+    return "".join(_SPECIAL.get(char, char) for char in printable(" ".join(text.split())))
 
 
 def _code(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
@@ -139,8 +140,8 @@ def _location(where: Location) -> dict[str, Any]:
 
 def _artifact(path: str) -> dict[str, str]:
     if Path(path).is_absolute():
-        return {"uri": Path(path).as_uri()}
-    return {"uri": quote(PurePath(path).as_posix())}
+        return {"uri": "file://" + quote(os.fsencode(Path(path).as_posix()))}
+    return {"uri": quote(os.fsencode(PurePath(path).as_posix()))}
 
 
 def _notification(gap: Gap, style: Style) -> dict[str, Any]:

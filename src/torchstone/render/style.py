@@ -78,7 +78,7 @@ def printable(text: str) -> str:
     """Text from analysed files with nothing in it that would steer a terminal."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\t\n" else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def cells(text: str) -> int:

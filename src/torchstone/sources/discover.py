@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchstone.core.errors import InputError
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.files import read_regular
 from torchstone.core.gap import Gap
 from torchstone.core.text import Text
 from torchstone.sources.source import gap, read_bytes
 
+_IGNORE_BYTES = 1024 * 1024
+_MOST_STARS = 8
 SUFFIXES = (".py", ".pyi", ".ipynb")
 SKIPPED = frozenset(
     (".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints")
@@ -39,29 +43,40 @@ def discover(paths: Iterable[str], exclude: Iterable[str] = ()) -> tuple[list[Fi
     files: dict[str, File] = {}
     gaps: list[Gap] = []
     patterns = tuple(exclude)
-    excluded = _spec(patterns) if patterns else None
+    try:
+        excluded = _spec(patterns) if patterns else None
+    except (ValueError, re.error) as error:
+        raise UsageError(
+            "--exclude",
+            str(error),
+            Text("patterns as in .gitignore", ".gitignore 形式的模式"),
+            Text("correct the pattern", "请修正该模式"),
+        ) from None
     for given in paths:
         path = Path(given)
+        if not given:
+            raise _missing(given)
         if path.is_dir():
             for found in _walk(path, gaps, excluded):
                 files.setdefault(os.path.realpath(found.path), found)
         elif path.exists():
             files.setdefault(os.path.realpath(path), File(path, _name(path)))
         else:
-            raise InputError(
-                "check",
-                f"path {given!r}",
-                Text("a file or folder that exists", "存在的文件或文件夹"),
-                Text(
-                    "check the spelling, or use `-` for standard input",
-                    "请检查拼写；标准输入请用 `-`",
-                ),
-            )
+            raise _missing(given)
     return sorted(files.values(), key=lambda file: file.name), gaps
 
 
+def _missing(given: str) -> InputError:
+    return InputError(
+        "check",
+        f"path {given!r}",
+        Text("a file or folder that exists", "存在的文件或文件夹"),
+        Text("check the spelling, or use `-` for standard input", "请检查拼写；标准输入请用 `-`"),
+    )
+
+
 def _name(path: Path) -> str:
-    return Path(os.path.normpath(path)).as_posix()
+    return path.as_posix()  # `link/..` is another folder than the one that holds the link
 
 
 def _spec(patterns: Iterable[str]) -> Any:
@@ -81,10 +96,24 @@ class _Ignore:
 
 def _read_ignore(folder: str) -> _Ignore | None:
     try:
-        with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as file:
-            return _Ignore(folder, _spec(file.read().splitlines()))
+        text = read_regular(os.path.join(folder, ".gitignore"), _IGNORE_BYTES)
     except OSError:
         return None
+    return _Ignore(folder, _spec(_sound(text.decode("utf-8", "replace").splitlines())))
+
+
+def _sound(lines: list[str]) -> list[str]:
+    """The lines that git would use; like git, the rest is passed over in silence."""
+    sound: list[str] = []
+    for line in lines:
+        if line.count("*") > _MOST_STARS:
+            continue  # such a pattern can take a regular expression for ever
+        try:
+            _spec([line])
+        except (ValueError, re.error):
+            continue
+        sound.append(line)
+    return sound
 
 
 def _ignores_above(folder: str) -> tuple[_Ignore, ...]:
@@ -149,6 +178,8 @@ def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
                 is_folder = False
             if not is_folder and not entry.name.endswith(SUFFIXES):
                 continue
+            if entry.is_symlink() and not _below(entry.path, root):
+                continue  # what a link reaches outside was not named
             if is_folder and (entry.name in SKIPPED or _is_environment(entry.path)):
                 continue
             if here and _ignored(here, entry.path, is_folder):
@@ -160,6 +191,11 @@ def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
                 stack.append((entry.path, shown, here))
             else:
                 yield File(Path(entry.path), shown)
+
+
+def _below(path: str, root: str) -> bool:
+    real = os.path.realpath(path)
+    return real == root or real.startswith(root + os.sep)
 
 
 def _is_environment(folder: str) -> bool:

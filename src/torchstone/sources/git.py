@@ -10,7 +10,8 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 
 # a hostile repository may name programs in its configuration: none of them is run
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat",
+         "-c", "core.quotePath=false")  # fmt: skip
 _HUNK = pattern(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
@@ -18,29 +19,64 @@ def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:
     """Absolute path → lines added or changed since the commit; None is a wholly new file."""
     if commit.startswith("-"):
         raise UsageError("--since", repr(commit), *_commit_texts())
-    top = Path(_git(folder, "rev-parse", "--show-toplevel").strip())
+    top = Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
     try:
         _git(folder, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
     except InputError:
         raise InputError("--since", repr(commit), *_commit_texts()) from None
     base = _git(folder, "merge-base", commit, "HEAD").strip() or commit
-    out = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "--no-prefix",
-               "--relative", base, "--")  # fmt: skip
-    lines: dict[str, set[int] | None] = {}
-    current: set[int] | None = None
-    for row in out.splitlines():
-        if row.startswith("+++ "):
-            name = row[4:].split("\t")[0].strip('"')
-            current = set()
-            if name != "/dev/null":
-                lines[str(top / name)] = current
-        elif current is not None and (match := _HUNK.match(row)):
-            start, count = int(match[1]), int(match[2] or 1)
-            current.update(range(start, start + count))
+    out = _git(top, *_no_filters(top), "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0",
+               "--no-prefix", "--relative", base, "--")  # fmt: skip
+    lines = _read_diff(out, top)
     for name in _git(top, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if name:
             lines[str(top / name)] = None
     return lines
+
+
+def _no_filters(top: Path) -> list[str]:
+    """Settings that switch off every clean filter the repository's configuration names."""
+    try:
+        names = _git(top, "config", "--name-only", "-z", "--get-regexp", r"^filter\.")
+    except InputError:
+        return []  # none is set
+    words: list[str] = []
+    for name in filter(None, names.split("\0")):
+        words += ("-c", f"{name}=false" if name.endswith(".required") else f"{name}=")
+    return words
+
+
+def _read_diff(out: str, top: Path) -> dict[str, set[int] | None]:
+    lines: dict[str, set[int] | None] = {}
+    current: set[int] | None = None
+    header = False
+    for row in out.split("\n"):
+        if row.startswith("diff --git "):
+            header, current = True, None
+        elif header and row.startswith("+++ "):
+            name = _unquoted(row[4:].rstrip("\t"))
+            current = set()
+            if name != "/dev/null":
+                lines[str(top / name)] = current
+        elif match := _HUNK.match(row):
+            header = False
+            if current is not None:
+                start, count = int(match[1]), int(match[2] or 1)
+                current.update(range(start, start + count))
+    return lines
+
+
+def _unquoted(name: str) -> str:
+    """Git writes unusual names as C strings."""
+    if not (name.startswith('"') and name.endswith('"')):
+        return name
+    raw = name[1:-1].encode("utf-8", "surrogateescape").decode("latin-1")
+    return (
+        raw.encode("latin-1")
+        .decode("unicode_escape")
+        .encode("latin-1")
+        .decode("utf-8", "surrogateescape")
+    )
 
 
 def _commit_texts() -> tuple[Text, Text]:
@@ -53,7 +89,7 @@ def _commit_texts() -> tuple[Text, Text]:
 def _git(folder: Path, *words: str) -> str:
     try:
         done = subprocess.run(
-            ("git", *_SAFE, *words), cwd=folder, capture_output=True, text=True, errors="replace",
+            ("git", *_SAFE, *words), cwd=folder, capture_output=True, text=True, errors="surrogateescape", encoding="utf-8",
             timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -65,5 +101,5 @@ def _git(folder: Path, *words: str) -> str:
         ) from None
     if done.returncode:
         said = done.stderr.strip().splitlines()
-        raise InputError("--since", said[-1] if said else " ".join(words), *_commit_texts())
+        raise InputError("--since", said[-1] if said else "no answer from git", *_commit_texts())
     return done.stdout

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bisect
 import codecs
+import errno
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchstone.core.files import read_regular
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.lines import split_lines
@@ -48,24 +50,17 @@ def gap(path: str, id: str, en: str, zh: str, close: str, line: int = 0, cell: i
 def read_bytes(path: Path, name: str) -> bytes | Gap:
     """The bytes of a file, or why they cannot be had."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            return gap(
-                name,
-                "source.too-large",
-                f"{size / 2**20:.0f} MiB, more than the {MAX_BYTES // 2**20} MiB that are read",
-                f"文件大小 {size / 2**20:.0f} MiB，超过上限 {MAX_BYTES // 2**20} MiB",
-                "split the file, or leave it out with --exclude",
-            )
-        return path.read_bytes()
+        return read_regular(path, MAX_BYTES)
     except OSError as error:
         reason = error.strerror or type(error).__name__
+        close = "split the file, or leave it out with --exclude"
+        large = error.errno == errno.EFBIG
         return gap(
             name,
-            "source.unreadable",
+            "source.too-large" if large else "source.unreadable",
             f"cannot be read: {reason}",
             f"无法读取：{reason}",
-            f"ls -l {name}",
+            close if large else f"ls -l {name}",
         )
 
 
@@ -93,6 +88,8 @@ def decode(data: bytes, name: str) -> str | Gap:
         reason = str(error)
     except UnicodeDecodeError as error:
         reason = f"byte {error.object[error.start]:#04x} at offset {error.start}"
+    except UnicodeError as error:
+        reason = str(error)
     return gap(
         name,
         "source.encoding",

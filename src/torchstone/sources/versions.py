@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from torchstone.core.files import read_regular
 from torchstone.core.pattern import pattern
 
 Version = tuple[int, int]
 
-_REQUIREMENT = pattern(r"^\s*[\"']?torch\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
-_CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d+)\.(\d+)")
+_REQUIREMENT = pattern(r"^[ \t]*[\"']?torch[ \t]*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
+_CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d{1,4})\.(\d{1,4})")
 _FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
 _LEVELS = 4
+_BYTES = 200_000
 
 
 def parse_version(text: str) -> Version | None:
-    match = re.match(r"^\s*v?(\d+)\.(\d+)", text)
+    match = re.match(r"^\s*v?(\d{1,4})\.(\d{1,4})", text)
     return (int(match[1]), int(match[2])) if match else None
 
 
@@ -46,7 +48,7 @@ def _declared(folder: Path) -> Version | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8", errors="replace")[:200_000]
+        return read_regular(path, _BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -60,7 +62,7 @@ def _pyproject(path: Path) -> str:
 
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return ""
     project = data.get("project", {})
     groups = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}

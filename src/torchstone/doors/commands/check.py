@@ -14,6 +14,7 @@ from torchstone.doors.common import CommonOptions
 from torchstone.doors.show import Progress, put, show, use_colour
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
+from torchstone.render.style import printable
 
 if TYPE_CHECKING:
     from torchstone.lint import fixer
@@ -83,6 +84,9 @@ def _show_diff(report: Report, options: CheckOptions, common: CommonOptions, std
 
 
 def _painted(diff: str, colour: bool) -> str:
+    if not sys.stdout.isatty():
+        return diff  # a file or a pipe gets it byte for byte: it may be applied as a patch
+    diff = "".join(printable(row.rstrip("\n")) + "\n" for row in diff.splitlines(keepends=True))
     if not colour:
         return diff
     codes = {"+": "32", "-": "31", "@": "36"}

@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 
 from torchstone.core.evidence import Command, Snippet
+from torchstone.core.files import read_regular
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.text import NOTHING, Message, Text
+
+_BYTES = 16 * 1024 * 1024
 
 
 def foreign(
@@ -20,7 +23,7 @@ def foreign(
 ) -> Finding:
     """The tool's own words in both languages; the source line, if it can be read, as evidence."""
     name = f"{tool}/{rule}" if rule else tool
-    line = source_line(where.path, where.line)
+    line = source_line(where.path, where.line) if _is_near(where.path) else ""
     evidence = (
         Snippet(
             where.path,
@@ -41,15 +44,18 @@ def foreign(
     )  # fmt: skip
 
 
+def _is_near(path: str) -> bool:
+    """Below this folder: a foreign file may name any path, and must not have it quoted."""
+    here = os.path.realpath(".")
+    return os.path.realpath(path).startswith(here + os.sep)
+
+
 def source_line(path: str, line: int) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for number, text in enumerate(file, 1):
-                if number == line:
-                    return text.rstrip("\r\n")[:240]
+        rows = read_regular(path, _BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         return ""
-    return ""
+    return rows[line - 1].rstrip("\r")[:240] if 0 < line <= len(rows) else ""
 
 
 def shown(path: str) -> str:

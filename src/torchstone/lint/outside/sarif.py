@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
 from torchstone.core.finding import Finding, Location, Severity
 from torchstone.core.report import Report
 from torchstone.core.text import Text
@@ -21,16 +22,16 @@ _LEVELS = {"error": Severity.HIGH, "warning": Severity.MEDIUM, "note": Severity.
 def read(path: Path) -> Report:
     """The results of a SARIF 2.1.0 file; anything else is an error, not an empty report."""
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_regular(path, 256 * 1024 * 1024))
         runs = data["runs"]
         if not isinstance(runs, list):
             raise TypeError("runs is no list")
         findings = tuple(f for run in runs for f in _run(run))
     except OSError as error:
         raise _wrong(path, error.strerror or type(error).__name__) from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, OverflowError):
         raise _wrong(path, "no JSON") from None
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise _wrong(path, f"another document ({error})") from None
     return Report(NAME, findings)
 
