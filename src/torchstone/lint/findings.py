@@ -16,6 +16,7 @@ from torchstone.lint.rule import Hit
 from torchstone.sources.scene import Scene
 
 _CONTEXT = 1
+_LONG_LINE = 2000
 
 
 def findings_of(hits: Iterable[Hit], scene: Scene) -> list[Finding]:
@@ -61,7 +62,7 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         where,
         (
             snippet(scene, line, column, end_line, end_column),
-            *([preview(scene, hit.fix)] if hit.fix and hit.fix.edits else ()),
+            *([preview(scene, hit.fix)] if hit.fix and _is_shown(scene, hit.fix) else ()),
             *hit.evidence,
         ),
         mark,
@@ -82,6 +83,15 @@ def snippet(scene: Scene, line: int, column: int, end_line: int, end_column: int
     row = lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
     end = end_column if end_line == line else len(row)
     return Snippet(scene.path, shown - (line - first), text, shown, column, max(end, column + 1))
+
+
+def _is_shown(scene: Scene, fix: Fix) -> bool:
+    """A line that no reader could take in is not shown twice."""
+    return bool(fix.edits) and all(
+        len(row) <= _LONG_LINE
+        for edit in fix.edits
+        for row in _cell_lines(scene, edit.cell)[edit.line - 1 : edit.end_line]
+    )
 
 
 def preview(scene: Scene, fix: Fix) -> Diff:

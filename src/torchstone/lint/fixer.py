@@ -49,23 +49,26 @@ def applicable(finding: Finding, unsafe: bool) -> bool:
 
 def choose(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
     """Findings whose fixes can be made together; the first of two that meet wins."""
-    taken: list[Edit] = []
+    taken: dict[tuple[str, int], list[Edit]] = {}
     chosen: list[Finding] = []
     for finding in findings:
         if not applicable(finding, unsafe) or finding.fix is None:
             continue
+        edits = finding.fix.edits
         if any(
-            _meet(edit, other) for edit in finding.fix.edits for other in taken if edit != other
+            _meet(edit, other)
+            for edit in edits
+            for other in taken.get((edit.path, edit.cell), ())
+            if edit != other
         ):
             continue
-        taken += finding.fix.edits
+        for edit in edits:
+            taken.setdefault((edit.path, edit.cell), []).append(edit)
         chosen.append(finding)
     return chosen
 
 
 def _meet(one: Edit, other: Edit) -> bool:
-    if (one.path, one.cell) != (other.path, other.cell):
-        return False
     if one.start == other.start:
         return True  # two insertions at one place would have no order
     return one.start < other.end and other.start < one.end

@@ -17,7 +17,11 @@ from torchstone.sources.scene import Scene
 def apply_ignores(found: list[Finding], scene: Scene, running: set[str]) -> list[Finding]:
     """`running` are the codes in use: a comment for a rule that is switched off is not unused."""
     ignores = read_ignores(scene.source)
-    kept = [finding for finding in found if not _silenced(finding, ignores, scene)]
+    by_line: dict[tuple[int, int], list[Ignore]] = {}
+    for item in ignores:
+        key = (0, 0) if item.whole_file else scene.source.place(item.covers)
+        by_line.setdefault(key, []).append(item)
+    kept = [finding for finding in found if not _silenced(finding, by_line)]
     if RULE.code in running:
         kept += findings_of(
             (_unused(item, scene) for item in ignores if _idle(item, running)), scene
@@ -25,15 +29,15 @@ def apply_ignores(found: list[Finding], scene: Scene, running: set[str]) -> list
     return kept
 
 
-def _silenced(finding: Finding, ignores: list[Ignore], scene: Scene) -> bool:
+def _silenced(finding: Finding, by_line: dict[tuple[int, int], list[Ignore]]) -> bool:
     where = finding.location
     names = {finding.rule.lower(), finding.name}
     silenced = False
-    for item in ignores:
-        cell, line = scene.source.place(item.covers)
-        hits_line = cell == where.cell and where.line <= line <= max(where.end_line, where.line)
-        if names & set(item.rules) and (item.whole_file or hits_line):
-            item.used |= names & set(item.rules)
+    last = max(where.end_line, where.line)
+    keys = [(0, 0), *((where.cell, line) for line in range(where.line, last + 1))]
+    for item in (item for key in keys for item in by_line.get(key, ())):
+        if named := names.intersection(item.rules):
+            item.used |= named
             silenced = True
     return silenced
 

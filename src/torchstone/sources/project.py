@@ -320,10 +320,13 @@ def _module_level(tree: ast.Module) -> list[ast.AST]:
 
 
 def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
-    for item in scene.definitions:
-        if item.name == name and isinstance(scene.parent(item), (ast.Module, ast.If)):
-            return scene, item
-    return None
+    table: dict[str, ast.AST] | None = scene.cache.get("top level")
+    if table is None:
+        table = scene.cache["top level"] = {}
+        for item in scene.definitions:
+            if isinstance(scene.parent(item), (ast.Module, ast.If)):
+                table.setdefault(item.name, item)
+    return (scene, table[name]) if name in table else None
 
 
 def _posix(path: Path | PurePosixPath) -> str:

@@ -31,7 +31,7 @@ def read(path: Path) -> Report:
         raise _wrong(path, error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError, OverflowError):
         raise _wrong(path, "no JSON") from None
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise _wrong(path, f"another document ({error})") from None
     return Report(NAME, findings)
 

@@ -184,6 +184,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _holding(scene: Scene, block: list[ast.stmt], calls: list[ast.Call]) -> list[int]:
     """The places of a block's statements that are, or hold, one of these calls."""
+    first, last = block[0].lineno, block[-1].end_lineno or 0
+    calls = [call for call in calls if first <= call.lineno <= last]
     return [
         number
         for number, item in enumerate(block)
