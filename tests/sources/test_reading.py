@@ -185,6 +185,17 @@ def test_notebook_edits_leave_the_rest_as_it_was() -> None:
     assert after.replace("b = 9", "b = 2") == text
 
 
+def test_notebook_edits_keep_every_other_character() -> None:
+    text = (
+        '{"cells":\t[\r\n {"source": "a", "n": 1.10, "big": 1e999, "cell_type": "code"},\r\n'
+        ' {"cell_type": "code", "source": ["x = \\u4e2d\\n", "y = 2"], "odd": "中", "n": 1E5}\r\n]}'
+    )
+    after = edit_notebook(text, [Edit("n.ipynb", 2, 4, 2, 5, "3", cell=2)])
+    assert after == text.replace("y = 2", "y = 3")
+    whole = edit_notebook(text, [Edit("n.ipynb", 1, 0, 1, 1, "b", cell=1)])
+    assert whole == text.replace('"source": "a"', '"source": "b"')
+
+
 def git(folder: Path, *words: str) -> None:
     subprocess.run(
         ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words],

@@ -92,17 +92,58 @@ def _joined(source: Any) -> str:
 
 
 def edit_notebook(text: str, edits: list[Edit]) -> str:
-    """The notebook with edits made inside its cells; everything else stays as it was."""
-    data = json.loads(text)
+    """The notebook with edits made inside its cells; every other character stays as it was."""
     by_cell: dict[int, list[Edit]] = {}
     for edit in edits:
         by_cell.setdefault(edit.cell, []).append(edit)
-    for number, group in by_cell.items():
-        cell = data["cells"][number - 1]
-        source = apply_edits(_joined(cell["source"]), group)
-        cell["source"] = split_lines(source) if isinstance(cell["source"], list) else source
-    indent = re.match(r"\{\s*\n(\s+)", text)
-    ending = "\n" if text.endswith("\n") else ""
-    ascii_only = text.isascii()
-    width = len(indent.group(1)) if indent else None
-    return json.dumps(data, ensure_ascii=ascii_only and "\\u" in text, indent=width) + ending
+    cells = _member(text, _skip(text, 0), "cells")
+    for number in sorted(by_cell, reverse=True):  # from the end, so that places stay right
+        start, end = _member(text, _element(text, cells[0], number - 1)[0], "source")
+        old = json.loads(text[start:end])
+        source = apply_edits(_joined(old), by_cell[number])
+        text = text[:start] + _written(source, text[start:end], isinstance(old, list)) + text[end:]
+    return text
+
+
+def _written(source: str, old: str, as_list: bool) -> str:
+    """A cell's source in the style of what stood there."""
+    plain = old.isascii() and "\\u" in old
+    if not as_list:
+        return json.dumps(source, ensure_ascii=plain)
+    rows = [json.dumps(row, ensure_ascii=plain) for row in split_lines(source)]
+    opening = re.match(r"\[\s*", old)
+    closing = re.search(r"\s*\]\Z", old)
+    start = opening[0] if opening else "["
+    between = start[1:] or (" " if '", "' in old else "")
+    return start + f",{between}".join(rows) + (closing[0] if closing else "]")
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _value_end(text: str, at: int) -> int:
+    return json.JSONDecoder(strict=False).raw_decode(text, at)[1]
+
+
+def _member(text: str, at: int, key: str) -> tuple[int, int]:
+    """The span of one value of the JSON object that starts here."""
+    at = _skip(text, at + 1)
+    while text[at] == '"':
+        name, at = json.JSONDecoder(strict=False).raw_decode(text, at)
+        at = _skip(text, _skip(text, at) + 1)
+        end = _value_end(text, at)
+        if name == key:
+            return at, end
+        at = _skip(text, _skip(text, end) + 1)
+    raise ValueError(f"no {key}")
+
+
+def _element(text: str, at: int, index: int) -> tuple[int, int]:
+    """The span of one value of the JSON array that starts here."""
+    at = _skip(text, at + 1)
+    for _ in range(index):
+        at = _skip(text, _skip(text, _value_end(text, at)) + 1)
+    return at, _value_end(text, at)
