@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import read_regular
@@ -86,8 +86,7 @@ def _spec(patterns: Iterable[str]) -> Any:
     return GitIgnoreSpec.from_lines(patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ignore:
+class _Ignore(NamedTuple):
     """The patterns of one .gitignore and the folder they count from."""
 
     base: str

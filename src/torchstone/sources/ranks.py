@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.core.pattern import pattern
 
@@ -26,8 +25,7 @@ _HELPER_NAME = pattern(
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@dataclass(frozen=True, slots=True)
-class RankBranch:
+class RankBranch(NamedTuple):
     """Why a place runs on some ranks only."""
 
     test: ast.expr

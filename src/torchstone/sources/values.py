@@ -6,8 +6,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.core.pattern import pattern
 
@@ -58,8 +57,7 @@ _OPTIMIZER_NAME = pattern(r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d
 _DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """One place where a name gets a value."""
 
     node: ast.AST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.knowledge.flow import own_nodes
@@ -82,8 +82,7 @@ _RANKED_FILE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(NamedTuple):
     """A call that waits for other ranks."""
 
     name: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchstone.sources.scene import LOOPS, Scene
 
 
-@dataclass(frozen=True, slots=True)
-class Freeze:
+class Freeze(NamedTuple):
     """A place that sets requires_grad of all parameters of something."""
 
     of: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchstone.lint.knowledge.flow import made
 from torchstone.sources.scene import Scene
@@ -22,8 +22,7 @@ FULLY_SHARD = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Wrap:
+class Wrap(NamedTuple):
     """One call that wraps a model."""
 
     call: ast.Call
