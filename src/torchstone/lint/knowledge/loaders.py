@@ -66,15 +66,20 @@ def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
     that takes it by the same name, or over what a caller got from the function that made it."""
     names = bound_names(scene, call)
     home = scene.scope(call)
-    for loop in scene.all(ast.For) if names else ():
-        for item in iterated(scene, loop):
-            if scene.dotted(item) in names and (
-                isinstance(item, ast.Attribute)
-                or scene.scope(loop) is home
-                or home is scene.root
-                or (isinstance(item, ast.Name) and _is_parameter(scene, item))
-            ):
-                yield loop
+    near = [
+        loop
+        for loop in (scene.all(ast.For) if names else ())
+        for item in iterated(scene, loop)
+        if scene.dotted(item) in names
+        and (
+            isinstance(item, ast.Attribute)
+            or scene.scope(loop) is home
+            or home is scene.root
+            or (isinstance(item, ast.Name) and _may_be_given(scene, item, call))
+        )
+    ]
+    own = [loop for loop in near if scene.scope(loop) is home]
+    yield from own or near
     for name in _received(scene, call):
         for loop in scene.all(ast.For):
             if scene.scope(loop) is scene.scope(name) and any(
@@ -114,8 +119,12 @@ def _target(scene: Scene, use: ast.Call, place: int, count: int) -> Iterator[ast
         yield found
 
 
-def _is_parameter(scene: Scene, name: ast.Name) -> bool:
-    return any(row.how == "parameter" for row in scene.bindings(name))
+def _may_be_given(scene: Scene, name: ast.Name, call: ast.Call) -> bool:
+    """Whether a parameter may be this loader: this file's calls pass it, or none is to be seen."""
+    if not any(row.how == "parameter" for row in scene.bindings(name)):
+        return False
+    given = _given(scene, name)
+    return not given or any(_binds(scene, item, call) for item in given)
 
 
 def targets(loop: ast.For) -> frozenset[str]:

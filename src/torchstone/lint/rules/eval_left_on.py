@@ -17,6 +17,7 @@ from torchstone.lint.knowledge.flow import (
     same_scope,
 )
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.sources.names import dotted
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import step_calls
 
@@ -89,6 +90,26 @@ def fit(model, loader, valid, optimizer, epochs):
             model(x, y).backward()
             optimizer.step()
         print(validate(model, valid))
+""",
+        """\
+import torch
+
+model = build()
+optimizer = torch.optim.AdamW(model.parameters())
+
+@torch.no_grad()
+def estimate_loss():
+    model.eval()
+    return sum(model(x).item() for x in valid) / len(valid)
+
+def train(steps):
+    for it in range(steps):
+        if it % 100 == 0:
+            print(estimate_loss())
+        loss = model(batch(it))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 """,
     ),
     good=(
@@ -191,9 +212,16 @@ def _sites(call: ast.Call, name: str, scene: Scene) -> Iterator[tuple[ast.Call, 
         if name in parameters(function):
             model = scene.dotted(passed(scene, site, function, name))
         else:
-            model = name if name.startswith("self.") else ""
+            model = name if name.startswith("self.") or _outer(call, function, scene) else ""
         if model:
             yield site, model
+
+
+def _outer(call: ast.Call, function: ast.AST, scene: Scene) -> bool:
+    """Whether the model is a variable around the function, global or of a closure."""
+    base, _ = dotted(scene.receiver(call) or call)
+    rows = scene.bindings(base) if isinstance(base, ast.Name) else []
+    return bool(rows) and scene.scope(rows[0].node) is not function
 
 
 def _steps(scene: Scene, loop: ast.AST) -> bool:

@@ -53,6 +53,17 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         optimizer.step()
 """,
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x, y in loader:
+        opt.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        opt.zero_grad()
+        opt.step()
+""",
     ),
     fixed=(
         """\
@@ -64,6 +75,16 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+""",
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x, y in loader:
+        opt.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        opt.step()
 """,
     ),
     good=(
@@ -137,9 +158,16 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         if isinstance(item, ast.Expr) and _steps(scene, item, name):
             remove = scene.delete_line(statement)
             add = scene.insert_line_before(went, scene.text(statement))
-            fix = safe(remove, add) if remove is not None else None
+            there = any(_clears(scene, other, name) for other in block[: block.index(went)])
+            fix = safe(*([remove] if there else [remove, add])) if remove is not None else None
             yield RULE.at(call, clear=scene.text(call), fix=fix)
             return
+
+
+def _clears(scene: Scene, item: ast.stmt, name: str) -> bool:
+    """Whether a statement clears the gradients already."""
+    call = item.value if isinstance(item, ast.Expr) else None
+    return isinstance(call, ast.Call) and scene.dotted(call.func) == f"{name}.zero_grad"
 
 
 def _steps(scene: Scene, item: ast.stmt, name: str) -> bool:

@@ -137,6 +137,19 @@ def play(policy, env, opt, device):
         """\
 import torch
 
+def train(q, env, opt, steps):
+    s = env.reset()
+    for _ in range(steps):
+        a = q(torch.as_tensor(s, device="cuda")).argmax().item()
+        s, r, done, _, info = env.step(a)
+        loss = td_error(q, s, a, r)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """\
+import torch
+
 def train(model, loader, opt, device):
     for step, x in enumerate(loader):
         loss = model(x.to(device)).loss
@@ -234,7 +247,25 @@ def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 def _for_environment(call: ast.Call, scene: Scene) -> bool:
     """Whether the value is an action that an environment on the host waits for."""
     statement = scene.statement(call)
-    return statement is not None and bool(_ACTION.search(scene.text(statement)[:400]))
+    if statement is None or _ACTION.search(scene.text(statement)[:400]):
+        return statement is not None
+    names = (
+        {scene.dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    )
+    return any(
+        scene.within(call, step) or any(scene.dotted(item) in names - {""} for item in step.args)
+        for step in scene.calls.get("step", ())
+        if step.args and _is_environment(scene, step) and scene.scope(step) is scene.scope(call)
+    )
+
+
+def _is_environment(scene: Scene, step: ast.Call) -> bool:
+    """Whether `x.step(value)` steps an environment: no optimizer, scheduler or scaler."""
+    receiver = scene.receiver(step)
+    name = scene.last_name(receiver).lower()
+    return not scene.is_optimizer(receiver) and not any(
+        word in name for word in ("sched", "scaler", "optim", "accelerator", "engine", "profiler")
+    )
 
 
 def _confidence(scene: Scene) -> Confidence | None:
