@@ -64,7 +64,7 @@ def read_regular(path: Path | str, limit: int) -> bytes:
         if status.st_size > limit:
             size = f"{status.st_size / 2**20:.0f} MiB, more than {limit / 2**20:.0f} MiB"
             raise OSError(errno.EFBIG, size)
-        return file.read(limit)
+        return file.read(min(status.st_size + 1, limit))  # a buffer of the limit would be slow
 
 
 def _umask() -> int:

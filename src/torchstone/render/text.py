@@ -113,9 +113,9 @@ def _extent(report: Report, style: Style) -> str:
     if not {"files", "lines", "rules"} <= read.keys():
         return ""
     files, lines, rules = read["files"], read["lines"], read["rules"]
-    noun = "file" if files == 1 else "files"
+    nouns = ("file" if files == 1 else "files", "rule" if rules == 1 else "rules")
     return style.say(
-        f" in {files} {noun} ({lines:,} lines, {rules} rules)",
+        f" in {files} {nouns[0]} ({lines:,} lines, {rules} {nouns[1]})",
         f"（{files} 个文件，{lines:,} 行，{rules} 条规则）",
     )
 
