@@ -311,3 +311,21 @@ def test_modules_that_import_each_other_are_resolved() -> None:
     }
     scene = scene_of("from pkg.a import make\nmake(3)\n", others=others)
     assert scene.qualified(call(scene, "make").func) == "torch.zeros"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("src/test_model.py", "", True),
+        ("src/model_test.py", "", True),
+        ("conftest.py", "", True),
+        ("pkg/testing_utils.py", "", True),
+        ("net.py", "import pytest\n", True),
+        ("net.py", "from unittest import TestCase\n", True),
+        ("tests/net.py", "import torch\n", False),
+        ("latest/model.py", "", False),
+        ("src/testbed.py", "", False),
+    ],
+)
+def test_tests_are_known_by_their_own_name(path: str, text: str, expected: bool) -> None:
+    assert scene_of(text, path).is_test is expected

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torchstone.core.options import option
 from torchstone.core.text import LANGS
+from torchstone.render import formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class CommonOptions:
     format: str = option(
         "", "output format; by default text, shortened above 30 findings",
         "输出格式；默认为 text，问题超过 30 个时自动变短",
-        choices=("text", "concise", "json", "sarif", "markdown", "html", "github", "agent"),
+        choices=tuple(formats()),
     )  # fmt: skip
     output: str = option(
         "",

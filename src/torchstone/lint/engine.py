@@ -286,7 +286,7 @@ class _Run:
             result.gaps.append(text)
             return False
         source: Source | None = Source(name, text)
-        if name.endswith(".ipynb") or (name == "<stdin>" and text.lstrip().startswith("{\n")):
+        if name.endswith(".ipynb"):
             from torchstone.sources.notebook import read_notebook
 
             source, result.gaps[:] = read_notebook(text, name)

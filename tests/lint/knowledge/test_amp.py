@@ -88,20 +88,6 @@ def test_the_region_may_be_switched_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "yes"),
-    [
-        ("tests/model.py", False),
-        ("src/test_model.py", True),
-        ("src/model_test.py", True),
-        ("src/testbed.py", False),
-        ("latest/model.py", False),
-    ],
-)
-def test_tests_are_known_by_their_own_name(path: str, yes: bool) -> None:
-    assert amp.in_tests(scene_of("", path)) == yes
-
-
-@pytest.mark.parametrize(
     ("expression", "dtype"),
     [
         ("torch.tensor([1, 2])", "int64"),

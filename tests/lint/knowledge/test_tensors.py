@@ -71,14 +71,3 @@ def test_what_backward_runs_on() -> None:
         "accelerator.backward(c.mean())\n"
     )
     assert tensors.backward_names(scene) == {"loss", "a", "self.b", "c"}
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("tests/test_x.py", True), ("pkg/testing_utils.py", True), ("a/test_utils/run.py", False),
-        ("train.py", False), ("pkg/latest.py", False), ("contest/main.py", False),
-    ],
-)  # fmt: skip
-def test_tests_are_known_by_their_own_name(path: str, expected: bool) -> None:
-    assert tensors.in_tests(scene_of("import torch\n", path)) is expected

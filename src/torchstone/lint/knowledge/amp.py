@@ -23,11 +23,6 @@ FUNCTION_BASES = frozenset(
 )
 
 
-def in_tests(scene: Scene) -> bool:
-    """Whether the file is a test: there, odd precision is usually the point."""
-    return scene.is_test
-
-
 def is_scaler(scene: Scene, node: ast.AST | None) -> bool:
     """Whether an expression is a GradScaler as far as its making or its name tells."""
     if node is None:

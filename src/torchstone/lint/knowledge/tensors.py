@@ -55,11 +55,6 @@ def on_device(scene: Scene) -> bool:
     return bool(found)
 
 
-def in_tests(scene: Scene) -> bool:
-    """Whether the file is a test, where speed does not matter."""
-    return scene.is_test
-
-
 def backward_names(scene: Scene, around: ast.AST | None = None) -> frozenset[str]:
     """Names, as written, of what `backward` runs on in the file, or below one node."""
     found: set[str] = set()

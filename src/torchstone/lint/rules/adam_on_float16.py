@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import asks_precision, before, in_tests
+from torchstone.lint.knowledge.amp import asks_precision, before
 from torchstone.lint.knowledge.half_values import number
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -158,7 +158,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """An optimizer of the Adam family over weights that were cast to float16."""
     full = scene.qualified(call.func)
     name = full.rpartition(".")[2]
-    if not full.startswith("torch.optim.") or not call.args or in_tests(scene):
+    if not full.startswith("torch.optim.") or not call.args or scene.is_test:
         return
     given = scene.keyword(call, "eps")
     eps = number(scene, given) if given is not None else _EPS[name]

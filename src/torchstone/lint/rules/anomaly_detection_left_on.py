@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import loop_around
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.training import backward_calls
@@ -155,7 +154,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     yield RULE.at(
         call,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         fix=_fix(call, scene),
         call=scene.brief(call),
     )

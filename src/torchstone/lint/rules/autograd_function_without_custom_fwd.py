@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import FUNCTION_BASES, in_tests, torch_name
+from torchstone.lint.knowledge.amp import FUNCTION_BASES, torch_name
 from torchstone.lint.knowledge.autocast_ops import is_lowered
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
@@ -223,7 +223,7 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
     if forward is None or backward is None or not scene.derives(owner, FUNCTION_BASES):
         return
     bare = [item for item in (forward, backward) if not _is_decorated(item, scene)]
-    if not bare or in_tests(scene):
+    if not bare or scene.is_test:
         return
     asks, lowered, kernel = _work(forward, scene)
     asks_too, lowered_too, kernel_too = _work(backward, scene)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, is_backward
+from torchstone.lint.knowledge.amp import is_backward
 from torchstone.lint.rule import CERTAIN, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -105,7 +105,7 @@ class Scale(torch.autograd.Function):
 @RULE.on_call("backward")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A backward whose own function opens autocast around it."""
-    if not is_backward(scene, call) or in_tests(scene):
+    if not is_backward(scene, call) or scene.is_test:
         return
     cast = scene.lexical_region(call).autocast
     if cast is not None and cast.dtype != "float32":

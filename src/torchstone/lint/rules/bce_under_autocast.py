@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, uses_gpu_amp
+from torchstone.lint.knowledge.amp import uses_gpu_amp
 from torchstone.lint.knowledge.autocast_ops import policy
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -181,7 +181,7 @@ def _calls_of(made: ast.Call, scene: Scene) -> list[ast.Call]:
 
 
 def _confidence(call: ast.Call, scene: Scene) -> Confidence | None:
-    if in_tests(scene):
+    if scene.is_test:
         return None
     amp_file = uses_gpu_amp(scene)
     half = bool(scene.calls.get("half") or scene.calls.get("bfloat16"))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.loaders import is_loader, loops_over, moves, option
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -133,7 +132,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             seen.add(move)
             yield RULE.at(
                 move,
-                confidence=POSSIBLE if in_tests(scene) else None,
+                confidence=POSSIBLE if scene.is_test else None,
                 fix=unsafe(scene.add_keyword(move, "non_blocking=True")),
                 call=scene.brief(move),
                 line=str(scene.source.place(call.lineno)[1]),

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -136,7 +135,7 @@ class Net(nn.Module):
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
     """Once per file."""
-    if "channels_last" in scene.source.text or in_tests(scene):
+    if "channels_last" in scene.source.text or scene.is_test:
         return
     if any(
         scene.qualified(call.func) == "torch.compile" for call in scene.calls.get("compile", ())

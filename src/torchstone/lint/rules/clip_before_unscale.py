@@ -10,7 +10,6 @@ from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import (
     before,
-    in_tests,
     last_backward,
     loop_of,
     near,
@@ -206,7 +205,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     last = last_backward(scene, call)
     if (scaled(scene, last) is None) if last is not None else not steps:
         return
-    if in_tests(scene) or any(before(item, call) for item in near(scene, call, "unscale_")):
+    if scene.is_test or any(before(item, call) for item in near(scene, call, "unscale_")):
         return
     scaler, optimizer = _names(steps, last, scene)
     unscale = f"{scaler or 'scaler'}.unscale_({optimizer or 'optimizer'})"

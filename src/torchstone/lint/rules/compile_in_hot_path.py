@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Scene
 
@@ -119,7 +118,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             break
     yield RULE.at(
         call,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         call=scene.brief(call),
         where="step" if step else "forward",
         where_zh="训练步" if step else "前向",

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.knowledge.dtypes import (
     COMPLEX_IDENTIFIERS,
     INVERSE_TRANSFORMS,
@@ -126,7 +125,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     elif call.args:
         return
     source = complex_source(scene, scene.receiver(call))
-    if source and not in_tests(scene):
+    if source and not scene.is_test:
         yield RULE.at(
             call,
             confidence=POSSIBLE if source in INVERSE_TRANSFORMS else LIKELY,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import goes_to_device, in_tests
+from torchstone.lint.knowledge.tensors import goes_to_device
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -108,7 +108,7 @@ def check(function: ast.FunctionDef, scene: Scene) -> Iterator[Hit]:
     """`x.cuda()` in `__getitem__`"""
     if function.name not in ("__getitem__", "__iter__"):
         return
-    confidence = POSSIBLE if in_tests(scene) else None
+    confidence = POSSIBLE if scene.is_test else None
     for call in scene.inside(function):
         if isinstance(call, ast.Call) and goes_to_device(scene, call):
             if scene.getitem_of(call) is not None:

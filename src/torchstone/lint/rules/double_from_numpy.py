@@ -9,7 +9,7 @@ from itertools import chain
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.knowledge.flow import made
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -231,7 +231,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not full.startswith("torch.") or len(call.args) != 1 or scene.keyword(call, "dtype"):
         return
     source = _double_source(call, scene)
-    if source is None or in_tests(scene) or _works_in_double(scene):
+    if source is None or scene.is_test or _works_in_double(scene):
         return
     if _is_cast(call, scene):
         return

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -166,7 +165,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         call,
         severity=LOW if collects else None,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         why=_WHY_COLLECT if collects else None,
         fix=_fix(call, scene),
         call=scene.brief(call),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.knowledge.autocast_ops import runs_in_fp32
 from torchstone.lint.knowledge.half_values import half_here, number, speaks_of_half, subject
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
@@ -163,7 +162,7 @@ def check_sum(node: ast.BinOp, scene: Scene) -> Iterator[Hit]:
         size = number(scene, eps) if written else None
         if size is None or not 0 < size < _INFINITE_RECIPROCAL or not _guards(node, scene):
             continue
-        if half_here(scene, value)[0] == "float16" and not in_tests(scene):
+        if half_here(scene, value)[0] == "float16" and not scene.is_test:
             yield _hit(node, eps, size, scene)
 
 
@@ -175,7 +174,7 @@ def check_clamp(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     size = number(scene, eps)
     if eps is None or size is None or not 0 < size <= _FLUSHED:
         return
-    if half_here(scene, subject(scene, call))[0] == "float16" and not in_tests(scene):
+    if half_here(scene, subject(scene, call))[0] == "float16" and not scene.is_test:
         yield _hit(call, eps, size, scene)
 
 
@@ -192,7 +191,7 @@ def check_default(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if size is None or not 0 < size <= _FLUSHED or scene.dtype(value) != "float16":
         return
     cast = scene.region(call).autocast
-    if (cast is None or not runs_in_fp32(name, cast.device)) and not in_tests(scene):
+    if (cast is None or not runs_in_fp32(name, cast.device)) and not scene.is_test:
         yield _hit(call, eps, size, scene)
 
 

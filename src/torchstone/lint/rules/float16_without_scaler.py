@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, is_backward, scaler_calls, together
+from torchstone.lint.knowledge.amp import is_backward, scaler_calls, together
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.regions import Autocast
 from torchstone.sources.scene import Scene
@@ -160,7 +160,7 @@ def step(model, x):
 @RULE.on_call("backward")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A plain backward on a name that float16 autocast has bound."""
-    if not is_backward(scene, call) or in_tests(scene):
+    if not is_backward(scene, call) or scene.is_test:
         return
     if "GradScaler" in scene.calls or scaler_calls(scene, "scale") or call.args:
         return

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.knowledge.dtypes import integer_dtype
 from torchstone.lint.knowledge.half_values import number
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
@@ -147,7 +146,7 @@ def check_augmented(node: ast.AugAssign, scene: Scene) -> Iterator[Hit]:
     ):
         return
     dtype = integer_dtype(scene, _value_before(node, node.target, scene))
-    if dtype not in ("", "bool") and not in_tests(scene):
+    if dtype not in ("", "bool") and not scene.is_test:
         yield RULE.at(
             node,
             confidence=CERTAIN,
@@ -165,7 +164,7 @@ def check_assigned(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
     if not isinstance(target, ast.Subscript) or not _is_fraction(node.value, scene):
         return
     dtype = integer_dtype(scene, target.value)
-    if dtype not in ("", "bool") and not in_tests(scene):
+    if dtype not in ("", "bool") and not scene.is_test:
         yield RULE.at(node, place=scene.brief(node), dtype=dtype, name=scene.brief(target.value))
 
 
@@ -177,7 +176,7 @@ def check_fill(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     tensor = scene.receiver(call)
     dtype = integer_dtype(scene, tensor)
-    if tensor is not None and dtype not in ("", "bool") and not in_tests(scene):
+    if tensor is not None and dtype not in ("", "bool") and not scene.is_test:
         yield RULE.at(call, place=scene.brief(call), dtype=dtype, name=scene.brief(tensor))
 
 

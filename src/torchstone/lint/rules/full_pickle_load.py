@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -108,7 +107,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.load(path, weights_only=False)`"""
     full = scene.qualified(call.func)
     given = scene.keyword(call, "weights_only")
-    confidence = POSSIBLE if in_tests(scene) else None
+    confidence = POSSIBLE if scene.is_test else None
     if full in _LOADS:
         if given is not None and scene.literal(given) is False:
             fetched = _fetched(call, scene)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
 
@@ -171,7 +170,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     seen.add(forward)
     yield RULE.at(
         forward,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         call=scene.brief(forward),
         model=model,
         line=str(scene.source.place(call.lineno)[1]),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, loop_of
+from torchstone.lint.knowledge.amp import loop_of
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.values import Binding
@@ -154,7 +154,7 @@ def check_assigned(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
 
 def _judge(node: ast.stmt, target: ast.Name, value: ast.expr, scene: Scene) -> Iterator[Hit]:
     loop = loop_of(scene, node)
-    if loop is None or in_tests(scene) or _reads(value, target.id, scene):
+    if loop is None or scene.is_test or _reads(value, target.id, scene):
         return
     first = _first_binding(target, loop, scene)
     if first is None or first.value is None:

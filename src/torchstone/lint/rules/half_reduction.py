@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.knowledge.half_values import HALF_WORDS, half_outside_autocast
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -161,7 +161,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if scene.keyword(call, "dtype") is not None or scene.has_star(call):
         return
     found = half_outside_autocast(scene, call)
-    if found is None or in_tests(scene):
+    if found is None or scene.is_test:
         return
     dtype, _ = found
     name = scene.last_name(call.func)

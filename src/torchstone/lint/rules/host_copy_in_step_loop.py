@@ -9,7 +9,6 @@ from torchstone.core.text import Text
 from torchstone.lint.knowledge.tensors import (
     chain,
     goes_to_host,
-    in_tests,
     is_array,
     is_tensor,
     on_device,
@@ -159,7 +158,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if is_array(scene, base) or scene.is_model(base):
         return
-    sure = on_device(scene) and not in_tests(scene)
+    sure = on_device(scene) and not scene.is_test
     yield RULE.at(call, confidence=None if sure else POSSIBLE, call=scene.brief(call))
 
 

@@ -10,7 +10,6 @@ from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.tensors import (
-    in_tests,
     is_array,
     is_tensor,
     on_device,
@@ -269,7 +268,7 @@ def _is_environment(scene: Scene, step: ast.Call) -> bool:
 
 
 def _confidence(scene: Scene) -> Confidence | None:
-    return None if on_device(scene) and not in_tests(scene) else POSSIBLE
+    return None if on_device(scene) and not scene.is_test else POSSIBLE
 
 
 def _fix(call: ast.Call, scene: Scene) -> Fix | None:

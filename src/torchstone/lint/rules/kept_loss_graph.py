@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import backward_names, chain, in_tests
+from torchstone.lint.knowledge.tensors import backward_names, chain
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import LOOPS, Scene
 
@@ -269,7 +269,7 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
         if scene.dotted(loss) in losses and not _cut(scene, loss):
             yield RULE.at(
                 node,
-                confidence=POSSIBLE if in_tests(scene) else None,
+                confidence=POSSIBLE if scene.is_test else None,
                 fix=_fix(scene, loss),
                 kept=scene.brief(node),
                 loss=scene.text(loss),

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.knowledge.autocast_ops import is_lowered
 from torchstone.lint.knowledge.half_values import HALF_WORDS, speaks_of_half, subject
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, Hit, Rule
@@ -135,7 +134,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         product = scene.value(product)
     operands = _operands(product, scene)
     dtypes = {scene.dtype(item) for item in operands}
-    if len(operands) < 2 or dtypes not in ({"float16"}, {"bfloat16"}) or in_tests(scene):
+    if len(operands) < 2 or dtypes not in ({"float16"}, {"bfloat16"}) or scene.is_test:
         return
     if product is None or scene.region(product).autocast is not None:
         return

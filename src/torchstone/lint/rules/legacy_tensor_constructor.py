@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, LOW, Hit, Rule, safe, unsafe
 from torchstone.sources.scene import Scene
 
@@ -122,7 +122,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.Tensor([1, 2])` and `torch.Tensor(5)`."""
     if scene.qualified(call.func) != "torch.Tensor" or len(call.args) != 1 or call.keywords:
         return
-    if in_tests(scene):
+    if scene.is_test:
         return
     torch, given = torch_name(scene), call.args[0]
     if isinstance(given, (ast.List, ast.Tuple)):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.api_use import guarded
 from torchstone.lint.knowledge.flow import made
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -166,7 +165,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         call,
         severity=MEDIUM if old or own_pickle else None,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         say=_OLD if old else None,
         suggest=None if saved is None else _WHOLE_MODEL,
         fix=None if no_fix else unsafe(scene.add_keyword(call, "weights_only=True")),

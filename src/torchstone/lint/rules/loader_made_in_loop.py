@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.loaders import is_loader
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
 
@@ -124,7 +123,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
                 return
     yield RULE.at(
         call,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         line=str(scene.source.place(loop.lineno)[1]),
     )
 

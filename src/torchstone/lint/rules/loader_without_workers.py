@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.loaders import in_memory, is_loader, option
-from torchstone.lint.knowledge.tensors import in_tests, on_device
+from torchstone.lint.knowledge.tensors import on_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -122,7 +122,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     given = option(scene, call, "num_workers")
     if (given is not None and scene.literal(given) != 0) or in_memory(scene, call):
         return
-    sure = on_device(scene) and not in_tests(scene)
+    sure = on_device(scene) and not scene.is_test
     yield RULE.at(
         call,
         severity=None if given is None else LOW,

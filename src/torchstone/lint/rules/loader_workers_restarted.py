@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.loaders import bound_names, is_loader, option, used_in_loop
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -177,7 +176,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     value = "True" if isinstance(given, ast.Constant) else f"{scene.text(given)} > 0"
     yield RULE.at(
         call,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         fix=unsafe(scene.add_keyword(call, f"persistent_workers={value}")),
         value=value,
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -163,7 +162,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         sides = [inside.left, inside.right]
         inside = next((side for side in sides if isinstance(side, ast.Call)), None)
         eps = True
-    if not isinstance(inside, ast.Call) or in_tests(scene):
+    if not isinstance(inside, ast.Call) or scene.is_test:
         return
     full, method = scene.qualified(inside.func), scene.method(inside)
     soft = full in _SOFTMAX or (method == "softmax" and _is_tensor_method(inside, scene))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, reads_of
+from torchstone.lint.knowledge.amp import reads_of
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.regions import Autocast
 from torchstone.sources.scene import Scene
@@ -171,7 +171,7 @@ _DANGERS = {
 def check(block: ast.With | ast.AsyncWith, scene: Scene) -> Iterator[Hit]:
     """Follow what a `with autocast` block binds to the losses after it."""
     cast = _autocast_of(block, scene)
-    if cast is None or in_tests(scene):
+    if cast is None or scene.is_test:
         return
     made = _bound_inside(block, scene)
     if not made:

@@ -13,7 +13,6 @@ from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import (
     FUNCTION_BASES,
     asks_precision,
-    in_tests,
     receivers,
     trains,
     uses_gpu_amp,
@@ -280,7 +279,7 @@ def _confidence(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> Conf
 
 def _harmless(call: ast.Call, receiver: ast.expr | None, function: str, scene: Scene) -> bool:
     stem = scene.path.replace("\\", "/").rpartition("/")[2]
-    if in_tests(scene) or _HARMLESS.search(function) or _HARMLESS_FILE.search(stem):
+    if scene.is_test or _HARMLESS.search(function) or _HARMLESS_FILE.search(stem):
         return True
     if isinstance(receiver, ast.Compare) or scene.dotted(receiver) == "self":
         return True

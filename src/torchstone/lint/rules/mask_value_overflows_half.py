@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.knowledge.half_values import half_here, number, subject
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -183,7 +183,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if value is None or size is None or math.isinf(size) or not abs(size) > _LARGEST:
         return
     tensor, confidence = _half(call, name, scene)
-    if confidence is None or in_tests(scene):
+    if confidence is None or scene.is_test:
         return
     shown = scene.text(tensor) if tensor is not None else ""
     yield RULE.at(

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests
 from torchstone.lint.knowledge.dtypes import integer_dtype
 from torchstone.lint.knowledge.half_values import subject
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
@@ -148,7 +147,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     tensor = subject(scene, call)
     dtype = integer_dtype(scene, tensor)
-    if not dtype or tensor is None or in_tests(scene):
+    if not dtype or tensor is None or scene.is_test:
         return
     closing = scene.text(tensor)
     if isinstance(tensor, (ast.Compare, ast.BinOp)):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import goes_to_device, goes_to_host, in_tests
+from torchstone.lint.knowledge.tensors import goes_to_device, goes_to_host
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -111,4 +111,4 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             statement = scene.statement(node)
             if not (isinstance(statement, ast.Assign) and statement.value is call):
                 return
-    yield RULE.at(call, confidence=POSSIBLE if in_tests(scene) else None, call=scene.brief(call))
+    yield RULE.at(call, confidence=POSSIBLE if scene.is_test else None, call=scene.brief(call))

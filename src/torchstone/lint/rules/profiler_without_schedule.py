@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources import training
 from torchstone.sources.scene import LOOPS, Scene
@@ -131,7 +130,7 @@ def check(node: ast.With, scene: Scene) -> Iterator[Hit]:
         if loop is not None and scene.enclosing(node, ast.If) is None:
             yield RULE.at(
                 call,
-                confidence=POSSIBLE if in_tests(scene) else None,
+                confidence=POSSIBLE if scene.is_test else None,
                 line=str(scene.source.place(loop.lineno)[1]),
             )
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, is_scaler, scaler_calls
+from torchstone.lint.knowledge.amp import is_scaler, scaler_calls
 from torchstone.lint.rule import LIKELY, LOW, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -119,7 +119,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if "GradScaler" not in scene.calls or "save" not in scene.calls:
         return
     scaled = scaler_calls(scene, "scale")
-    if not scaled or call is not _first(scene) or in_tests(scene):
+    if not scaled or call is not _first(scene) or scene.is_test:
         return
     yield RULE.at(
         call,

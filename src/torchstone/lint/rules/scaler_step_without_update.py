@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import (
-    in_tests,
     is_scaler_call,
     receivers,
     scaler_calls,
@@ -176,7 +175,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if "GradScaler" not in scene.calls and not scaler_calls(scene, "scale"):
         confidence = POSSIBLE
     else:
-        confidence = POSSIBLE if _is_parameter(scaler, scene) or in_tests(scene) else CERTAIN
+        confidence = POSSIBLE if _is_parameter(scaler, scene) or scene.is_test else CERTAIN
     yield RULE.at(
         call,
         confidence=confidence,

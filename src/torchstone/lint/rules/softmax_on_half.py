@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, torch_name
+from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.knowledge.half_values import HALF_WORDS, half_outside_autocast
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -172,7 +172,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not scene.method(call) and full not in _FUNCTIONS:
         return
     place = _PLACE_OF_DTYPE.get(full.rpartition(".")[0], 1)
-    if scene.has_star(call) or scene.argument(call, place, "dtype") is not None or in_tests(scene):
+    if scene.has_star(call) or scene.argument(call, place, "dtype") is not None or scene.is_test:
         return
     found = half_outside_autocast(scene, call)
     if found is None:

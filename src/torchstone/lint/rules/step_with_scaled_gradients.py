@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, last_backward, near, scaled, scaler_calls
+from torchstone.lint.knowledge.amp import last_backward, near, scaled, scaler_calls
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -121,7 +121,7 @@ def train(loss, optimizer, scaler):
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A plain step whose last backward was scaled, in a file that never unscales."""
-    if not scene.is_optimizer(scene.receiver(call)) or in_tests(scene):
+    if not scene.is_optimizer(scene.receiver(call)) or scene.is_test:
         return
     if scaler_calls(scene, "step") or scaler_calls(scene, "unscale_"):
         return

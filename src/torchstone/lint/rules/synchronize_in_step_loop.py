@@ -9,7 +9,6 @@ from pathlib import PurePath
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -119,7 +118,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.cuda.synchronize()`"""
     if scene.qualified(call.func) not in _CALLS or not scene.in_step_loop(call):
         return
-    measured = _MEASURES.search(
-        f"{PurePath(scene.path).stem} {scene.scope_name(call)}"
-    ) or in_tests(scene)
+    measured = (
+        _MEASURES.search(f"{PurePath(scene.path).stem} {scene.scope_name(call)}") or scene.is_test
+    )
     yield RULE.at(call, confidence=POSSIBLE if measured else None, call=scene.brief(call))

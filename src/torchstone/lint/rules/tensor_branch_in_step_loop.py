@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests, is_tensor, on_device
+from torchstone.lint.knowledge.tensors import is_tensor, on_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -139,7 +139,7 @@ def check(node: ast.If | ast.While | ast.Assert | ast.IfExp, scene: Scene) -> It
     if not is_tensor(scene, first):
         return
     guard = any(scene.last_name(part) in _GUARDS for part in scene.inside(first))
-    sure = on_device(scene) and not in_tests(scene)
+    sure = on_device(scene) and not scene.is_test
     yield RULE.at(
         node.test,
         severity=LOW if guard else None,

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
 
@@ -130,7 +129,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     yield RULE.at(
         statement,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         name=target.id,
         join=scene.text(call.func),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests, is_device
+from torchstone.lint.knowledge.tensors import is_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, safe, unsafe
 from torchstone.sources.scene import Scene
 
@@ -154,7 +154,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         call,
         severity=MEDIUM if hot else None,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         fix=_fix(call, made, scene, device, exact=full in _EXACT and not _fractions(made, scene)),
         make=scene.text(made.func),
         device=device,

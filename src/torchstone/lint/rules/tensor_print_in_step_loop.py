@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import in_tests, is_tensor, on_device
+from torchstone.lint.knowledge.tensors import is_tensor, on_device
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -155,7 +155,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     for part in _shown(call, scene):
         if is_tensor(scene, part):
-            sure = on_device(scene) and not in_tests(scene)
+            sure = on_device(scene) and not scene.is_test
             yield RULE.at(call, confidence=None if sure else POSSIBLE, tensor=scene.brief(part))
             return
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import in_tests, reads_of
+from torchstone.lint.knowledge.amp import reads_of
 from torchstone.lint.knowledge.dtypes import integer_dtype
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -206,7 +206,7 @@ def check_function(division: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _is_index(division: ast.expr, scene: Scene) -> bool:
     """Whether the result, or the name it is bound to, is used as an index."""
-    if in_tests(scene):
+    if scene.is_test:
         return False
     if _indexes(division, scene):
         return True

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.loaders import is_loader, loops_over, moves, option
-from torchstone.lint.knowledge.tensors import in_tests
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -201,7 +200,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
     yield RULE.at(
         call,
-        confidence=POSSIBLE if in_tests(scene) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         fix=unsafe(edit),
         value=value,
         line=str(scene.source.place(moved.lineno)[1]),

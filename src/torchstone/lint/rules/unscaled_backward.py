@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import (
-    in_tests,
     is_scaler_call,
     last_backward,
     scaled,
@@ -149,7 +148,7 @@ def train(loss, optimizer, scaler):
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """A scaler's step, a plain backward before it, and no scale anywhere."""
-    if not is_scaler_call(scene, call, "step") or scaler_calls(scene, "scale") or in_tests(scene):
+    if not is_scaler_call(scene, call, "step") or scaler_calls(scene, "scale") or scene.is_test:
         return
     if "GradScaler" not in scene.calls:
         return
