@@ -5,12 +5,13 @@ import os
 
 import torch
 import torch.distributed as dist
-from data import Shapes
 from model import Net, loss_of
 from torch.cuda.amp import GradScaler, autocast
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
+
+from data import Shapes
 
 
 def is_main_process():

@@ -11,12 +11,16 @@ from torchstone._version import __version__
 
 if TYPE_CHECKING:
     from torchstone.core.report import Report
+    from torchstone.cost.measure import measure_cost
+    from torchstone.cost.mfu import mfu
     from torchstone.lint.engine import check_paths as check
 
-__all__ = ["Report", "__version__", "check"]
+__all__ = ["Report", "__version__", "check", "measure_cost", "mfu"]
 
 _HOMES = {
     "check": ("torchstone.lint.engine", "check_paths"),
+    "measure_cost": ("torchstone.cost.measure", "measure_cost"),
+    "mfu": ("torchstone.cost.mfu", "mfu"),
     "Report": ("torchstone.core.report", "Report"),
 }
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torchstone.core.evidence import Command, Diff, Number, Snippet
-from torchstone.core.text import Words
+from torchstone.core.text import Text, Words
 
-Cell = str | int | float | bool | None
+Cell = Text | str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,11 @@ class Table:
 
     kind: ClassVar[str] = "table"
     name: Words
-    columns: tuple[str, ...]
+    columns: tuple[Words, ...]
     rows: tuple[tuple[Cell, ...], ...]
     how: Words = ""
+    units: tuple[str, ...] = ()
+    """Of the columns, where they have one; numbers are then shown scaled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,11 @@ class Report:
         text: str = _renderer()(self, format, lang=lang, **options)
         return text
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the page itself, in a frame of its own."""
+        page = self.to("html").replace("&", "&amp;").replace('"', "&quot;")
+        return f'<iframe srcdoc="{page}" style="width:100%;height:640px;border:0"></iframe>'
+
 
 def _finding_data(item: Finding) -> dict[str, Any]:
     """A finding with what scripts ask for most within easy reach."""

@@ -10,10 +10,12 @@ from pathlib import Path
 from torchstone.core.files import write_atomically
 from torchstone.core.options import unknown
 from torchstone.core.report import Report
+from torchstone.core.text import Text
 from torchstone.doors.common import CommonOptions
 from torchstone.render import render
 
 LONG = 30
+CHECKING = Text("checking", "检查中")
 
 
 def use_colour(choice: str) -> bool:
@@ -85,9 +87,9 @@ def put(text: str, options: CommonOptions) -> None:
 class Progress:
     """A line on stderr, only on a terminal, only after a second."""
 
-    def __init__(self, lang: str, quiet: bool) -> None:
+    def __init__(self, lang: str, quiet: bool, word: Text = CHECKING) -> None:
+        self._word = word.get(lang)
         self._on = sys.stderr.isatty() and not quiet
-        self._lang = lang
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = False
@@ -99,8 +101,7 @@ class Progress:
         if now - self._start < 1 or now - self._last < 0.1:
             return
         self._last, self._shown = now, True
-        word = "检查中" if self._lang == "zh" else "checking"
-        line = f"{word} {done}/{total} {name}"
+        line = f"{self._word} {done}/{total} {name}"
         sys.stderr.write("\r\x1b[K" + (line if len(line) < 78 else line[:77] + "…"))
         sys.stderr.flush()
 

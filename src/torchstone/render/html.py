@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from torchstone._version import __version__
+from torchstone.core import quantity
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -181,8 +182,12 @@ def _finding(item: Finding, group: str, style: Style) -> str:
         f'{badge}<span class="rule">{escape(item.rule)} {escape(item.name)}</span></summary>'
         f'<div class="body"><ul>{reason}{remedy}</ul>{_evidence(item.evidence, style)}'
         f'<p class="meta">{markup(CONFIDENCE[item.confidence])} · {escape(where.scope)} · '
-        f"<code>torchstone explain {escape(item.rule)}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
-        "</div></details>"
+        + (
+            f"<code>torchstone explain {escape(item.rule)}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
+            if item.tool == "check"
+            else "</p>"
+        )
+        + "</div></details>"
     )
 
 
@@ -207,7 +212,8 @@ def _measures(measures: tuple[Measure, ...], style: Style) -> str:
         return ""
     rows = "".join(
         f"<tr><td>{markup(item.label) if item.label.en else escape(item.name)}</td>"
-        f'<td class="n">{_scale.number(item.value)}</td><td>{escape(item.unit)}</td>'
+        f'<td class="n" title="{escape(_scale.number(item.value))}">'
+        f"{'' if item.name == 'note' else escape(quantity.human(item.value, item.unit))}</td>"
         f"<td>{markup(item.how)}</td></tr>"
         for item in measures
     )
@@ -217,7 +223,6 @@ def _measures(measures: tuple[Measure, ...], style: Style) -> str:
         for en, zh in (
             ("measure", "度量"),
             ("value", "数值"),
-            ("unit", "单位"),
             ("how obtained", "获得方式"),
         )
     )

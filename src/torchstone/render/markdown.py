@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Finding
-from torchstone.core.pictures import Table
+from torchstone.core.pictures import Cell, Table
+from torchstone.core.quantity import human
 from torchstone.core.report import Report
+from torchstone.core.text import Text
 from torchstone.render import draw
 from torchstone.render.order import by_file, counts
 from torchstone.render.style import Style, printable
@@ -52,7 +54,7 @@ def _finding(item: Finding, style: Style) -> list[str]:
     out.append(f"- {_code(item.rule)} {item.name} · {item.confidence}")
     for evidence in item.evidence:
         if isinstance(evidence, Table):
-            out += ["", *_table(evidence)]
+            out += ["", *_table(evidence, style)]
         else:
             kind = "diff" if isinstance(evidence, Diff) else ""
             kind = "python" if isinstance(evidence, Snippet) else kind
@@ -69,20 +71,28 @@ def _fence(rows: list[str], kind: str) -> list[str]:
     return [f"{ticks}{kind}", *rows, ticks]
 
 
-def _table(table: Table) -> list[str]:
-    head = "| " + " | ".join(_plain(name) for name in table.columns) + " |"
+def _table(table: Table, style: Style) -> list[str]:
+    head = "| " + " | ".join(_plain(style.words(name)) for name in table.columns) + " |"
     rule = "|" + "---|" * len(table.columns)
-    rows = ["| " + " | ".join(_plain(str(cell)) for cell in row) + " |" for row in table.rows]
+    rows = [
+        "| " + " | ".join(_plain(_cell(cell, style)) for cell in row) + " |" for row in table.rows
+    ]
     return [head, rule, *rows]
+
+
+def _cell(cell: Cell, style: Style) -> str:
+    return style.words(cell) if isinstance(cell, Text) else str(cell)
 
 
 def _measures(report: Report, style: Style) -> list[str]:
     out = ["## " + style.say("Measures", "度量"), ""]
-    names = style.say("measure,value,unit,how obtained", "度量,数值,单位,获得方式").split(",")
-    out += ["| " + " | ".join(names) + " |", "|---|--:|---|---|"]
+    names = style.say("measure,value,how obtained", "度量,数值,获得方式").split(",")
+    out += ["| " + " | ".join(names) + " |", "|---|--:|---|"]
     for item in report.measures:
         label = _plain(item.label.get(style.lang) or item.name)
-        out.append(f"| {label} | {item.value:,g} | {item.unit} | {_plain(style.words(item.how))} |")
+        out.append(
+            f"| {label} | {human(item.value, item.unit)} | {_plain(style.words(item.how))} |"
+        )
     out.append("")
     for item in report.measures:
         for evidence in item.evidence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchstone.core import quantity
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
@@ -81,9 +82,20 @@ def _measures(report: Report, style: Style) -> str:
     for item in report.measures:
         spread = f" ± {item.spread:g}" if item.spread is not None else ""
         label = item.label.get(style.lang) or item.name
-        rows.append(f"{label}: {item.value:,g}{spread} {item.unit} ({style.words(item.how)})")
-        for evidence in item.evidence:
+        if item.name == "note":  # words, not a number
+            rows.append(f"{label}: {style.words(item.how)}")
+            continue
+        value = quantity.human(item.value, item.unit)
+        rows.append(f"{label}: {value}{spread} ({style.words(item.how)})")
+        shown = item.evidence if style.detail > 1 else item.evidence[:1]
+        for evidence in shown:
             rows += ("  " + row for row in draw.text(evidence, style))
+    if style.detail == 1 and any(len(item.evidence) > 1 for item in report.measures):
+        rows.append(
+            style.say(
+                "More tables and pictures: -v, --format html", "更多表格与图：-v、--format html"
+            )
+        )
     return "\n".join(rows)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 WIDTH, HEIGHT = 640, 220
-LEFT, BOTTOM = 64, 34
+LEFT, BOTTOM = 76, 34
 BLOCKS = "▁▂▃▄▅▆▇█"
 SERIES_COLOURS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--c6)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from torchstone.core.pictures import Plot, Series
+from torchstone.core.quantity import human, scales
 from torchstone.render.draw import _scale
 from torchstone.render.markup import markup
 from torchstone.render.style import Style, printable
@@ -17,8 +18,12 @@ def text(evidence: Plot, style: Style) -> list[str]:
     width = max((len(style.words(series.name)) for series in evidence.series), default=0)
     for series in evidence.series:
         good = _scale.finite(series.y)
-        ends = f"{_scale.number(min(good))} … {_scale.number(max(good))}" if good else "–"
-        row = f"  {style.words(series.name):<{width}} {_scale.spark(series.y)} {ends} {series.unit}"
+        low, high = (min(good), max(good)) if good else (0.0, 0.0)
+        if series.unit and scales(series.unit):
+            ends = f"{human(low, series.unit)} … {human(high, series.unit)}"
+        else:
+            ends = f"{_scale.number(low)} … {_scale.number(high)} {series.unit}"
+        row = f"  {style.words(series.name):<{width}} {_scale.spark(series.y)} {ends if good else '–'}"
         lines.append(printable(row.rstrip()))
     return lines
 
@@ -30,7 +35,8 @@ def html(evidence: Plot, style: Style) -> str:
     y_axis = _scale.Axis(
         [y for s in evidence.series for y in s.y], _scale.HEIGHT - _scale.BOTTOM, 8, evidence.log_y
     )
-    parts = _frame(x_axis, y_axis, evidence)
+    units = {series.unit for series in evidence.series}
+    parts = _frame(x_axis, y_axis, evidence, units.pop() if len(units) == 1 else "")
     for index, series in enumerate(evidence.series):
         colour = _scale.SERIES_COLOURS[index % len(_scale.SERIES_COLOURS)]
         draw = _bars if evidence.bars else _curve
@@ -49,7 +55,8 @@ def html(evidence: Plot, style: Style) -> str:
     )
 
 
-def _frame(x_axis: _scale.Axis, y_axis: _scale.Axis, evidence: Plot) -> list[str]:
+def _frame(x_axis: _scale.Axis, y_axis: _scale.Axis, evidence: Plot, unit: str) -> list[str]:
+    scaled = bool(unit) and scales(unit)
     floor = _scale.HEIGHT - _scale.BOTTOM
     parts: list[str] = []
     for tick in y_axis.ticks():
@@ -59,18 +66,22 @@ def _frame(x_axis: _scale.Axis, y_axis: _scale.Axis, evidence: Plot) -> list[str
                 f'<line x1="{_scale.LEFT}" x2="{_scale.WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
             )
             parts.append(
-                f'<text x="{_scale.LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_scale.number(tick)}</text>'
+                f'<text x="{_scale.LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{human(round(tick) if unit == "B" else tick, unit) if scaled else _scale.number(tick)}</text>'
             )
-    for tick in x_axis.ticks():
+    ticks = x_axis.ticks()
+    for place, tick in enumerate(ticks):
         x = x_axis.at(tick)
         if x is not None:
+            anchor = "end" if place == len(ticks) - 1 else "middle"  # the last must not be cut
             parts.append(
-                f'<text x="{x:.1f}" y="{floor + 15}" text-anchor="middle">{_scale.number(tick)}</text>'
+                f'<text x="{x:.1f}" y="{floor + 15}" text-anchor="{anchor}">{_scale.number(tick)}</text>'
             )
     parts.append(
         f'<text x="{_scale.WIDTH - 8}" y="{_scale.HEIGHT - 4}" text-anchor="end">{escape(evidence.x_name)}</text>'
     )
-    parts.append(f'<text x="4" y="{_scale.HEIGHT - 4}">{escape(evidence.y_name)}</text>')
+    parts.append(
+        f'<text x="4" y="{_scale.HEIGHT - 4}">{"" if scaled else escape(evidence.y_name)}</text>'
+    )
     return parts
 
 

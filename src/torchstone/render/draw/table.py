@@ -5,17 +5,29 @@ from __future__ import annotations
 from html import escape
 
 from torchstone.core.pictures import Cell, Table
+from torchstone.core.quantity import human, scales
+from torchstone.core.text import Text
 from torchstone.render.draw import _scale
 from torchstone.render.markup import markup
 from torchstone.render.style import Style, cells, joined, printable
 
 _ROWS = 40
+_LONG = 12
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: Cell, unit: str, style: Style) -> str:
+    if isinstance(cell, Text):
+        return style.words(cell)
+    if unit and scales(unit) and _is_number(cell):
+        return human(float(cell), unit)  # type: ignore[arg-type]
     if isinstance(cell, float):
         return _scale.number(cell)
     return "–" if cell is None else f"{cell:,}" if type(cell) is int else str(cell)
+
+
+def _units(evidence: Table) -> tuple[str, ...]:
+    missing = len(evidence.columns) - len(evidence.units)
+    return (*evidence.units, *("" for _ in range(missing)))
 
 
 def _is_number(cell: Cell) -> bool:
@@ -23,8 +35,12 @@ def _is_number(cell: Cell) -> bool:
 
 
 def text(evidence: Table, style: Style) -> list[str]:
-    rows = [[printable(_shown(cell)) for cell in row] for row in evidence.rows[:_ROWS]]
-    head = [printable(name) for name in evidence.columns]
+    units = _units(evidence)
+    rows = [
+        [printable(_shown(cell, unit, style)) for cell, unit in zip(row, units, strict=True)]
+        for row in evidence.rows[:_ROWS]
+    ]
+    head = [printable(style.words(name)) for name in evidence.columns]
     widths = [max(cells(row[i]) for row in (head, *rows)) for i in range(len(head))]
     right = [all(_is_number(row[i]) for row in evidence.rows) for i in range(len(head))]
 
@@ -49,20 +65,25 @@ def _pad(cell: str, width: int, right: bool) -> str:
 
 
 def html(evidence: Table, style: Style) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in evidence.columns)
+    head = "".join(f"<th>{markup(name)}</th>" for name in evidence.columns)
+    units = _units(evidence)
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td class="n">{escape(_shown(c))}</td>'
+            f'<td class="n">{escape(_shown(c, unit, style))}</td>'
             if _is_number(c)
-            else f"<td>{escape(_shown(c))}</td>"
-            for c in row
+            else f"<td>{markup(c) if isinstance(c, Text) else escape(_shown(c, unit, style))}</td>"
+            for c, unit in zip(row, units, strict=True)
         )
         + "</tr>"
         for row in evidence.rows[:500]
     )
     caption = markup(joined(evidence.name, *((" – ", evidence.how) if evidence.how else ())))
-    return (
-        f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    if len(evidence.rows) > _LONG:  # a long table is there when it is wanted
+        count = f" ({len(evidence.rows)})"
+        return (
+            f'<details class="more"><summary>{caption}{count}</summary>'
+            f'<div class="scroll"><table>{inner}</details>'
+        )
+    return f'<div class="scroll"><table><caption>{caption}</caption>{inner}'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from torchstone.core.pictures import Branch, Tree
+from torchstone.core.quantity import human
 from torchstone.render.draw import _scale
 from torchstone.render.markup import markup
 from torchstone.render.style import Style, joined, printable
@@ -14,17 +15,16 @@ _LINES, _DEPTH, _ROW = 40, 12, 18
 
 def text(evidence: Tree, style: Style) -> list[str]:
     total = evidence.root.value or 1.0
-    head = f"{style.words(evidence.name)}: {_scale.number(evidence.root.value)} {evidence.unit} ({style.words(evidence.how)})"
+    whole = human(evidence.root.value, evidence.unit)
+    head = f"{style.words(evidence.name)}: {whole} ({style.words(evidence.how)})"
     lines = [printable(head)]
     stack: list[tuple[Branch, int]] = [(evidence.root, 0)]
     while stack and len(lines) <= _LINES:
         branch, depth = stack.pop()
         share = branch.value / total
         bar = "█" * max(round(share * 20), 1)
-        value = _scale.number(branch.value)
-        lines.append(
-            printable(f"{share:6.1%} {bar:<20} {'  ' * depth}{branch.name} {value} {evidence.unit}")
-        )
+        value = human(branch.value, evidence.unit)
+        lines.append(printable(f"{share:6.1%} {bar:<20} {'  ' * depth}{branch.name} {value}"))
         if depth < _DEPTH:
             stack += [
                 (child, depth + 1) for child in sorted(branch.children, key=lambda c: c.value)
@@ -45,7 +45,7 @@ def html(evidence: Tree, style: Style) -> str:
             continue
         deepest = max(deepest, depth)
         colour = _scale.SERIES_COLOURS[(len(branch.name) + depth) % len(_scale.SERIES_COLOURS)]
-        title = f"{branch.name}: {_scale.number(branch.value)} {evidence.unit} ({branch.value / total:.1%})"
+        title = f"{branch.name}: {human(branch.value, evidence.unit)} ({branch.value / total:.1%})"
         label = escape(branch.name[: int(width / 7)]) if width > 24 else ""
         parts.append(
             f'<g><title>{escape(title)}</title><rect x="{x:.1f}" y="{depth * _ROW}" width="{max(width - 0.5, 0.3):.1f}" '
@@ -57,7 +57,7 @@ def html(evidence: Tree, style: Style) -> str:
             share = child.value / (branch.value or 1.0) * width
             stack.append((child, depth + 1, at, share))
             at += share
-    total_shown = f": {_scale.number(evidence.root.value)} {evidence.unit} – "
+    total_shown = f": {human(evidence.root.value, evidence.unit)} – "
     caption = markup(joined(evidence.name, total_shown, evidence.how))
     return (
         f'<figure class="flame"><figcaption>{caption}</figcaption>'

@@ -1,0 +1,67 @@
+"""Operators that take functions: attention with a score function, branches, loops, checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torchstone.cost.books import priced
+from torchstone.cost.operators import Operator
+
+if TYPE_CHECKING:
+    from torchstone.cost.meta_mode import MetaMode
+
+
+def run_higher_order(
+    mode: MetaMode, operator: Operator, func: Any, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Run one on meta tensors; what it is made of is counted in its place."""
+    name = operator.name.removeprefix("higher_order.")
+    run = _RUNS.get(name)
+    if run is not None:
+        return run(mode, operator, args, kwargs)
+    with mode:
+        return func(*args, **kwargs)
+
+
+def _flex(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+    """One fused kernel: the output and the logarithm of the sums."""
+    query, _, value = args[:3]
+    shape = (*query.shape[:-1], value.shape[-1])
+    out = torch.empty(shape, dtype=query.dtype, device="meta")
+    sums = torch.empty(query.shape[:-1], dtype=torch.float32, device="meta")
+    result = (out, sums, torch.empty_like(sums))
+    return _counted(mode, operator, args, kwargs, result)
+
+
+def _flex_backward(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+    query, key, value = args[:3]
+    grads = tuple(torch.empty_like(item) for item in (query, key, value))
+    captured = tuple(None for _ in tree_leaves(args[-2]))
+    return _counted(mode, operator, args, kwargs, (*grads, captured))
+
+
+def _counted(mode: MetaMode, operator: Operator, args: Any, kwargs: Any, result: Any) -> Any:
+    scope = mode.scope()
+    for item in result:
+        if isinstance(item, torch.Tensor):
+            mode.storages.watch(item, "activation", scope)
+    scope.calls[priced(operator, args, kwargs, result[0])] += 1
+    return result
+
+
+def _cond(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The branch that is taken when that is known, the first otherwise."""
+    predicate, yes, no, operands = args[:4]
+    if isinstance(predicate, torch.Tensor):
+        value = mode.content.shadows.get(predicate)
+        if value is None:
+            mode.content.tell("first-branch")
+        predicate = True if value is None else bool(value.item())
+    with mode:
+        return (yes if predicate else no)(*operands)
+
+
+_RUNS = {"flex_attention": _flex, "flex_attention_backward": _flex_backward, "cond": _cond}

@@ -1,0 +1,336 @@
+"""`measure_cost(model, inputs)`: one counted pass as a report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchstone._version import __version__
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.finding import Location
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.options import unknown
+from torchstone.core.pictures import Evidence
+from torchstone.core.text import Message, Text
+from torchstone.cost import pictures
+from torchstone.cost.conventions import CONVENTIONS, by_convention
+from torchstone.cost.engine import Inputs, MakeOptimizer, run
+from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
+from torchstone.cost.report import CostReport
+from torchstone.cost.stages import StageMap, Stages, preset, top_stages
+
+OPTIMIZERS: dict[str, MakeOptimizer | None] = {
+    "none": None,
+    "adamw": lambda p: torch.optim.AdamW(p, foreach=True),
+    "adam": lambda p: torch.optim.Adam(p, foreach=True),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, foreach=True),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
+}
+
+
+def measure_cost(
+    model: nn.Module,
+    inputs: Inputs,
+    train: bool = False,
+    *,
+    optimizer: str | MakeOptimizer | None = None,
+    stages: StageMap | str | None = None,
+    convention: str = "flop",
+    causal: bool = False,
+    batch: int = 1,
+    sequence: int | None = None,
+    autocast: torch.dtype | None = None,
+    replay: bool = True,
+    fused: bool = True,
+) -> CostReport:
+    """What one pass of `model` on `inputs` costs, counted on meta tensors: no weights are read,
+    nothing is computed, the model stays as it was.
+
+    `inputs` is a tensor, a tuple of positional arguments or a mapping of keyword arguments.
+    With `train`, the backward and one step of `optimizer` (adamw by default) are counted too.
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            "measure_cost",
+            type(model).__name__,
+            "torch.nn.Module",
+            Text("pass the model itself", "请传入模型本身"),
+        )
+    if convention not in CONVENTIONS:
+        raise unknown("measure_cost: convention", convention, list(CONVENTIONS))
+    make = _optimizer(optimizer) if train else None
+    cost = run(
+        model, inputs, train=train, optimizer=make, replay=replay, fused=fused, autocast=autocast
+    )
+    _refuse_nothing(cost, model, inputs)
+    config = getattr(model, "config", None)
+    return report_of(
+        cost,
+        subject=type(model).__name__,
+        stages=stages,
+        convention=convention,
+        causal=causal,
+        config=config,
+        batch=batch,
+        sequence=sequence,
+    )
+
+
+def _optimizer(wanted: str | MakeOptimizer | None) -> MakeOptimizer | None:
+    if callable(wanted):
+        return wanted
+    name = "adamw" if wanted is None else wanted
+    if name not in OPTIMIZERS:
+        raise unknown("measure_cost: optimizer", name, list(OPTIMIZERS))
+    return OPTIMIZERS[name]
+
+
+def _refuse_nothing(cost: Cost, model: nn.Module, inputs: Inputs) -> None:
+    """A model that fails before it computed anything got the wrong inputs: say so at once."""
+    if cost.failure is None or cost.total().flops:
+        return
+    raise InputError(
+        f"cost: {type(model).__name__}"
+        + (f" at {cost.failure.module}" if cost.failure.module else ""),
+        f"{described(inputs)}: {cost.failure.error}",
+        Text("inputs that its forward takes", "forward 能接受的输入"),
+        Text(
+            "pass a tensor, a tuple or a dict of keywords that fits (--input 8,3,224,224)",
+            "请传入合适的张量、元组或关键字字典（--input 8,3,224,224）",
+        ),
+    )
+
+
+def described(inputs: Inputs) -> str:
+    """The shapes of inputs in a line."""
+    if isinstance(inputs, torch.Tensor):
+        return f"input {tuple(inputs.shape)} {str(inputs.dtype).removeprefix('torch.')}"
+    if isinstance(inputs, Mapping):
+        return ", ".join(f"{key}={described(value)}" for key, value in inputs.items())
+    if isinstance(inputs, (tuple, list)):
+        return ", ".join(described(item) for item in inputs)
+    return type(inputs).__name__
+
+
+def report_of(
+    cost: Cost,
+    *,
+    subject: str,
+    stages: StageMap | str | None = None,
+    convention: str = "flop",
+    causal: bool = False,
+    config: Any = None,
+    batch: int = 1,
+    sequence: int | None = None,
+    measures: Sequence[Measure] = (),
+    gaps: Sequence[Gap] = (),
+) -> CostReport:
+    """A counted pass as a report with its pictures."""
+    stage_map = preset(stages) if isinstance(stages, str) else stages or top_stages(cost)
+    bare = CostReport(
+        tool="cost",
+        subject=subject,
+        environment={
+            "torchstone": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+        cost=cost,
+        division=Stages(stage_map),
+        convention=convention,
+        causal=causal,
+        config=config,
+    )
+    figure = by_convention(
+        cost, convention, attention="causal" if causal else None, config=config, batch=batch,
+        sequence=sequence,
+    ) if convention not in ("flop", "mac") else None  # fmt: skip
+    return _filled(bare, figure, tuple(measures), tuple(gaps))
+
+
+def _filled(
+    report: CostReport, figure: Any, measures: tuple[Measure, ...], gaps: tuple[Gap, ...]
+) -> CostReport:
+    from dataclasses import replace
+
+    own = [*_figures(report), *_memory(report)]
+    if figure is not None:
+        own.append(
+            Measure(
+                f"flops_{figure.convention}", float(figure.value), figure.unit, figure.rule,
+                Text(f"by the {figure.convention} convention", f"按 {figure.convention} 口径"),
+                tool="cost",
+            )
+        )  # fmt: skip
+    own += [_assumption(item) for item in _assumed(report.cost)]
+    return replace(report, measures=(*own, *measures), gaps=(*_gaps(report.cost), *gaps))
+
+
+def _figures(report: CostReport) -> list[Measure]:
+    total, cost = report.total, report.cost
+    unit = pictures.flop_unit(report)
+    rule = Text(
+        "multiply-adds" if unit == "MAC" else "2 x multiply-adds",
+        "乘加次数" if unit == "MAC" else "2 x 乘加次数",
+    )
+    kind = Text(
+        "causal attention halved" if report.causal else "full attention",
+        "因果注意力减半" if report.causal else "完整注意力",
+    )
+    how = Text(
+        f"{rule.en} of matrix products, attention and convolutions, {kind.en}; counted on meta",
+        f"矩阵乘法、注意力与卷积的{rule.zh}，{kind.zh}；在 meta 上统计",
+    )
+    tables: tuple[Evidence, ...] = (pictures.stage_table(report),)
+    details: tuple[Evidence, ...] = (
+        pictures.module_table(report),
+        pictures.operator_table(report),
+        *_flames(report),
+    )
+    phases = [(FORWARD, "forward_flops", Text("forward", "前向"))]
+    if cost.train:
+        phases.append((BACKWARD, "backward_flops", Text("backward", "反向")))
+        if cost.total(RECOMPUTE).calls:
+            phases.append((RECOMPUTE, "recompute_flops", Text("recomputed", "重计算")))
+    return [
+        _measure("params", total["params"], "", Text("parameters", "参数量"),
+                 Text("each counted once, tied ones too", "每个只计一次，共享参数也是")),
+        _measure("flops", total["flops"], unit, Text("FLOPs", "FLOPs"), how, tables),
+        *(_measure(key, total[key], unit, Text(f"FLOPs, {name.en}", f"FLOPs，{name.zh}"), how)
+          for phase, key, name in phases if cost.total(phase).calls),
+        _measure("vector_flops", total["vector_flops"], "FLOP", Text("vector FLOPs", "向量 FLOPs"),
+                 Text("norms, activations, sums: everything that is no matrix product",
+                      "归一化、激活、求和等一切非矩阵乘法的运算")),
+        _measure("bytes", total["bytes"], "B", Text("bytes moved", "访存字节"),
+                 Text("every operator reads its inputs and writes its outputs once, unfused",
+                      "每个算子读一次输入、写一次输出，不考虑融合"), details),
+    ]  # fmt: skip
+
+
+def _flames(report: CostReport) -> list[Evidence]:
+    unit = pictures.flop_unit(report)
+    wanted = (
+        ("flops", unit, Text("FLOPs by module", "各模块 FLOPs")),
+        ("bytes", "B", Text("Bytes moved by module", "各模块访存字节")),
+        ("activations", "B", Text("Activations kept by module", "各模块保留的激活")),
+    )
+    made = (pictures.flame(report, key, unit, name) for key, unit, name in wanted)
+    return [item for item in made if item is not None]
+
+
+def _memory(report: CostReport) -> list[Measure]:
+    memory, train = report.cost.memory, report.cost.train
+    plot = pictures.memory_plot(report.cost)
+    kept = Text("kept for the backward when the forward ends", "前向结束时为反向保留")
+    most = Text("most that intermediate tensors take at once", "中间张量同时占用的最大值")
+    rows = [
+        _measure("peak_memory_bytes", memory.peak, "B", Text("peak memory", "峰值内存"),
+                 pictures.LIVES, (plot,) if plot else ()),
+        _measure("parameter_bytes", memory.parameters, "B", Text("of parameters", "参数占用"),
+                 pictures.LIVES),
+        _measure("activations", memory.activations, "B", Text("activations", "激活"),
+                 kept if train else most),
+    ]  # fmt: skip
+    if memory.buffers:
+        rows.append(_measure("buffer_bytes", memory.buffers, "B", Text("of buffers", "缓冲区占用"),
+                             pictures.LIVES))  # fmt: skip
+    if train:
+        rows += [
+            _measure("gradient_bytes", memory.gradients, "B", Text("of gradients", "梯度占用"),
+                     pictures.LIVES),
+            *(_measure(f"peak_{phase}_bytes", size, "B",
+                       Text(f"peak, {phase}", f"峰值，{_PHASES[phase]}"), pictures.LIVES)
+              for phase, size in memory.peaks.items()),
+        ]  # fmt: skip
+        later = memory.later_peak
+        if later != memory.peak:
+            rows.append(_measure("later_peak_bytes", later, "B",
+                                 Text("peak from the second step on", "第二步起的峰值"),
+                                 Text("peaks of the phases, with the optimizer state there from the start",
+                                      "各阶段峰值，加上一开始就存在的优化器状态")))  # fmt: skip
+        if memory.optimizer:
+            rows.append(_measure("optimizer_bytes", memory.optimizer, "B",
+                                 Text("of optimizer state", "优化器状态占用"), pictures.LIVES))  # fmt: skip
+    return rows
+
+
+_PHASES = {FORWARD: "前向", BACKWARD: "反向", RECOMPUTE: "重计算", OPTIMIZER: "优化器"}
+
+
+def _measure(
+    name: str, value: int, unit: str, label: Text, how: Text, evidence: Sequence[Evidence] = ()
+) -> Measure:
+    return Measure(name, float(value), unit, how, label, evidence=tuple(evidence), tool="cost")
+
+
+def _assumed(cost: Cost) -> list[tuple[Message, str, int]]:
+    """Assumptions, those of equal layers taken together."""
+    found: dict[tuple[str, str], tuple[Message, str, int]] = {}
+    for item in cost.assumptions:
+        where = pictures._NUMBER.sub("*", item.where)
+        key = (item.text.say("en"), where)
+        times = found[key][2] if key in found else 0
+        found[key] = (item.text, where, times + item.times)
+    return list(found.values())
+
+
+def _assumption(item: tuple[Message, str, int]) -> Measure:
+    text, where, times = item
+    return Measure(
+        "assumption",
+        float(times),
+        "x",
+        Text(text.say("en"), text.say("zh")),
+        Text(f"assumed at {where or 'the model'}", f"假设，位于 {where or '模型'}"),
+        Location(scope=where),
+        tool="cost",
+    )
+
+
+def _gaps(cost: Cost) -> list[Gap]:
+    gaps: list[Gap] = []
+    if cost.failure is not None:
+        failure = cost.failure
+        gaps.append(
+            Gap(
+                failure.module or "(model)",
+                Message(
+                    "cost-stopped",
+                    Text(
+                        "the {phase} stopped here, at {operator}: {error}; "
+                        "what came before is counted, what comes after is not",
+                        "{phase} 在此处的 {operator} 中止：{error}；之前的已统计，之后的没有",
+                    ),
+                    {"phase": failure.phase, "operator": failure.operator, "error": failure.error},
+                ),
+                "torchstone cost … --input SHAPE, or measure the part that runs",
+                failed=True,
+                tool="cost",
+            )
+        )
+    whole = cost.total().bytes or 1
+    work = cost.by_operator()
+    for name in sorted(cost.uncounted):
+        share = work[name].bytes / whole
+        gaps.append(
+            Gap(
+                name,
+                Message(
+                    "cost-uncounted",
+                    Text(
+                        "no counter for this operator: {calls} calls, {share} of all bytes moved; "
+                        "its FLOPs are not in the total",
+                        "该算子没有计数器：调用 {calls} 次，占访存字节的 {share}；其 FLOPs 未计入总数",
+                    ),
+                    {"calls": str(work[name].calls), "share": f"{share:.2%}"},
+                ),
+                "add a counter in torchstone/cost/counters",
+                tool="cost",
+            )
+        )
+    return gaps

@@ -1,0 +1,27 @@
+"""Output shapes of operators whose own meta kernel refuses what the operator can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def _grouped(args: Any, kwargs: Any) -> torch.Tensor:
+    """A grouped product: the kernel accepts more number formats than its meta form admits."""
+    left, right = args[0], args[1]
+    groups = args[2] if len(args) > 2 else kwargs.get("offs")
+    dtype = kwargs.get("out_dtype") or (args[4] if len(args) > 4 else None) or left.dtype
+    if left.dim() == 2 and right.dim() == 2:
+        shape: tuple[int, ...] = (groups.shape[0], left.shape[0], right.shape[1])
+    elif left.dim() == 2:
+        shape = (left.shape[0], right.shape[2])
+    elif right.dim() == 2:
+        shape = (left.shape[1], right.shape[1])
+    else:
+        shape = (left.shape[0], left.shape[1], right.shape[2])
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+SHAPES: dict[str, Callable[[Any, Any], Any]] = {"aten._grouped_mm": _grouped}

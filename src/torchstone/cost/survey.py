@@ -1,0 +1,412 @@
+"""A target, looked at from all sides that were asked for: one report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map_only
+
+from torchstone.core.errors import UsageError
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Cell, Evidence, Plot, Series, Table
+from torchstone.core.report import RuleInfo
+from torchstone.core.text import Message, Text
+from torchstone.cost.arguments import main_format
+from torchstone.cost.closed_forms import Decoder, cache_growth
+from torchstone.cost.fit import Fit, fit
+from torchstone.cost.measure import measure_cost
+from torchstone.cost.mfu import mfu
+from torchstone.cost.options import CostOptions
+from torchstone.cost.plan import plan_from
+from torchstone.cost.report import CostReport
+from torchstone.cost.roofline import roofline
+from torchstone.cost.roofline_picture import roofline_plot, roofline_table
+from torchstone.cost.serving import Served, serve, served_table
+from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
+from torchstone.runtime.devices import Device, device, load_devices
+from torchstone.runtime.inputs import default_inputs, parse_inputs
+from torchstone.runtime.sizes import parse_dtype, parse_sizes
+from torchstone.runtime.targets import Target, build_target
+
+Progress = Callable[[int, int, str], None]
+TOO_LARGE = RuleInfo(
+    "COST01",
+    "does-not-fit",
+    "cost",
+    Severity.HIGH,
+    Text("the model does not fit into the memory of the device", "模型放不进设备内存"),
+)
+
+
+def survey(options: CostOptions, progress: Progress = lambda *_: None) -> CostReport:
+    """Build the target, count it, and answer what was asked about it."""
+    batches = parse_sizes(options.batch, "cost: --batch")
+    lengths = parse_sizes(options.seq, "cost: --seq") if options.seq else (None,)
+    if options.train and options.infer:
+        raise UsageError(
+            "cost", "--train --infer", Text("one of the two", "二者之一"),
+            Text("leave one out", "请去掉一个"),
+        )  # fmt: skip
+    devices = tuple(_devices(options))
+    plan = plan_from(options.plan) if options.plan else None
+    stages = _stages(options.stages)
+    target = build_target(options.target)
+    model = _prepared(target, options)
+    inputs = _Inputs(target, model, options)
+    steps = len(batches) * len(lengths) + len(
+        parse_sizes(options.context) if options.context else ()
+    )
+    progress(0, steps, options.target)
+    report = _measured(
+        model, inputs(batches[0], lengths[0]), options, stages, batches[0], lengths[0]
+    )
+    report = replace(report, subject=options.target)
+    extra: list[Measure] = [_note(item) for item in target.notes]
+    extra += _times(report, devices)
+    sweep = list(_sweep(report, model, inputs, options, stages, batches, lengths, progress))
+    if len(sweep) > 1:
+        extra.append(_swept(sweep, devices))
+    if options.context:
+        extra += _served(model, target, options, batches[0], devices, progress, steps)
+    findings: list[Finding] = []
+    for item in devices:
+        verdict = fit(
+            report, item, plan, batch=batches[0],
+            experts_per_token=_experts(target.config),
+        )  # fmt: skip
+        extra.append(_room(verdict))
+        if not verdict.fits:
+            findings.append(_too_large(verdict, options.target))
+    extra += _utilised(report, options, devices)
+    return replace(
+        report,
+        measures=(*report.measures, *extra),
+        findings=(*report.findings, *findings),
+        rules={TOO_LARGE.id: TOO_LARGE} if findings else {},
+    )
+
+
+class _Inputs:
+    """The inputs for a batch size and a sequence length."""
+
+    def __init__(self, target: Target, model: nn.Module, options: CostOptions) -> None:
+        self._target, self._model, self._options = target, model, options
+        self._given = parse_inputs(options.input, model) if options.input else target.inputs
+
+    def __call__(self, batch: int, length: int | None) -> Any:
+        options = self._options
+        if self._given is None:
+            return default_inputs(
+                self._model, self._target.config, batch, length, train=options.train
+            )
+        if options.batch == "1" and length is None:
+            return self._given  # as it was given
+        return resized(self._given, batch if options.batch != "1" else None, length)
+
+
+def resized(inputs: Any, batch: int | None, length: int | None) -> Any:
+    """Inputs with another batch size (first dimension) and sequence length (second dimension of
+    the integers)."""
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        shape = list(tensor.shape)
+        if batch is not None and shape:
+            shape[0] = batch
+        if length is not None and len(shape) == 2 and not tensor.is_floating_point():
+            shape[1] = length
+        return torch.empty(shape, dtype=tensor.dtype, device="meta")
+
+    return tree_map_only(torch.Tensor, one, inputs)
+
+
+def _prepared(target: Target, options: CostOptions) -> nn.Module:
+    model = target.model
+    if options.dtype:
+        model = model.to(parse_dtype(options.dtype, "cost: --dtype"))
+    if options.checkpoint:
+        enable = getattr(model, "gradient_checkpointing_enable", None)
+        if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
+            raise UsageError(
+                "cost: --checkpoint",
+                type(model).__name__,
+                Text("a model with gradient_checkpointing_enable()", "带有 gradient_checkpointing_enable() 的模型"),
+                Text("call torch.utils.checkpoint in its forward", "请在其 forward 中调用 torch.utils.checkpoint"),
+            )  # fmt: skip
+        enable()
+    return model
+
+
+def _stages(name: str) -> StageMap | None:
+    if not name:
+        return None
+    if name in PRESETS or not Path(name).suffix:
+        return preset(name)
+    return read_stages(Path(name))
+
+
+def _devices(options: CostOptions) -> Iterator[Device]:
+    own = load_devices(options.devices) if options.devices else None
+    for name in options.device.split(","):
+        if name.strip():
+            yield device(name.strip(), own)
+
+
+def _measured(
+    model: nn.Module,
+    inputs: Any,
+    options: CostOptions,
+    stages: StageMap | None,
+    batch: int,
+    length: int | None,
+) -> CostReport:
+    return measure_cost(
+        model,
+        inputs,
+        options.train,
+        optimizer=options.optimizer,
+        stages=stages,
+        convention=options.convention,
+        causal=options.attention == "causal",
+        batch=batch,
+        sequence=length or _length(inputs),
+        autocast=parse_dtype(options.autocast, "cost: --autocast") if options.autocast else None,
+        replay=not options.no_replay,
+        fused=not options.no_fuse,
+    )
+
+
+def _length(inputs: Any) -> int | None:
+    """Tokens of a sequence, when the inputs have some."""
+    ids = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
+    return int(ids.shape[-1]) if isinstance(ids, torch.Tensor) and ids.dim() else None
+
+
+def _note(message: Message) -> Measure:
+    said = Text(message.say("en"), message.say("zh"))
+    return Measure("note", 1.0, "", said, Text("note", "说明"), tool="cost")
+
+
+def _times(report: CostReport, devices: tuple[Device, ...]) -> list[Measure]:
+    """Roofline time on each device, with what holds it up."""
+    found: list[Measure] = []
+    for item in devices:
+        roof = roofline(report.cost, item)
+        whole = roof.total()
+        evidence: list[Evidence] = [roofline_table(roof)]
+        with suppress(UsageError):  # a device without that format has no roof for it
+            evidence.append(roofline_plot(roof, main_format(report.cost)))
+        found.append(
+            Measure(
+                f"seconds_{item.name}", whole.seconds, "s", roof.assumed,
+                Text(f"time on {item.title}, at best", f"{item.title} 上的时间（下界）"),
+                evidence=tuple(evidence), tool="cost",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _sweep(
+    first: CostReport,
+    model: nn.Module,
+    inputs: _Inputs,
+    options: CostOptions,
+    stages: StageMap | None,
+    batches: tuple[int, ...],
+    lengths: tuple[int | None, ...],
+    progress: Progress,
+) -> Iterator[tuple[int, int | None, CostReport]]:
+    done = 0
+    for batch in batches:
+        for length in lengths:
+            done += 1
+            if done == 1:
+                yield batch, length, first
+                continue
+            progress(done, len(batches) * len(lengths), f"batch {batch}, {length or '–'}")
+            made = inputs(batch, length)
+            yield batch, length, _measured(model, made, options, stages, batch, length)
+
+
+def _swept(sweep: list[tuple[int, int | None, CostReport]], devices: tuple[Device, ...]) -> Measure:
+    rows: list[tuple[Cell, ...]] = []
+    times = [[roofline(r.cost, item).total().seconds for item in devices] for _, _, r in sweep]
+    for (batch, length, report), seconds in zip(sweep, times, strict=True):
+        total = report.total
+        rows.append(
+            (batch, length, total["flops"], total["bytes"], total["activations"],
+             total["peak_memory_bytes"], *seconds)
+        )  # fmt: skip
+    how = Text("each counted by itself", "逐一统计")
+    table = Table(
+        Text("Sweep", "扫描"),
+        (
+            Text("batch", "批大小"), Text("sequence", "序列"), Text("FLOPs", "FLOPs"),
+            Text("bytes moved", "访存字节"), Text("activations", "激活"),
+            Text("peak memory", "峰值内存"),
+            *(Text(f"time on {item.name}", f"{item.name} 时间") for item in devices),
+        ),
+        tuple(rows), how, ("", "", "FLOP", "B", "B", "B", *("s" for _ in devices)),
+    )  # fmt: skip
+    return Measure(
+        "sweep", float(len(sweep)), "", how, Text("points of the sweep", "扫描点数"),
+        evidence=(table, *_curves(sweep, how)), tool="cost",
+    )  # fmt: skip
+
+
+def _curves(sweep: list[tuple[int, int | None, CostReport]], how: Text) -> Iterator[Plot]:
+    """One curve for each value of the other dimension."""
+    over_length = len({length for _, length, _ in sweep}) > 1
+    name = "sequence" if over_length else "batch"
+    groups: dict[Any, list[tuple[float, CostReport]]] = {}
+    for batch, length, report in sweep:
+        key = f"batch {batch}" if over_length else f"sequence {length}" if length else ""
+        groups.setdefault(key, []).append((float((length or 0) if over_length else batch), report))
+    for figure, unit, title in (
+        ("flops", "FLOP", Text(f"FLOPs over {name}", "FLOPs 曲线")),
+        ("peak_memory_bytes", "B", Text(f"Peak memory over {name}", "峰值内存曲线")),
+    ):
+        yield Plot(
+            title,
+            tuple(
+                Series(
+                    key or figure,
+                    tuple(x for x, _ in points),
+                    tuple(float(report.total[figure]) for _, report in points),
+                    unit,
+                    how,
+                    name,
+                )
+                for key, points in groups.items()
+            ),
+            name,
+            unit,
+            log_x=True,
+            log_y=True,
+        )
+
+
+def _served(
+    model: nn.Module,
+    target: Target,
+    options: CostOptions,
+    batch: int,
+    devices: tuple[Device, ...],
+    progress: Progress,
+    steps: int,
+) -> list[Measure]:
+    contexts = parse_sizes(options.context, "cost: --context")
+    served: list[Served] = []
+    for number, context in enumerate(contexts):
+        progress(steps - len(contexts) + number, steps, f"context {context}")
+        served.append(serve(model, batch, context, not options.no_replay))
+    times = {
+        item.name: [roofline(one.decode, item).total().seconds for one in served]
+        for item in devices
+    }
+    evidence: list[Evidence] = [served_table(served, times)]
+    with suppress(UsageError):  # the closed form knows decoders only
+        decoder = Decoder.from_config(target.config)
+        lengths = sorted({*(2**power for power in range(8, 18)), *contexts})
+        evidence.append(cache_growth(decoder, lengths, batch))
+        evidence.append(_forms(decoder, served))
+    first = served[0]
+    return [
+        Measure(
+            "decode_flops", float(first.decode.total().flops), "FLOP",
+            Text(f"counted with {first.context} cached tokens", f"以 {first.context} 个缓存 token 统计"),
+            Text("one decode step", "一步解码"), evidence=tuple(evidence), tool="cost",
+        )
+    ]  # fmt: skip
+
+
+def _forms(decoder: Decoder, served: list[Served]) -> Table:
+    """Closed forms beside the count: as the code does it, and as it could be done."""
+    rows: list[tuple[Cell, ...]] = []
+    for item in served:
+        figures = [decoder.decode(item.batch, item.context, form).flops for form in _FORMS]
+        rows.append((item.context, item.decode.total().flops, *figures))
+    return Table(
+        Text("Decode by closed form", "解码的公式计算"),
+        (
+            Text("context", "上下文"), Text("counted", "统计"), Text("as the code does it", "按代码"),
+            Text("absorbed", "吸收"), Text("expanded", "展开"),
+        ),
+        tuple(rows),
+        Text("the forms differ for latent attention only", "仅对潜注意力有区别"),
+        ("", "FLOP", "FLOP", "FLOP", "FLOP"),
+    )  # fmt: skip
+
+
+_FORMS = ("code", "absorbed", "expanded")
+
+
+def _experts(config: Any) -> int | None:
+    value = getattr(config, "num_experts_per_tok", None)
+    return value if isinstance(value, int) else None
+
+
+def _room(verdict: Fit) -> Measure:
+    return Measure(
+        f"memory_{verdict.device.name}", float(verdict.total_bytes), "B", verdict.text,
+        Text(f"memory of one {verdict.device.title}", f"单个 {verdict.device.title} 的内存"),
+        evidence=tuple(
+            item for item in (verdict.memory_table(), verdict.traffic_table()) if item.rows
+        ),
+        tool="cost",
+    )  # fmt: skip
+
+
+def _too_large(verdict: Fit, target: str) -> Finding:
+    return Finding(
+        rule=TOO_LARGE.id,
+        name=TOO_LARGE.name,
+        severity=Severity.HIGH,
+        confidence=Confidence.CERTAIN,
+        what=Message("does-not-fit", verdict.text),
+        why=Message(
+            "does-not-fit-why",
+            Text("the first step would run out of memory", "第一步就会内存不足"),
+        ),
+        remedy=Message(
+            "does-not-fit-remedy",
+            Text(
+                "spread it or keep less: --plan, --checkpoint, a smaller --batch",
+                "拆分模型或少存一些：--plan、--checkpoint、更小的 --batch",
+            ),
+        ),
+        location=Location(scope=target),
+        evidence=(verdict.memory_table(),),
+        fingerprint=fingerprint(TOO_LARGE.id, target, verdict.device.name),
+        tool="cost",
+    )
+
+
+def _utilised(
+    report: CostReport, options: CostOptions, devices: tuple[Device, ...]
+) -> list[Measure]:
+    if not options.step_seconds:
+        return []
+    if not devices:
+        raise UsageError(
+            "cost: --step-seconds", str(options.step_seconds),
+            Text("a device to compare with", "用于比较的设备"),
+            Text("add --device h100", "请加上 --device h100"),
+        )  # fmt: skip
+    found: list[Measure] = []
+    for item in devices:
+        used = mfu(report, options.step_seconds, item, options.count)
+        found.append(
+            Measure(
+                f"mfu_{item.name}", used.mfu, "share", used.text,
+                Text(f"MFU on {options.count} x {item.title}", f"{options.count} x {item.title} 上的 MFU"),
+                evidence=used.evidence(), tool="cost",
+            )
+        )  # fmt: skip
+    return found

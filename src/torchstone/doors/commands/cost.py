@@ -1,0 +1,35 @@
+"""`torchstone cost TARGET`: what a model costs, before a GPU is rented."""
+
+from __future__ import annotations
+
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
+from torchstone.cost.options import CostOptions
+from torchstone.doors.common import CommonOptions
+from torchstone.doors.show import Progress, show
+from torchstone.doors.torch_door import needs_torch
+
+HELP = Text(
+    en="parameters, FLOPs, bytes, memory and time of a model, per stage, module and operator",
+    zh="模型的参数量、FLOPs、访存、内存与时间，按阶段、模块、算子给出",
+)
+OPTIONS = CostOptions
+CONFIGURABLE = True
+
+
+def run(options: CostOptions, common: CommonOptions) -> int:
+    if not options.target:
+        raise UsageError(
+            "cost", "no target", Text("a model", "一个模型"),
+            Text("for example: torchstone cost hf:llama", "例如：torchstone cost hf:llama"),
+        )  # fmt: skip
+    needs_torch("cost")
+    from torchstone.cost.survey import survey
+
+    progress = Progress(common.lang, common.quiet, Text("counting", "统计中"))
+    try:
+        report = survey(options, progress)
+    finally:
+        progress.end()
+    show(report, common)
+    return 3 if report.failed else 1 if report.findings else 0

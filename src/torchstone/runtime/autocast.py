@@ -1,0 +1,132 @@
+"""Mixed precision on the meta device, which has no autocast of its own.
+
+`torch.autocast` changes number formats in the dispatcher, by device; for meta tensors nothing
+happens, and asking for the device type "meta" raises. While `autocast_on_meta` is open, an
+autocast region casts by PyTorch's own lists, whichever device type it names: products in the low
+format, sums and losses in float32, the rest as it comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+_LOW = frozenset(
+    "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm addr linear bilinear "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc einsum "
+    "chain_matmul multi_dot scaled_dot_product_attention multi_head_attention_forward prelu "
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell grouped_mm _grouped_mm".split()
+)
+_WIDE = frozenset(
+    "acos asin cosh sinh tan exp expm1 log log10 log2 log1p pow __pow__ __rpow__ reciprocal rsqrt "
+    "erfinv softplus softmax log_softmax softmin layer_norm group_norm rms_norm norm nuclear_norm "
+    "cosine_similarity cosine_embedding_loss poisson_nll_loss nll_loss nll_loss_nd cross_entropy "
+    "hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss "
+    "multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss cdist dist "
+    "pdist renorm logsumexp prod cumprod cumsum sum ctc_loss "
+    "binary_cross_entropy_with_logits".split()
+)
+_WIDEST = frozenset("cat stack addcdiv addcmul atan2 cross dot vdot index_put scatter_add".split())
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class MetaAutocast(TorchFunctionMode):
+    """Casts the arguments of the functions on PyTorch's lists."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+        self._weights: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        target = None
+        if name in _LOW:
+            target = self._dtype
+        elif name in _WIDE:
+            target = torch.float32
+        elif name in _WIDEST:
+            target = _widest(args)
+        if target is not None:
+            cast = self._cast(target)
+            args, kwargs = tree_map_only(torch.Tensor, cast, (args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+    def _cast(self, target: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+        def cast(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.dtype not in _FLOATS or tensor.dtype == target:
+                return tensor
+            weight = tensor.is_leaf and tensor.requires_grad and target == self._dtype
+            if not weight:
+                return tensor.to(target)
+            if id(tensor) not in self._weights:  # as autocast does: a weight is cast once a region
+                self._weights[id(tensor)] = (tensor, tensor.to(target))
+            return self._weights[id(tensor)][1]
+
+        return cast
+
+
+def _widest(args: Any) -> torch.dtype | None:
+    found = {item.dtype for item in tree_leaves(args) if isinstance(item, torch.Tensor)}
+    floats = found.intersection(_FLOATS)
+    if len(floats) < 2:
+        return None
+    return torch.float32 if torch.float32 in floats or len(floats) > 1 else floats.pop()
+
+
+@contextlib.contextmanager
+def autocast_on_meta() -> Iterator[None]:
+    """While open, autocast regions work on meta tensors; afterwards all is as it was."""
+    kind: Any = torch.amp.autocast_mode.autocast
+    before = kind.__init__, kind.__enter__, kind.__exit__
+    regions: dict[int, list[contextlib.AbstractContextManager[Any]]] = {}
+    wanted: dict[int, tuple[bool, torch.dtype]] = {}
+
+    def init(
+        region: Any,
+        device_type: str,
+        dtype: torch.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        known = "cpu" if device_type == "meta" else device_type
+        before[0](region, known, dtype, enabled and known == "cpu", cache_enabled)
+        low = torch.float16 if device_type == "cuda" else torch.bfloat16
+        wanted[id(region)] = (enabled, dtype or low)
+
+    def enter(region: Any) -> Any:
+        enabled, dtype = wanted.get(id(region), (False, torch.bfloat16))
+        inner: contextlib.AbstractContextManager[Any] = (
+            MetaAutocast(dtype) if enabled and dtype != torch.float32 else _Paused()
+        )
+        inner.__enter__()
+        regions.setdefault(id(region), []).append(inner)
+        return before[1](region)
+
+    def leave(region: Any, *error: Any) -> Any:
+        result = before[2](region, *error)
+        regions[id(region)].pop().__exit__(*error)
+        return result
+
+    kind.__init__, kind.__enter__, kind.__exit__ = init, enter, leave
+    try:
+        yield
+    finally:
+        kind.__init__, kind.__enter__, kind.__exit__ = before
+
+
+class _Paused(TorchFunctionMode):
+    """A region with `enabled=False` inside another: functions run as they are."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        with torch._C.DisableTorchFunction():
+            return func(*args, **(kwargs or {}))

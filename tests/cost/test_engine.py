@@ -1,0 +1,214 @@
+"""The counted pass: figures, attribution, phases, and a model that stays as it was."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from torchstone.core.errors import InputError, UsageError
+from torchstone.cost import measure_cost
+from torchstone.cost.engine import run
+from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
+
+
+def adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, foreach=True)
+
+
+def flops(cost: Cost, phase: str | None = None) -> dict[tuple[str, str], int]:
+    return {
+        (key.module, key.operator): tally.flops
+        for key, tally in cost.entries.items()
+        if tally.flops and phase in (None, key.phase)
+    }
+
+
+def net() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def test_a_small_net_by_hand() -> None:
+    cost = run(net(), torch.randn(2, 8), train=True, optimizer=adamw)
+    assert cost.failure is None
+    assert flops(cost, FORWARD) == {("0", "aten.addmm"): 512, ("2", "aten.addmm"): 256}
+    # the first layer needs no gradient of its input: one product instead of two
+    assert flops(cost, BACKWARD) == {("2", "aten.mm"): 512, ("0", "aten.mm"): 512}
+    assert cost.parameters() == 8 * 16 + 16 + 16 * 4 + 4
+    assert cost.memory.parameters == cost.memory.gradients == 4 * cost.parameters()
+    assert cost.memory.optimizer == 2 * cost.memory.parameters
+    # kept: what ReLU gives (its own backward and the next layer's need it) and the output
+    assert cost.modules["1"].activation_bytes == 4 * 2 * 16
+    assert cost.memory.activations == 4 * (2 * 16 + 2 * 4)
+    assert set(cost.memory.peaks) == {FORWARD, BACKWARD, OPTIMIZER}
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = net()
+    model[2].weight.grad = torch.ones_like(model[2].weight)
+    model.eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    ids = {name: id(value) for name, value in model.named_parameters()}
+    run(model, torch.randn(2, 8), train=True, optimizer=adamw)
+    assert not model.training
+    assert ids == {name: id(value) for name, value in model.named_parameters()}
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(model[2].weight.grad, torch.ones_like(model[2].weight))
+    assert model[0].weight.grad is None
+    assert type(model[0]) is nn.Linear
+    assert nn.Module.__call__.__name__ == "_wrapped_call_impl"
+
+
+def test_inputs_as_tensor_tuple_and_keywords() -> None:
+    class Two(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a @ b
+
+    a, b = torch.randn(2, 3), torch.randn(3, 5)
+    for inputs in ((a, b), {"a": a, "b": b}, {"b": b, "a": a}):
+        assert run(Two(), inputs).total().flops == 60
+    with torch.inference_mode():
+        assert run(Two(), (a, b)).total().flops == 60
+
+
+def test_inference_mode_inside_the_model() -> None:
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.inference_mode():
+                return self.inner(x)
+
+    x = torch.randn(2, 5, 16)
+    assert run(Frozen(), x).total().flops == run(Frozen().inner, x).total().flops > 0
+
+
+def test_checkpointed_work_stands_apart() -> None:
+    class Block(nn.Module):
+        def __init__(self, again: bool) -> None:
+            super().__init__()
+            self.again = again
+            self.up, self.down = nn.Linear(8, 32), nn.Linear(32, 8)
+
+        def inner(self, x: torch.Tensor) -> torch.Tensor:
+            return self.down(self.up(x).relu())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return checkpoint(self.inner, x, use_reentrant=False) if self.again else self.inner(x)
+
+    x = torch.randn(4, 8, requires_grad=True)
+    plain, again = (run(Block(flag), x, train=True) for flag in (False, True))
+    assert plain.total(FORWARD).flops == again.total(FORWARD).flops == 2 * 2 * 4 * 8 * 32
+    assert plain.total(BACKWARD).flops == again.total(BACKWARD).flops
+    assert plain.total(RECOMPUTE).calls == 0
+    # early stop: the last product is not computed again
+    assert flops(again, RECOMPUTE) == {("up", "aten.addmm"): 2 * 4 * 8 * 32}
+    assert again.memory.activations < plain.memory.activations
+
+
+def test_backward_work_belongs_to_its_module() -> None:
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), 2)
+    cost = run(model, torch.randn(2, 5, 16, requires_grad=True), train=True, replay=False)
+    work = {
+        path: (cost.under(path, FORWARD).flops, cost.under(path, BACKWARD).flops)
+        for path in ("layers.0.self_attn", "layers.0.linear1", "layers.1.linear2", "")
+    }
+    assert all(backward == 2 * forward > 0 for forward, backward in work.values())
+    assert not any(key.module == "" and tally.flops for key, tally in cost.entries.items())
+
+
+def test_a_double_backward_is_no_recomputation() -> None:
+    class Penalty(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            (slope,) = torch.autograd.grad(self.inner(x).tanh().sum(), x, create_graph=True)
+            return slope.pow(2).sum()
+
+    cost = run(Penalty(), torch.randn(3, 4, requires_grad=True), train=True)
+    assert cost.failure is None
+    assert cost.total(RECOMPUTE).calls == 0
+
+
+def test_shared_parameters_count_once() -> None:
+    model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
+    model[1].weight = model[0].weight
+    cost = run(model, torch.randn(2, 8))
+    assert cost.parameters() == 64
+    assert cost.modules["1"].shared == 64
+    assert cost.total().flops == 2 * 2 * 2 * 64
+
+
+def test_a_compiled_model_is_counted_as_what_it_is() -> None:
+    x = torch.randn(2, 8)
+    assert run(torch.compile(net()), x).total().flops == run(net(), x).total().flops
+
+
+def test_a_failure_keeps_what_came_before() -> None:
+    class Breaks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.good, self.bad = nn.Linear(8, 8), nn.Linear(9, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.bad(self.good(x))
+
+    report = measure_cost(Breaks(), torch.randn(2, 8))
+    assert report.failed
+    assert report.total["flops"] == 2 * 2 * 8 * 8
+    assert report.gaps[0].subject == "bad"
+    assert "[2, 8] X [9, 2]" in report.gaps[0].reason.say("en")
+
+
+@pytest.mark.parametrize("inputs", [torch.randn(2, 9), (), {"nothing": torch.ones(1)}, 3])
+def test_wrong_inputs_are_an_error(inputs: object) -> None:
+    with pytest.raises(InputError) as caught:
+        measure_cost(net(), inputs)
+    assert "--input" in str(caught.value)
+
+
+def test_not_a_model() -> None:
+    with pytest.raises(UsageError, match=r"torch\.nn\.Module"):
+        measure_cost(lambda x: x, torch.ones(1))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="adamw"):
+        measure_cost(net(), torch.randn(2, 8), train=True, optimizer="adamww")
+    with pytest.raises(UsageError, match="mac"):
+        measure_cost(net(), torch.randn(2, 8), convention="macs")
+
+
+def test_an_operator_without_a_counter_is_named() -> None:
+    @torch.library.custom_op("torchstone_test::strange", mutates_args=())
+    def strange(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @strange.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    class Odd(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return strange(x) @ x
+
+    report = measure_cost(Odd(), torch.randn(4, 4))
+    assert [gap.subject for gap in report.gaps] == ["torchstone_test.strange"]
+    assert "of all bytes" in report.gaps[0].reason.say("en")
+    assert not report.failed
+    assert report.total["flops"] == 2 * 64
+
+
+def test_the_report_reads_as_mappings() -> None:
+    report = measure_cost(net(), torch.randn(2, 8), train=True)
+    for key in ("params", "flops", "bytes", "activations", "peak_memory_bytes", "vector_flops"):
+        assert isinstance(report.total[key], int)
+    assert sum(stage["flops"] for stage in report.stages.values()) == report.total["flops"]
+    assert sum(item["flops"] for item in report.operators.values()) == report.total["flops"]
+    assert report.modules[""]["flops"] == report.total["flops"]
+    assert measure_cost(net(), torch.randn(2, 8), convention="mac").total["flops"] == 384
+    names = [item.name for item in report.measures]
+    assert {"params", "flops", "bytes", "peak_memory_bytes"} <= set(names)
+    assert "<iframe" in report._repr_html_()
