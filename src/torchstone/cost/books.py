@@ -57,12 +57,21 @@ class Books:
 
     def entries(self) -> dict[Key, Tally]:
         result: dict[Key, Tally] = {}
+        products: dict[tuple[Entry, int], Tally] = {}  # equal layers ask for the same ones
+        sums: dict[tuple[int, int], Tally] = {}
         for scope in self.scopes.values():
             for entry, calls in scope.calls.items():
                 key = Key(scope.module, scope.phase, entry.name, entry.dtype)
-                tally = entry.tally if calls == 1 else entry.tally * calls
+                tally = products.get((entry, calls))
+                if tally is None:
+                    tally = products[entry, calls] = entry.tally * calls
                 known = result.get(key)
-                result[key] = tally if known is None else known + tally
+                if known is not None:
+                    pair = (id(known), id(tally))
+                    if pair not in sums:
+                        sums[pair] = known + tally
+                    tally = sums[pair]
+                result[key] = tally
         return result
 
     def uncounted(self) -> frozenset[str]:
@@ -90,8 +99,10 @@ class Pages:
         if paths.depth_in_backward or graph_task() == -1:
             return paths.current
         path = paths.of_node()
-        again = torch.is_grad_enabled() and _recomputing()
-        return self._books.scope(path, RECOMPUTE if again else BACKWARD)
+        if torch.is_grad_enabled() and _recomputing():
+            return self._books.scope(path, RECOMPUTE)
+        found = self._books.scopes.get((path, BACKWARD))
+        return found or self._books.scope(path, BACKWARD)
 
 
 def _recomputing() -> bool:

@@ -25,8 +25,9 @@ def facts_of(
     peaks: dict[str, int] = {}
     for scope in books.scopes.values():
         for path in ancestors(scope.module):
-            if scope.peak > peaks.get(path, 0):
-                peaks[path] = scope.peak
+            if scope.peak <= peaks.get(path, 0):
+                break  # those above have at least as much
+            peaks[path] = scope.peak
     seen: set[int] = set()
     return {
         part.path: _fact(

@@ -20,7 +20,10 @@ from torchstone.cost.operators import (
     IN_PLACE,
     VIEW,
     Operator,
-    Operators,
+    operator_of,
+)
+from torchstone.cost.operators import (
+    KNOWN as _OPERATORS,
 )
 from torchstone.cost.shapes import SHAPES
 from torchstone.runtime.attention import attend
@@ -32,10 +35,10 @@ _Tensor = torch.Tensor
 _META = torch.device("meta")
 _empty = torch.empty_strided
 _aten = torch.ops.aten
-_INDEXING = frozenset(
-    {_aten.index.Tensor, _aten.index_put.default, _aten._unsafe_index.Tensor,
-     _aten._index_put_impl_.default, _aten.index_put_.default, _aten._unsafe_index_put.default}
-)  # fmt: skip
+# What an operator costs and gives depends on metadata alone, so runs share it: a sweep or the
+# stages of a model meet the same operators again and again.
+_ENTRIES: dict[Any, Entry] = {}
+_MOST_ENTRIES = 50_000
 
 
 class MetaMode(TorchDispatchMode):
@@ -50,22 +53,22 @@ class MetaMode(TorchDispatchMode):
     def __init__(self, paths: Paths[Scope], books: Books, content: Content) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.paths, self.books, self.content = paths, books, content
-        self.operators = Operators()
         self.storages = Storages()
         self.timeline: list[tuple[int, str, int, int]] = []
         self.last = ""
         """The operator that was called last: where a failure happened."""
-        self._known: dict[Any, Operator] = {}
-        self._entries: dict[Any, Entry] = {}
+        if len(_ENTRIES) > _MOST_ENTRIES:
+            _ENTRIES.clear()
+        self._entries = _ENTRIES
         self.scope = Pages(paths, books).current
         """The page for an operator that is called now."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        operator = self._known.get(func)
+        operator = _OPERATORS.get(id(func))
         if operator is None:
-            operator = self._known[func] = self.operators.get(func)
+            operator = operator_of(func)
         kind = operator.kind
         if kind == VIEW:
             return func(*args, **kwargs) if kwargs else func(*args)
@@ -83,15 +86,15 @@ class MetaMode(TorchDispatchMode):
                         return real
                 kwargs = {**kwargs, "device": _META}
                 kwargs.pop("pin_memory", None)
-            elif device is None and not operator.takes_tensors and "device" in operator.arguments:
+            elif device is None and operator.placed:
                 kwargs = {**kwargs, "device": _META}
-        elif not operator.takes_tensors and "device" in operator.arguments:
+        elif operator.placed:
             kwargs = {"device": _META}
-        if func in self.content.special:
+        if operator.asks:
             return self._special(operator, func, args, kwargs)
-        if func in _INDEXING:
+        if operator.selects:
             args = (args[0], self.content.selected(args[1]), *args[2:])
-        parts: list[Any] = [func]
+        parts: list[Any] = [operator]
         seen = _describe(args, parts, 0)
         if kwargs:
             seen = _describe(kwargs.values(), parts, seen)
@@ -100,7 +103,7 @@ class MetaMode(TorchDispatchMode):
                 return self._real(func, args, kwargs)
             if seen & _WIDE:
                 args, kwargs = adopted(self.content, (args, kwargs))
-                parts = [func]
+                parts = [operator]
                 _describe(args, parts, 0)
                 _describe(kwargs.values(), parts, 0)
         if kwargs:
@@ -237,9 +240,7 @@ def _describe(values: Any, parts: list[Any], seen: int) -> int:
                 seen |= _META_SEEN
             else:
                 seen |= _REAL | _WIDE if shape else _REAL
-            parts.append(shape)
-            parts.append(value.stride())
-            parts.append(value.dtype)
+            parts += (shape, value.stride(), value.dtype)
         elif value.__class__ is list or value.__class__ is tuple:
             parts.append(len(value))
             seen = _describe(value, parts, seen)

@@ -10,6 +10,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from torchstone.cost.counters import Counter, counters
 from torchstone.cost.counters.movement import FREE
+from torchstone.runtime.content import ASKING, SELECTING
 
 VIEW, IN_PLACE, FRESH, COMPOSITE, HIGHER_ORDER = range(5)
 # they share memory with their input although their schema does not say so
@@ -17,7 +18,7 @@ _HIDDEN_VIEWS = frozenset({"aten._unsafe_view", "aten._reshape_alias"})
 _MATRIX = ("matmul", "attention", "convolution", "recurrent", "experts", "quantised")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Operator:
     """What is known of an operator before it is called."""
 
@@ -37,45 +38,56 @@ class Operator:
     arguments: frozenset[str] = frozenset()
     checked: bool = False
     """In place, and worth running once on meta: it finds wrong shapes."""
+    asks: bool = False
+    """Its answer depends on what a tensor holds."""
+    selects: bool = False
+    """It takes positions or masks as indices."""
+    placed: bool = False
+    """It makes a tensor from nothing, on a device that may be named."""
 
 
-class Operators:
-    """Operators met so far."""
+KNOWN: dict[int, Operator] = {}
+"""Operators met so far, by identity: an operator's own hash is slow, and it lives for ever."""
 
-    def __init__(self) -> None:
-        self._known: dict[Any, Operator] = {}
-        self._counters = counters()
 
-    def get(self, func: Any) -> Operator:
-        found = self._known.get(func)
-        if found is None:
-            found = self._known[func] = self._look(func)
-        return found
+def operator_of(func: Any) -> Operator:
+    """How an operator is treated."""
+    found = KNOWN.get(id(func))
+    if found is None:
+        found = KNOWN[id(func)] = _look(func)
+    return found
 
-    def _look(self, func: Any) -> Operator:
-        if isinstance(func, HigherOrderOperator):
-            name = f"higher_order.{func.name()}"
-            family, counter = self._counters.get(name, ("", None))
-            return Operator(name, HIGHER_ORDER, counter, counter is not None, False, True)
-        assert isinstance(func, OpOverload)
-        name = str(func.overloadpacket)
-        family, counter = self._counters.get(name, ("", None))
-        kind, position, by_name = _kind(func)
-        if kind == FRESH and counter is None and name not in FREE and _decomposes(func):
-            kind = COMPOSITE
-        return Operator(
-            name=name,
-            kind=kind,
-            counter=counter,
-            known=counter is not None or name in FREE or kind == VIEW,
-            matrix=family in _MATRIX,
-            takes_tensors=any("Tensor" in str(item.type) for item in func._schema.arguments),
-            written=position,
-            by_name=by_name,
-            returns=bool(func._schema.returns),
-            arguments=frozenset(item.name for item in func._schema.arguments),
-            checked=kind == IN_PLACE,
-        )
+
+def _look(func: Any) -> Operator:
+    known = counters()
+    if isinstance(func, HigherOrderOperator):
+        name = f"higher_order.{func.name()}"
+        family, counter = known.get(name, ("", None))
+        return Operator(name, HIGHER_ORDER, counter, counter is not None, family in _MATRIX, True)
+    assert isinstance(func, OpOverload)
+    name = str(func.overloadpacket)
+    family, counter = known.get(name, ("", None))
+    kind, position, by_name = _kind(func)
+    arguments = frozenset(item.name for item in func._schema.arguments)
+    takes = any("Tensor" in str(item.type) for item in func._schema.arguments)
+    if kind == FRESH and counter is None and name not in FREE and _decomposes(func):
+        kind = COMPOSITE
+    return Operator(
+        name=name,
+        kind=kind,
+        counter=counter,
+        known=counter is not None or name in FREE or kind == VIEW,
+        matrix=family in _MATRIX,
+        takes_tensors=takes,
+        written=position,
+        by_name=by_name,
+        returns=bool(func._schema.returns),
+        arguments=arguments,
+        checked=kind == IN_PLACE,
+        asks=func in ASKING,
+        selects=func in SELECTING,
+        placed="device" in arguments and not takes,
+    )
 
 
 def _decomposes(func: OpOverload) -> bool:

@@ -22,7 +22,7 @@ from torchstone.cost.books import Books, Entry, Pages, Scope, priced
 from torchstone.cost.facts import facts_of, tensors_of
 from torchstone.cost.ledger import FORWARD, OPTIMIZER, RECOMPUTE, Cost, Memory
 from torchstone.cost.measure import report_of
-from torchstone.cost.operators import COMPOSITE, HIGHER_ORDER, IN_PLACE, VIEW, Operators
+from torchstone.cost.operators import COMPOSITE, HIGHER_ORDER, IN_PLACE, VIEW, operator_of
 from torchstone.cost.report import CostReport
 from torchstone.cost.stages import StageMap
 from torchstone.runtime.modules import Paths, parts_of
@@ -50,7 +50,6 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         )
         self._paths.own()
         self._page = Pages(self._paths, self._books).current
-        self._operators = Operators()
         self._storages = Storages()
         self._entries: dict[Any, Entry] = {}
         self._timeline: list[tuple[int, str, int, int]] = []
@@ -103,7 +102,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        operator = self._operators.get(func)
+        operator = operator_of(func)
         if operator.kind == VIEW:
             return func(*args, **kwargs)
         if operator.kind == COMPOSITE:

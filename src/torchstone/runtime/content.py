@@ -16,6 +16,31 @@ from torchstone.runtime.shadow import FLOAT_LIMIT, LIMIT, Shadows, balanced
 
 _META = torch.device("meta")
 _aten = torch.ops.aten
+SELECTING = frozenset(
+    {
+        _aten.index.Tensor,
+        _aten.index_put.default,
+        _aten.index_put_.default,
+        _aten._unsafe_index.Tensor,
+        _aten._unsafe_index_put.default,
+        _aten._index_put_impl_.default,
+    }
+)
+"""Operators whose indices may be masks."""
+ASKING = frozenset(
+    {
+        _aten._local_scalar_dense.default,
+        _aten.nonzero.default,
+        _aten.masked_select.default,
+        _aten._unique2.default,
+        _aten.unique_dim.default,
+        _aten.unique_consecutive.default,
+        _aten.bincount.default,
+        _aten.repeat_interleave.Tensor,
+        _aten.equal.default,
+    }
+)
+"""Operators that answer with real values or with shapes that depend on them."""
 _PATIENCE = 20_000
 """Unknown values that may be asked for: a loop that waits for one would never end."""
 
@@ -65,7 +90,7 @@ class Content:
             _aten.repeat_interleave.Tensor: self._repeat,
             _aten.equal.default: self._equal,
         }
-        """Operators that answer with real values or with shapes that depend on them."""
+        assert set(self.special) == ASKING
         self._choosing: dict[Any, Callable[..., None]] = {
             _aten.topk.default: self._chosen,
             _aten.sort.default: self._chosen,

@@ -63,6 +63,12 @@ def missing_arguments(model: nn.Module, made: dict[str, Any]) -> list[str]:
     ]
 
 
+def leaves_out_pictures(model: nn.Module, config: Any, made: dict[str, Any]) -> bool:
+    """Was a model that can look at pictures given none?"""
+    takes = "pixel_values" in inspect.signature(model.forward).parameters
+    return takes and part_of(config, VISION) is not None and "pixel_values" not in made
+
+
 def _labels(scene: Scene, made: dict[str, Any]) -> dict[str, Any]:
     """What to learn: the next tokens of a text, or one class for each picture or sound."""
     if "labels" not in scene.arguments:
@@ -96,7 +102,8 @@ def _seen(scene: Scene) -> dict[str, Any] | None:
         if not isinstance(token, int):  # both are encoded apart, as in CLIP
             return {"input_ids": scene.integers(scene.batch, scene.tokens()), **picture}
         count = picture_tokens(scene, picture["pixel_values"])
-    if not count or not isinstance(token, int) or "image_sizes" in scene.arguments:
+    cut = hasattr(scene.config, "image_grid_pinpoints")  # into pieces that its processor chooses
+    if not count or not isinstance(token, int) or cut:
         return None
     ids = _prompt(scene, token, count)
     if "mm_token_type_ids" in scene.arguments:

@@ -12,9 +12,14 @@ import torch
 from torch import nn
 
 from torchstone.core.errors import InputError, UsageError
-from torchstone.core.text import Text
+from torchstone.core.text import Message, Text
 from torchstone.runtime.guess import guessed_inputs
-from torchstone.runtime.hub_inputs import hub_inputs, missing_arguments
+from torchstone.runtime.hub_inputs import (
+    describe_shapes,
+    hub_inputs,
+    leaves_out_pictures,
+    missing_arguments,
+)
 from torchstone.runtime.sizes import LARGEST, parse_dtype, parse_sizes
 from torchstone.runtime.user_code import attribute, guarded, import_named
 
@@ -111,6 +116,28 @@ def default_inputs(
             ),
         )
     return made
+
+
+def notes_on_inputs(model: nn.Module, config: Any, made: Inputs) -> tuple[Message, ...]:
+    """What should be said beside figures that come from `default_inputs`."""
+    named = made if isinstance(made, dict) else {f"input {i}": item for i, item in enumerate(made)}
+    notes = [
+        Message(
+            "default-inputs",
+            Text(
+                "no inputs were given; these were made: {shapes}",
+                "未给出输入；自动构造的输入为：{shapes}",
+            ),
+            {"shapes": describe_shapes(named)},
+        )
+    ]
+    if leaves_out_pictures(model, config, named):
+        text = Text(
+            "how pictures enter the text is not known for this model: it was given text alone",
+            "尚不清楚该模型如何将图片放入文本：仅提供了文本输入",
+        )
+        notes.append(Message("pictures-left-out", text))
+    return tuple(notes)
 
 
 def _is_function(spec: str) -> bool:

@@ -9,11 +9,11 @@ is made and stated.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 LIMIT = 1 << 22
 """Elements above which a value is not followed."""
@@ -42,7 +42,7 @@ class Shadows:
         storage = tensor.untyped_storage()
         key = storage._cdata
         size = storage.nbytes() // tensor.element_size()
-        buffer = torch.zeros(size, dtype=tensor.dtype)
+        buffer = torch.empty(size, dtype=tensor.dtype)
         shaped = torch.as_strided(buffer, tensor.shape, tensor.stride(), tensor.storage_offset())
         shaped.copy_(value)
         if key not in self._buffers and tensor.is_floating_point():
@@ -73,21 +73,25 @@ class Shadows:
             self.floats -= 1
         self._guards.pop(key, None)
 
-    def arguments(self, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+    def arguments(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
         """The same arguments with known contents in place of meta tensors; None if one is not."""
         try:
-            known = tree_map_only(torch.Tensor, self._known, (args, kwargs))
+            return self._known(args), {key: self._known(value) for key, value in kwargs.items()}
         except Unknown:
             return None
-        return known  # type: ignore[no-any-return]
 
-    def _known(self, tensor: torch.Tensor) -> torch.Tensor:
-        value = self.get(tensor)
-        if value is None:
-            raise Unknown
+    def _known(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            found = self.get(value)
+            if found is None:
+                raise Unknown
+            return found
+        if isinstance(value, (list, tuple)):
+            return type(value)([self._known(item) for item in value])
         return value
 
 
+@functools.lru_cache(maxsize=64)
 def balanced(shape: torch.Size, choices: int) -> torch.Tensor:
     """Choices dealt out in turn along the rows: every one is taken equally often."""
     count = 1
