@@ -36,7 +36,40 @@ FULL_GOAL, REPLAYED_GOAL, SECONDS_GOAL, MEMORY_GOAL_MB = 0.3, 0.1, 1.0, 1000
 TIMED = {"llama3_8b": 7, "deepseek_v3": 4}
 TRACKED = {"gpt2": 3, "resnet50": 3, "llama3_8b": 2}
 
+TRUTH = (
+    "`python benchmarks/run.py cost`. Truth is worked out by hand from the published sizes "
+    "(`benchmarks/cost_models.py`): 2 x multiply-adds of matrix products, full attention and "
+    "convolutions; the backward counts only the gradients that are needed. Tools that report "
+    "multiply-adds are doubled. All but the two columns that say so: forward only. One child "
+    "process for each figure."
+)
+TIME = (
+    "Forward and backward, 1 x 2048 tokens, bfloat16; CPU time of one thread, in turns in one "
+    "process, least of all rounds (most, in brackets) over the least of the bare pass. Ours "
+    "counts FLOPs, bytes, calls and memory by module, phase and operator."
+)
+STEP = (
+    "CPU time after the imports, the best of five processes (all: {all}); memory is the most that "
+    "the whole process ever held, torch and transformers included."
+)
+MEMORY = (
+    "With AdamW, the same kernels in both (attention unfused). Times as ratios to the bare "
+    "forward and backward, least of all rounds."
+)
+MEMORY_COLUMNS = (
+    "model",
+    "MemTracker, bytes",
+    "torchstone",
+    "torchstone, replayed",
+    "goal: equal",
+    "MemTracker, time",
+    "torchstone, time",
+    "replayed, time",
+)
+
 Row = dict[str, Any]
+Reasons = dict[tuple[str, str], list[str]]
+"""(tool, reason) -> models on which it failed for that reason."""
 
 
 def run() -> str:
@@ -49,21 +82,16 @@ def _truth() -> str:
     found: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in _lines([python, str(HERE / "cost_peers.py")]):
         found[row["model"]][row["tool"]] = row
-    versions = _versions(python)
     out = [
         f"## `cost` on {len(SUBJECTS)} models on the meta device: reported FLOPs / truth",
         "",
-        "`python benchmarks/run.py cost`. Truth is worked out by hand from the published sizes "
-        "(`benchmarks/cost_models.py`): 2 x multiply-adds of matrix products, full attention and "
-        "convolutions; the backward counts only the gradients that are needed. Tools that report "
-        "multiply-adds are doubled. All but the two columns that say so: forward only. "
-        f"{versions}.",
+        f"{TRUTH} {_versions(python)}.",
         *([problem] if problem else []),
         "",
         "| model (input) | truth, forward | " + " | ".join(COLUMNS.values()) + " |",
         "|---|--:|" + "--:|" * len(COLUMNS),
     ]
-    reasons: dict[str, list[str]] = defaultdict(list)
+    reasons: Reasons = defaultdict(list)
     for name, make in SUBJECTS.items():
         subject = make()
         cells = [_cell(found[name].get(tool), tool, name, reasons) for tool in COLUMNS]
@@ -73,7 +101,7 @@ def _truth() -> str:
     out += [_tally(found, "exact to six digits", EXACT), _tally(found, "within 1 %", NEAR), ""]
     if reasons:
         out += ["FAIL:", ""]
-        out += [f"- {', '.join(who)}: `{reason}`" for reason, who in reasons.items()]
+        out += [f"- {who} on {', '.join(where)}: `{why}`" for (who, why), where in reasons.items()]
         out.append("")
     return "\n".join([*out, _verdict(found), ""])
 
@@ -122,12 +150,12 @@ def _ratio(row: Row | None, tool: str, name: str) -> float | None:
     return float(row["flops"]) / truth
 
 
-def _cell(row: Row | None, tool: str, name: str, reasons: dict[str, list[str]]) -> str:
+def _cell(row: Row | None, tool: str, name: str, reasons: Reasons) -> str:
     ratio = _ratio(row, tool, name)
     if ratio is not None:
         return f"{ratio:.6f}" if tool.startswith(("torchstone", "flop_counter")) else f"{ratio:.3f}"
     reason = row["error"] if row else "no answer"
-    reasons[f"{reason}"].append(f"{COLUMNS[tool].strip('*')} on {SUBJECTS[name]().name}")
+    reasons[COLUMNS[tool].strip("*"), reason].append(SUBJECTS[name]().name)
     return "FAIL"
 
 
@@ -180,9 +208,7 @@ def _time() -> str:
     out = [
         "## Time of the counting, as a ratio to the bare pass on meta",
         "",
-        "Forward and backward, 1 x 2048 tokens, bfloat16; CPU time of one thread, in turns in one "
-        "process, least of all rounds (most, in brackets) over the least of the bare pass. Ours "
-        "counts FLOPs, bytes, calls and memory by module, phase and operator.",
+        TIME,
         "",
         "| what | " + " | ".join(SUBJECTS[name]().name for name in TIMED) + " | goal | |",
         "|---|" + "--:|" * len(TIMED) + "--:|---|",
@@ -203,17 +229,20 @@ def _time() -> str:
 
 
 def _step() -> str:
-    runs = [_clock("step", "deepseek_v3") for _ in range(3)]
-    best = min(runs, key=lambda item: item["build"] + item["count"])
+    runs = [_clock("step", "deepseek_v3") for _ in range(5)]
+    runs.sort(key=lambda item: item["build"] + item["count"])
+    best = runs[0]
     whole = best["build"] + best["count"]
+    spread = ", ".join(f"{item['build'] + item['count']:.2f} s" for item in runs)
     peak = max(item["peak_mb"] for item in runs)
+    said = (
+        f"`measure_cost(model, inputs, train=True)`: {best['params']:,} parameters, "
+        f"{best['flops']:.4g} FLOPs, {best['peak_memory_bytes'] / 2**40:.2f} TiB at the peak."
+    )
     return "\n".join([
         "## DeepSeek-V3: what a training step with AdamW costs, from a fresh process",
         "",
-        f"`measure_cost(model, inputs, train=True)`: {best['params']:,} parameters, "
-        f"{best['flops']:.4g} FLOPs, {best['peak_memory_bytes'] / 2**40:.2f} TiB at the peak. CPU "
-        "time after the imports, the best of three processes; memory is the most that the whole "
-        "process ever held, torch and transformers included.",
+        f"{said} {STEP.format(all=spread)}",
         "",
         "| what | figure | goal | |",
         "|---|--:|--:|---|",
@@ -229,11 +258,9 @@ def _memory() -> str:
     out = [
         "## Peak memory of a training step beside torch's MemTracker",
         "",
-        "With AdamW, the same kernels in both (attention unfused). Times as ratios to the bare "
-        "forward and backward, least of all rounds.",
+        MEMORY,
         "",
-        "| model | MemTracker, bytes | torchstone | torchstone, replayed | goal: equal | "
-        "MemTracker, time | torchstone, time | replayed, time |",
+        f"| {' | '.join(MEMORY_COLUMNS)} |",
         "|---|--:|--:|--:|---|--:|--:|--:|",
     ]
     for name, rounds in TRACKED.items():

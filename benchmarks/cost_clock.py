@@ -25,7 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cost_models import SUBJECTS, Subject
+from cost_models import SUBJECTS
 
 from torchstone.cost import measure_cost
 from torchstone.cost.engine import run

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -557,9 +558,7 @@ DCGAN_CHANNELS = (100, 512, 256, 128, 64, 3)
 def generator() -> nn.Module:
     """The generator of DCGAN for images of 64 x 64."""
     layers: list[nn.Module] = []
-    for index, (wide_in, wide_out) in enumerate(
-        zip(DCGAN_CHANNELS, DCGAN_CHANNELS[1:], strict=False)
-    ):
+    for index, (wide_in, wide_out) in enumerate(pairwise(DCGAN_CHANNELS)):
         stride, padding = (2, 1) if index else (1, 0)
         layers.append(nn.ConvTranspose2d(wide_in, wide_out, 4, stride, padding, bias=False))
         layers += [nn.BatchNorm2d(wide_out), nn.ReLU()] if index < 4 else [nn.Tanh()]
@@ -569,9 +568,7 @@ def generator() -> nn.Module:
 def dcgan(batch: int = 64) -> Subject:
     """Every input of a transposed convolution meets 4 x 4 places of every output channel."""
     found, weights = [], 0
-    for index, (wide_in, wide_out) in enumerate(
-        zip(DCGAN_CHANNELS, DCGAN_CHANNELS[1:], strict=False)
-    ):
+    for index, (wide_in, wide_out) in enumerate(pairwise(DCGAN_CHANNELS)):
         side = 1 if index == 0 else 2 << index
         gradients = BOTH if index else WEIGHT_ONLY
         inputs = batch * wide_in * side * side

@@ -67,10 +67,27 @@ def by_in_place(x: torch.Tensor) -> torch.Tensor:
     return x[:n] @ x[:n].T
 
 
+def by_name(x: torch.Tensor) -> torch.Tensor:
+    n = int(f"{torch.arange(5, device=x.device).max()}")
+    return x[:n] @ x[:n].T
+
+
+def by_slices(x: torch.Tensor) -> torch.Tensor:
+    sizes = torch.empty(1, 2, dtype=torch.long, device=x.device)
+    sizes[0, 0] = 3
+    sizes[0, 1] = 2
+    n = sizes.prod().item()
+    return x[:n] @ x[:n].T
+
+
+def by_scalar(x: torch.Tensor) -> torch.Tensor:
+    return x.masked_fill(x > 0, torch.tensor(0.5)) @ x.T
+
+
 @pytest.mark.parametrize(
     ("code", "rows"),
     [(by_value, 10), (by_list, 7), (by_mask, 4), (by_nonzero, 5), (by_where, 3), (by_cpu, 3),
-     (by_in_place, 5)],
+     (by_in_place, 5), (by_name, 4), (by_slices, 6), (by_scalar, 10)],
 )  # fmt: skip
 def test_known_contents_are_used(code: Callable[..., torch.Tensor], rows: int) -> None:
     cost = counted(code, 10, 4)

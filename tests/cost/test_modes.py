@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from torchstone.cost import count_step
 from torchstone.cost.engine import run
@@ -138,3 +142,56 @@ def test_a_step_that_raises_passes_through() -> None:
         fails()
     assert step.cost.total().flops == 64
     assert nn.Module.__call__.__name__ == "_wrapped_call_impl"
+
+
+class Runs(nn.Module):
+    def __init__(self, code: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.code = code
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.code(x)
+
+
+def flex(x: torch.Tensor) -> torch.Tensor:
+    q = x.view(2, 4, 64, 16)
+    return flex_attention(q, q, q)
+
+
+def flex_blocks(x: torch.Tensor) -> torch.Tensor:
+    q = x.view(2, 4, 64, 16)
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 2, 4, 64, 64, device=x.device)
+    return flex_attention(q, q, q, block_mask=mask)
+
+
+def branch(x: torch.Tensor) -> torch.Tensor:
+    size = torch.arange(4, device=x.device).sum()
+    return torch.cond(size > 3, lambda x: x @ x.T, lambda x: x * 2, (x,))
+
+
+def loop(x: torch.Tensor) -> torch.Tensor:
+    count = torch.zeros((), dtype=torch.long, device=x.device)
+    step = torch.eye(x.shape[1], device=x.device)
+    return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y @ step), (count, x))[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "shape", "flops"),
+    [
+        (flex, (8, 1024), 2 * 2 * 4 * 64 * 64 * 32),
+        (flex_blocks, (8, 1024), 2 * 2 * 4 * 64 * 64 * 32),
+        (branch, (5, 7), 2 * 5 * 7 * 5),
+        (loop, (5, 7), 3 * 2 * 5 * 7 * 7),
+        (torch.compile(lambda x: x @ x.T), (5, 7), 2 * 5 * 7 * 5),
+        (lambda x: torch.compile(lambda y: y @ y.T)(x), (5, 7), 2 * 5 * 7 * 5),
+        (torch.vmap(lambda row: row @ row), (5, 7), 2 * 5 * 7),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_operators_that_take_functions(
+    code: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...], flops: int
+) -> None:
+    cost = run(Runs(code), torch.randn(*shape))
+    assert cost.failure is None
+    assert cost.total().flops == flops
+    assert not cost.uncounted

@@ -31,6 +31,7 @@ from torchstone.cost.replay import Disagreement, Replay
 from torchstone.runtime.attention import fused_attention
 from torchstone.runtime.autocast import MetaAutocast, autocast_on_meta
 from torchstone.runtime.content import ASSUMPTIONS, Content
+from torchstone.runtime.eager import as_written
 from torchstone.runtime.modules import Part, Paths, parts_of
 
 Inputs = Any
@@ -157,6 +158,7 @@ class _Session:
             if self.fused:
                 stack.enter_context(fused_attention())
             stack.enter_context(autocast_on_meta())
+            stack.enter_context(as_written())
             stack.enter_context(self.paths.follow())
             stack.enter_context(torch.set_grad_enabled(train))
             self.paths.own()

@@ -18,12 +18,14 @@ def run_higher_order(
     mode: MetaMode, operator: Operator, func: Any, args: Any, kwargs: dict[str, Any]
 ) -> Any:
     """Run one on meta tensors; what it is made of is counted in its place."""
-    name = operator.name.removeprefix("higher_order.")
-    run = _RUNS.get(name)
+    run = _RUNS.get(operator.name)
     if run is not None:
         return run(mode, operator, args, kwargs)
+    plain = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if plain is None:
+        raise NotImplementedError(f"{operator.name} has no plain form to count")
     with mode:
-        return func(*args, **kwargs)
+        return plain(*args, **kwargs)
 
 
 def _flex(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -159,7 +159,7 @@ class MetaMode(TorchDispatchMode):
         shape = SHAPES.get(operator.name)
         out = shape(args, kwargs) if shape else None
         if out is None:
-            out = func(*args, **kwargs)
+            out = self._tried(func, args, kwargs)
         entry = priced(operator, args, kwargs, out)
         whole = isinstance(out, _Tensor) or out is None
         entry.many = None if whole else type(out)
@@ -177,6 +177,14 @@ class MetaMode(TorchDispatchMode):
             self.content.follow(func, args, kwargs, out)
         return out
 
+    def _tried(self, func: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError:
+            # some meta kernels refuse a number on the CPU beside meta tensors; GPUs take it
+            args, kwargs = adopted(self.content, (args, kwargs), numbers=True)
+            return func(*args, **kwargs)
+
     def _in_place(
         self, operator: Operator, func: Any, args: Any, kwargs: Any, key: Any, entry: Entry | None
     ) -> Any:
@@ -184,7 +192,7 @@ class MetaMode(TorchDispatchMode):
         target = kwargs[operator.by_name] if operator.by_name in kwargs else args[operator.written]
         if entry is None:
             if operator.checked:
-                func(*args, **kwargs)
+                self._tried(func, args, kwargs)
             entry = self._entries[key] = priced(operator, args, kwargs, target)
         self.scope().calls[entry] += 1
         targets = target if isinstance(target, (list, tuple)) else (target,)

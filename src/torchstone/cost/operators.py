@@ -61,7 +61,7 @@ def operator_of(func: Any) -> Operator:
 def _look(func: Any) -> Operator:
     known = counters()
     if isinstance(func, HigherOrderOperator):
-        name = f"higher_order.{func.name()}"
+        name = func.name()
         family, counter = known.get(name, ("", None))
         return Operator(name, HIGHER_ORDER, counter, counter is not None, family in _MATRIX, True)
     assert isinstance(func, OpOverload)

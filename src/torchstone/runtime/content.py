@@ -30,6 +30,7 @@ SELECTING = frozenset(
 ASKING = frozenset(
     {
         _aten._local_scalar_dense.default,
+        _aten.is_nonzero.default,
         _aten.nonzero.default,
         _aten.masked_select.default,
         _aten._unique2.default,
@@ -81,6 +82,7 @@ class Content:
         self._asked = 0
         self.special: dict[Any, Callable[..., Any]] = {
             _aten._local_scalar_dense.default: self._item,
+            _aten.is_nonzero.default: lambda tensor: bool(self._item(tensor)),
             _aten.nonzero.default: self._nonzero,
             _aten.masked_select.default: self._masked_select,
             _aten._unique2.default: self._unique,
@@ -292,10 +294,12 @@ def _followed(tensor: torch.Tensor) -> bool:
     return tensor.numel() <= (FLOAT_LIMIT if tensor.is_floating_point() else LIMIT)
 
 
-def adopted(content: Content, args: Any) -> Any:
-    """Arguments with every real tensor replaced by a meta one."""
+def adopted(content: Content, args: Any, numbers: bool = False) -> Any:
+    """Arguments with every real tensor replaced by a meta one; single numbers only if asked."""
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if tensor.is_meta or not tensor.dim() else content.adopt(tensor)
+        if tensor.is_meta or not (tensor.dim() or numbers):
+            return tensor
+        return content.adopt(tensor)
 
     return tree_map_only(torch.Tensor, one, args)
