@@ -72,6 +72,11 @@ def by_name(x: torch.Tensor) -> torch.Tensor:
     return x[:n] @ x[:n].T
 
 
+def by_constant(x: torch.Tensor) -> torch.Tensor:
+    n = torch.tensor([2, 3], device=x.device).expand(1, 2).tolist()[0][1]
+    return x[:n] @ x[:n].T
+
+
 def by_slices(x: torch.Tensor) -> torch.Tensor:
     sizes = torch.empty(1, 2, dtype=torch.long, device=x.device)
     sizes[0, 0] = 3
@@ -87,7 +92,7 @@ def by_scalar(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("code", "rows"),
     [(by_value, 10), (by_list, 7), (by_mask, 4), (by_nonzero, 5), (by_where, 3), (by_cpu, 3),
-     (by_in_place, 5), (by_name, 4), (by_slices, 6), (by_scalar, 10)],
+     (by_in_place, 5), (by_name, 4), (by_constant, 3), (by_slices, 6), (by_scalar, 10)],
 )  # fmt: skip
 def test_known_contents_are_used(code: Callable[..., torch.Tensor], rows: int) -> None:
     cost = counted(code, 10, 4)

@@ -19,6 +19,7 @@ def as_written() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(torch, "compile", _uncompiled))
         stack.enter_context(mock.patch.object(torch.Tensor, "__format__", _format))
+        stack.enter_context(mock.patch.object(torch, "tensor", _tensor))
         if "torch._dynamo" in sys.modules:  # loading it only to rest it would cost a second
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         flex = sys.modules.get("torch.nn.attention.flex_attention")
@@ -31,6 +32,19 @@ def _uncompiled(model: Any = None, **_: Any) -> Any:
     if model is None:
         return lambda function: function
     return model
+
+
+_plain_tensor: Callable[..., torch.Tensor] = torch.tensor
+
+
+def _tensor(data: Any, *, device: Any = None, **more: Any) -> torch.Tensor:
+    """Numbers written in the code are known, also when they are put on the meta device: made
+    there at once, they would be lost before any dispatch mode sees them."""
+    if device is None or torch.device(device).type != "meta":
+        return _plain_tensor(data, device=device, **more)
+    grad = more.pop("requires_grad", False)
+    made = _plain_tensor(data, device="cpu", **more).to(device)
+    return made.requires_grad_(grad)
 
 
 _plain_format: Callable[..., str] = torch.Tensor.__format__
