@@ -35,5 +35,5 @@ bench: setup ## measure speed and memory
 	$(BIN)/python benchmarks/run.py
 
 clean: ## remove what can be made again, .venv too
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

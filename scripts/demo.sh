@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the example project three ways: findings, fixes as a diff, and an HTML page.
+# Checks the example project three ways (findings, fixes as a diff, an HTML page), then counts what a
+# training step of DeepSeek-V3 costs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,4 +22,9 @@ mkdir -p "$(dirname "$page")"
 check "$project" --format text
 check "$project" --diff
 check "$project" --format html --output "$page"
-printf '\nThe page is %s: open it in a browser.\n' "$PWD/$page"
+cost=build/demo/cost.html
+target="hf:deepseek_v3 --dtype bf16 --train --device h100 --plan data=64,tensor=8,expert=64,zero=3,checkpoint=full"
+printf '\n$ torchstone cost %s\n\n' "$target"
+# shellcheck disable=SC2086  # the words of the command
+.venv/bin/torchstone cost $target --output "$cost"
+printf '\nThe pages are %s and %s: open them in a browser.\n' "$PWD/$page" "$PWD/$cost"

@@ -17,7 +17,7 @@ from torchstone.cost.engine import run
 from torchstone.cost.ledger import Cost
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("conventions.md", "conventions.zh-CN.md")
+PAGES = ("conventions.md", "zh/conventions.md")
 TOKENS = 2048
 
 

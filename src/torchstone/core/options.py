@@ -30,6 +30,8 @@ class About:
     config: bool = True
     """False for what makes sense for one call only, such as the paths."""
     positional: bool = False
+    split: bool = True
+    """A list may be written with commas; False where commas belong to one value."""
 
 
 def option(default: Any, en: str, zh: str, **about: Any) -> Any:

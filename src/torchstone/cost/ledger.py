@@ -9,7 +9,7 @@ in its backward): they are work for the hardware and no part of `flops`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from torchstone.core.text import Message
@@ -30,9 +30,8 @@ class Key(NamedTuple):
     """Number format of the computation, such as `bfloat16`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Work that adds up."""
+class Tally(NamedTuple):
+    """Work that adds up. A named tuple, because there are as many as operators in a model."""
 
     calls: int = 0
     flops: int = 0
@@ -45,20 +44,20 @@ class Tally:
     causal_flops: int = 0
     """The part of `flops` that a causal mask makes needless."""
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
         return Tally(
-            self.calls + other.calls,
-            self.flops + other.flops,
-            self.vector_flops + other.vector_flops,
-            self.extra_flops + other.extra_flops,
-            self.bytes_read + other.bytes_read,
-            self.bytes_written + other.bytes_written,
-            self.elements + other.elements,
-            self.causal_flops + other.causal_flops,
+            self[0] + other[0],
+            self[1] + other[1],
+            self[2] + other[2],
+            self[3] + other[3],
+            self[4] + other[4],
+            self[5] + other[5],
+            self[6] + other[6],
+            self[7] + other[7],
         )
 
-    def __mul__(self, times: int) -> Tally:
-        return Tally(*(getattr(self, item.name) * times for item in fields(self)))
+    def __mul__(self, times: int) -> Tally:  # type: ignore[override]
+        return Tally(*(part * times for part in tuple(self)))
 
     @property
     def bytes(self) -> int:
@@ -194,11 +193,15 @@ class Cost:
 
     def by_module(self, phase: str | None = None) -> dict[str, Tally]:
         """Cumulative: a module with all that is inside it, in the order of definition."""
-        result = dict.fromkeys(self.modules, NOTHING)
+        own: dict[str, Tally] = {}
         for key, tally in self.entries.items():
             if phase is None or key.phase == phase:
-                for path in ancestors(key.module):
-                    result[path] = result.get(path, NOTHING) + tally
+                known = own.get(key.module)
+                own[key.module] = tally if known is None else known + tally
+        result = dict.fromkeys(self.modules, NOTHING)
+        for module, tally in own.items():
+            for path in ancestors(module):
+                result[path] = result.get(path, NOTHING) + tally
         return result
 
     def renamed(self, **changes: object) -> Cost:

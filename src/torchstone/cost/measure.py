@@ -109,7 +109,8 @@ def _refuse_nothing(cost: Cost, model: nn.Module, inputs: Inputs) -> None:
 def described(inputs: Inputs) -> str:
     """The shapes of inputs in a line."""
     if isinstance(inputs, torch.Tensor):
-        return f"input {tuple(inputs.shape)} {str(inputs.dtype).removeprefix('torch.')}"
+        shape = ", ".join(map(str, inputs.shape))
+        return f"({shape}) {str(inputs.dtype).removeprefix('torch.')}"
     if isinstance(inputs, Mapping):
         return ", ".join(f"{key}={described(value)}" for key, value in inputs.items())
     if isinstance(inputs, (tuple, list)):

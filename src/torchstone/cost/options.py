@@ -25,7 +25,7 @@ class CostOptions:
     input: tuple[str, ...] = option(
         (), "an input: 8,3,224,224:bf16, ids=2,128:int64 or module:function; may be repeated",
         "一个输入：8,3,224,224:bf16、ids=2,128:int64 或 module:function；可重复",
-        config=False, metavar="SHAPE",
+        config=False, metavar="SHAPE", split=False,
     )  # fmt: skip
     train: bool = option(
         False, "count the backward and an optimizer step too", "同时统计反向与一步优化器",

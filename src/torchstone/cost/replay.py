@@ -68,6 +68,8 @@ class _Copied:
     """Weak reference to the storage of the template's input."""
     keeps: bool = False
     """The template's input outlives its call: it is held for the backward."""
+    keeps_output: bool = False
+    """The template holds its own output for the backward (the result of a relu)."""
     copied: list[int] = field(default_factory=list)
     called: set[int] = field(default_factory=set)
 
@@ -138,8 +140,10 @@ class Replay:
         if given is not None and given.requires_grad:
             given.register_hook(lambda gradient: self._ended(copied, index, gradient))
         del leaves
-        out = original(layer, *args, **kwargs)
-        if copied.template == index:
+        if copied.template != index:
+            out = original(layer, *args, **kwargs)
+        else:
+            out = self._watched(copied, original, layer, args, kwargs)
             copied.given = _reference(given) if given is not None else None
             if given is None or not self._remember(copied, out, args, kwargs):
                 copied.key = None
@@ -147,6 +151,25 @@ class Replay:
             flowing = _flowing(tree_flatten(out)[0])
             if flowing is not None and flowing.requires_grad:
                 flowing.register_hook(lambda _: self._entered(copied, index))
+        return out
+
+    def _watched(
+        self, copied: _Copied, original: Any, layer: nn.Module, args: Any, kwargs: Any
+    ) -> Any:
+        """Call the template, and see whether it holds what it gives for its own backward."""
+        saved: set[int] = set()
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            saved.add(_address(tensor))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            out = original(layer, *args, **kwargs)
+        copied.keeps_output = any(
+            _address(item) in saved
+            for item in tree_flatten(out)[0]
+            if isinstance(item, torch.Tensor)
+        )
         return out
 
     def _remember(self, copied: _Copied, out: Any, args: Any, kwargs: Any) -> bool:
@@ -280,6 +303,8 @@ class Replay:
             if index in copied.entries and copied.last in copied.entries:
                 base = copied.entries[copied.last].live
                 scope.peak = _moved(page.peak, base, copied.entries[index].live)
+        for path in [name for name in held if inside(name, here)]:
+            del held[path]  # the copy's output, which inside the layer has another owner
         for path in [name for name in held if inside(name, first)]:
             held[here + path[len(first) :]] = held[path]
         yield here, first
@@ -308,6 +333,8 @@ class _Node(torch.autograd.Function):
         ctx.held = given.detach() if copied.keeps else None
         ctx.shapes = [(p.shape, p.stride(), p.dtype) for p in parameters]
         ctx.wanted = given.requires_grad
+        if copied.keeps_output:
+            ctx.save_for_backward(made)
         return made
 
     @staticmethod
@@ -352,3 +379,7 @@ def _flowing(leaves: list[Any]) -> torch.Tensor | None:
 
 def _reference(tensor: torch.Tensor) -> Any:
     return weakref.ref(tensor.untyped_storage())
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)

@@ -52,7 +52,11 @@ Shape = tuple[tuple[int, ...], torch.dtype]
 def _cache_shapes(model: nn.Module, batch: int) -> list[Shape]:
     """What the cache holds after one token: keys and values of each layer, in turn."""
     one = torch.empty(batch, 1, dtype=torch.long, device="meta")
-    output = output_of(model, {"input_ids": one, "use_cache": True})
+    try:
+        output = output_of(model, {"input_ids": one, "use_cache": True})
+    except Exception as error:  # whatever the model raises, it cannot be asked for a cache
+        said = (str(error).splitlines() or [""])[0]
+        raise _no_cache(f"{type(model).__name__}: {said}") from None
     layers = getattr(getattr(output, "past_key_values", None), "layers", None)
     found: list[Shape] = []
     for layer in layers or ():
@@ -61,19 +65,23 @@ def _cache_shapes(model: nn.Module, batch: int) -> list[Shape]:
             if isinstance(tensor, torch.Tensor):
                 found.append((tuple(tensor.shape), tensor.dtype))
     if not found or len(found) != 2 * len(layers or ()):
-        raise UsageError(
-            "cost: --context",
-            type(model).__name__,
-            Text(
-                "a transformers model that keeps keys and values of every layer in its cache",
-                "在缓存中保存每层键与值的 transformers 模型",
-            ),
-            Text(
-                "leave --context out, or pass a decoder (hf:llama)",
-                "去掉 --context，或传入解码器（hf:llama）",
-            ),
-        )
+        raise _no_cache(type(model).__name__)
     return found
+
+
+def _no_cache(given: str) -> UsageError:
+    return UsageError(
+        "cost: --context",
+        given,
+        Text(
+            "a transformers model that keeps keys and values of every layer in its cache",
+            "在缓存中保存每层键与值的 transformers 模型",
+        ),
+        Text(
+            "leave --context out, or pass a decoder (hf:llama)",
+            "去掉 --context，或传入解码器（hf:llama）",
+        ),
+    )
 
 
 def _filled(model: nn.Module, shapes: Sequence[Shape], context: int) -> Any:

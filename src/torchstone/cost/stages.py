@@ -57,7 +57,15 @@ def preset(name: str) -> StageMap:
 
 def read_stages(path: Path) -> StageMap:
     """A stage map from a TOML, JSON or YAML file: `name = ["pattern", …]`."""
-    text = read_regular(path, _MOST).decode("utf-8", "replace")
+    try:
+        text = read_regular(path, _MOST).decode("utf-8", "replace")
+    except OSError as error:
+        raise ConfigError(
+            str(path),
+            error.strerror or str(error),
+            Text("a readable file of stages", "可读的阶段文件"),
+            Text("pass a file that exists, or a preset", "请传入存在的文件或预设名"),
+        ) from None
     data = _parsed(path, text)
     if isinstance(data, Mapping) and isinstance(data.get("stages"), Mapping):
         data = data["stages"]

@@ -21,7 +21,7 @@ from torchstone.core.text import Message, Text
 from torchstone.cost.arguments import main_format
 from torchstone.cost.closed_forms import Decoder, cache_growth
 from torchstone.cost.fit import Fit, fit
-from torchstone.cost.measure import measure_cost
+from torchstone.cost.measure import described, measure_cost
 from torchstone.cost.mfu import mfu
 from torchstone.cost.options import CostOptions
 from torchstone.cost.plan import plan_from
@@ -31,7 +31,7 @@ from torchstone.cost.roofline_picture import roofline_plot, roofline_table
 from torchstone.cost.serving import Served, serve, served_table
 from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
 from torchstone.runtime.devices import Device, device, load_devices
-from torchstone.runtime.inputs import default_inputs, parse_inputs
+from torchstone.runtime.inputs import default_inputs, notes_on_inputs, parse_inputs
 from torchstone.runtime.sizes import parse_dtype, parse_sizes
 from torchstone.runtime.targets import Target, build_target
 
@@ -64,11 +64,12 @@ def survey(options: CostOptions, progress: Progress = lambda *_: None) -> CostRe
         parse_sizes(options.context) if options.context else ()
     )
     progress(0, steps, options.target)
-    report = _measured(
-        model, inputs(batches[0], lengths[0]), options, stages, batches[0], lengths[0]
-    )
+    given = inputs(batches[0], lengths[0])
+    report = _measured(model, given, options, stages, batches[0], lengths[0])
     report = replace(report, subject=options.target)
-    extra: list[Measure] = [_note(item) for item in target.notes]
+    guessed = not options.input and target.inputs is None
+    said = notes_on_inputs(model, target.config, given) if guessed else (_seen(given),)
+    extra: list[Measure] = [_note(item) for item in (*said, *target.notes)]
     extra += _times(report, devices)
     sweep = list(_sweep(report, model, inputs, options, stages, batches, lengths, progress))
     if len(sweep) > 1:
@@ -186,6 +187,14 @@ def _length(inputs: Any) -> int | None:
     """Tokens of a sequence, when the inputs have some."""
     ids = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
     return int(ids.shape[-1]) if isinstance(ids, torch.Tensor) and ids.dim() else None
+
+
+def _seen(inputs: Any) -> Message:
+    return Message(
+        "inputs",
+        Text("counted with {inputs}", "统计所用输入：{inputs}"),
+        {"inputs": described(inputs)},
+    )
 
 
 def _note(message: Message) -> Measure:

@@ -70,6 +70,7 @@ def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:
             continue
         if item.many:
             listed = [part for words in value for part in words.split(",") if part]
-            value = tuple(value if item.about.positional else listed)
+            whole = item.about.positional or not item.about.split
+            value = tuple(value if whole else listed)
         values[item.name] = value
     return values

@@ -16,7 +16,7 @@ from torchstone.cost.ocr.config import AnalysisConfig
 from torchstone.cost.ocr.settings import RunSettings, settings_from_flags
 
 ROOT = Path(__file__).parents[3]
-GUIDES = [ROOT / "docs" / "static_analysis.md", ROOT / "docs" / "static_analysis.zh-CN.md"]
+GUIDES = [ROOT / "docs" / "static_analysis.md", ROOT / "docs" / "zh" / "static_analysis.md"]
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)

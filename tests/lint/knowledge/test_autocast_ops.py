@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 (as everybody writes it)
+import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from torchstone.lint.knowledge import autocast_ops as ops
