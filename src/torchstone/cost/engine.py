@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -157,7 +158,9 @@ class _Session:
             stack.enter_context(training(self.parts, train))
             if self.fused:
                 stack.enter_context(fused_attention())
-            stack.enter_context(autocast_on_meta())
+            stack.enter_context(
+                autocast_on_meta(lambda dtype: self._assume("autocast", {"dtype": dtype}))
+            )
             stack.enter_context(as_written())
             stack.enter_context(self.paths.follow())
             stack.enter_context(torch.set_grad_enabled(train))
@@ -242,6 +245,7 @@ class _Session:
     def cost(self, train: bool, failure: Failure | None) -> Cost:
         if self.replay and not failure:
             self.stands = self.replay.finish(self.held)
+        self._say_what_was_taken_for_granted()
         return Cost(
             entries=self.books.entries(),
             modules=facts_of(self.parts, self.books, self.held, self.stands),
@@ -254,6 +258,17 @@ class _Session:
             failure=failure,
             train=train,
         )
+
+    def _say_what_was_taken_for_granted(self) -> None:
+        counts = Counter(self.stands.values())
+        for path, count in counts.items():
+            self.assumptions["copied-layers", path, (("count", str(count)),)] = 1
+        for scope in self.books.scopes.values():
+            for entry, calls in scope.calls.items():
+                kernel = _FUSED.get(entry.name)
+                if kernel and scope.phase == FORWARD:
+                    key = ("fused-attention", scope.module, (("kernel", kernel),))
+                    self.assumptions[key] = self.assumptions.get(key, 0) + calls
 
     def _memory(self, train: bool) -> Memory:
         storages = self.mode.storages
@@ -271,6 +286,12 @@ class _Session:
             peaks=self.books.peaks(),
             timeline=thinned(self.mode.timeline),
         )
+
+
+_FUSED = {
+    "aten._scaled_dot_product_flash_attention": "flash",
+    "aten._scaled_dot_product_efficient_attention": "memory-efficient",
+}
 
 
 def _held(parts: list[Part], home: str) -> list[Any]:

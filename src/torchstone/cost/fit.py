@@ -104,7 +104,8 @@ class Fit:
 
     def memory_table(self) -> Table:
         """The parts of the fullest device."""
-        rows = [(LABELS[name], getattr(self.need, name)) for name in LABELS]
+        sizes = {name: getattr(self.need, name) for name in LABELS}
+        rows = [(LABELS[name], size) for name, size in sizes.items() if size]
         rows.append((Text("total", "合计"), self.total_bytes))
         rows.append((Text("usable", "可用"), self.usable_bytes))
         return Table(

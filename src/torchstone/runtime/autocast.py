@@ -82,8 +82,9 @@ def _widest(args: Any) -> torch.dtype | None:
 
 
 @contextlib.contextmanager
-def autocast_on_meta() -> Iterator[None]:
-    """While open, autocast regions work on meta tensors; afterwards all is as it was."""
+def autocast_on_meta(tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """While open, autocast regions work on meta tensors; afterwards all is as it was. `tell` is
+    called with the number format of each region that casts."""
     kind: Any = torch.amp.autocast_mode.autocast
     before = kind.__init__, kind.__enter__, kind.__exit__
     regions: dict[int, list[contextlib.AbstractContextManager[Any]]] = {}
@@ -106,6 +107,8 @@ def autocast_on_meta() -> Iterator[None]:
         inner: contextlib.AbstractContextManager[Any] = (
             MetaAutocast(dtype) if enabled and dtype != torch.float32 else _Paused()
         )
+        if isinstance(inner, MetaAutocast):
+            tell(str(dtype).removeprefix("torch."))
         inner.__enter__()
         regions.setdefault(id(region), []).append(inner)
         return before[1](region)

@@ -50,6 +50,18 @@ ASSUMPTIONS = {
         "the choice among {choices} (experts, classes) is taken to be balanced",
         "在 {choices} 个选项（专家、类别）之间的选择按均衡分布处理",
     ),
+    "fused-attention": Text(
+        "attention is counted and sized as the fused kernel that a GPU runs ({kernel})",
+        "注意力按 GPU 实际运行的融合内核（{kernel}）统计与计量",
+    ),
+    "autocast": Text(
+        "an autocast region casts to {dtype} by PyTorch's lists for GPUs",
+        "autocast 区域按 PyTorch 的 GPU 列表转换为 {dtype}",
+    ),
+    "copied-layers": Text(
+        "{count} layers equal to this one were copied, not run; the first two and the last agree",
+        "与此层相同的 {count} 层为复制而非运行；前两层与最后一层一致",
+    ),
     "unknown-value": Text(
         "the code asks for the value of a tensor that only the data decide; taken as {value}",
         "代码需要一个只有数据才能决定的张量值；按 {value} 处理",

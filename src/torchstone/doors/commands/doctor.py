@@ -30,6 +30,37 @@ _PACKAGES = (
         "honouring .gitignore in folders",
         "遵守文件夹中的 .gitignore",
     ),
+    ("torch", 'pip install "torchstone[torch]"', "cost", "cost"),
+    (
+        "transformers",
+        'pip install "torchstone[hf]"',
+        "cost hf:NAME, and the DeepSeek-OCR analyzer",
+        "cost hf:名称，以及 DeepSeek-OCR 分析器",
+    ),
+    (
+        "timm",
+        "pip install timm, in an environment of its own (see docs/cost.md)",
+        "cost timm:NAME",
+        "cost timm:名称",
+    ),
+    (
+        "Pillow",
+        'pip install "torchstone[image]"',
+        "real images in the DeepSeek-OCR analyzer",
+        "DeepSeek-OCR 分析器使用真实图像",
+    ),
+    (
+        "hydra-core",
+        'pip install "torchstone[hydra]"',
+        "hydra settings of the DeepSeek-OCR runner",
+        "DeepSeek-OCR 运行器的 hydra 配置",
+    ),
+    (
+        "PyYAML",
+        'pip install "torchstone[yaml]"',
+        "cost --stages FILE.yaml",
+        "cost --stages FILE.yaml",
+    ),
 )
 _PROGRAMS = (
     ("git", "install git", "check --since COMMIT", "check --since 提交"),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 WIDTH, HEIGHT = 640, 220
-LEFT, BOTTOM = 76, 34
+LEFT, BOTTOM = 92, 34
 BLOCKS = "▁▂▃▄▅▆▇█"
 SERIES_COLOURS = ("var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--c6)")
 
@@ -36,7 +36,9 @@ def number(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 and value == int(value) else f"{value:.4g}"
+    if abs(value) >= 1000 and (value == int(value) or abs(value) < 1e7):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
 
 
 class Axis:

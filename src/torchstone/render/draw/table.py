@@ -86,4 +86,4 @@ def html(evidence: Table, style: Style) -> str:
             f'<details class="more"><summary>{caption}{count}</summary>'
             f'<div class="scroll"><table>{inner}</details>'
         )
-    return f'<div class="scroll"><table><caption>{caption}</caption>{inner}'
+    return f'<p class="caption">{caption}</p><div class="scroll"><table>{inner}'
