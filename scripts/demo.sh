@@ -26,5 +26,7 @@ cost=build/demo/cost.html
 target="hf:deepseek_v3 --dtype bf16 --train --device h100 --plan data=64,tensor=8,expert=64,zero=3,checkpoint=full"
 printf '\n$ torchstone cost %s\n\n' "$target"
 # shellcheck disable=SC2086  # the words of the command
+.venv/bin/torchstone cost $target
+# shellcheck disable=SC2086
 .venv/bin/torchstone cost $target --output "$cost"
 printf '\nThe pages are %s and %s: open them in a browser.\n' "$PWD/$page" "$PWD/$cost"
