@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
         head = (
             "# Benchmarks\n\nMade by `make bench` "
             f"(Python {platform.python_version()}, {platform.system()} {platform.machine()}). All figures are "
-            "CPU time (user + system) of whole processes, interleaved in one run; ratios travel between "
+            "CPU time (user + system), of whole processes unless a section says otherwise, interleaved in one run; ratios travel between "
             "machines, seconds do not.\n\n"
         )
         (ROOT / "docs").mkdir(exist_ok=True)

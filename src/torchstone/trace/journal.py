@@ -1,0 +1,183 @@
+"""`trace.jsonl`: append-only, a checksum on every line, safe under threads and processes.
+
+A line is JSON whose last key, `sum`, is the CRC-32 of all before it. A writer holds the file's lock
+while it takes a step number and appends. What a crash tore at the end is cut off by the next
+writer and dropped by readers; a damaged line in the middle is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+from torchstone.trace.record import VERSION, Record
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: threads are safe, processes should not share a journal
+    fcntl = None  # type: ignore[assignment]
+
+NAME = "trace.jsonl"
+_MOST_LINE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a journal holds, and what of it could not be read."""
+
+    records: tuple[Record, ...]
+    damaged: tuple[int, ...] = ()
+    """Numbers of lines, from 1, whose checksum is wrong."""
+    torn: int = 0
+    """Bytes at the end that a crash left behind."""
+
+
+@dataclass
+class _Known:
+    """What this process has read of the file so far."""
+
+    offset: int = 0
+    steps: dict[str, int] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)
+
+
+class Journal:
+    """The journal of one folder."""
+
+    def __init__(self, folder: Path, fsync: bool = True) -> None:
+        self.path = folder / NAME
+        self._fsync = fsync
+        self._known = _Known()
+        self._lock = threading.Lock()
+        self._handle = -1
+
+    def append(self, task: str, new_step: bool, make: Callable[[int, str], Record]) -> Record:
+        """Append what `make(step, parent)` gives. With `new_step` the step is the next of the
+        task, else the one it is at. When this returns, the record is in the file."""
+        with self._lock, self._open() as handle:
+            self._catch_up(handle)
+            step = self._known.steps.get(task, 0) + (1 if new_step else 0)
+            record = make(max(step, 1), self._known.last.get(task, ""))
+            line = encode(record)
+            _write(handle, line)
+            if self._fsync:
+                os.fsync(handle)
+            self._known.offset += len(line)
+            self._note(record)
+            return record
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        if self._handle < 0:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            self._handle = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        if fcntl is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        try:
+            yield self._handle
+        finally:
+            if fcntl is not None:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def _catch_up(self, handle: int) -> None:
+        """Read what others appended; cut off what a crash tore."""
+        size = os.fstat(handle).st_size
+        if size < self._known.offset:  # the file was replaced by a shorter one
+            self._known = _Known()
+        if size == self._known.offset:
+            return
+        tail = os.pread(handle, size - self._known.offset, self._known.offset)
+        whole = tail.rfind(b"\n") + 1
+        if whole < len(tail):
+            os.ftruncate(handle, self._known.offset + whole)
+        for line in tail[:whole].splitlines():
+            record = decode(line)
+            if record is not None:
+                self._note(record)
+        self._known.offset += whole
+
+    def _note(self, record: Record) -> None:
+        steps = self._known.steps
+        steps[record.task] = max(steps.get(record.task, 0), record.step)
+        self._known.last[record.task] = record.id
+
+    def close(self) -> None:
+        """Give the file back; a later append opens it again."""
+        with self._lock:
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", -1) >= 0:
+            os.close(self._handle)
+
+
+def _write(handle: int, line: bytes) -> None:
+    """All of the line or nothing: a full disk must not leave half of one."""
+    size = os.fstat(handle).st_size
+    done = 0
+    try:
+        while done < len(line):
+            done += os.write(handle, line[done:])
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
+
+
+def encode(record: Record) -> bytes:
+    """A record as a line."""
+    fields = {"version": VERSION, **to_data(record)}
+    body = json.dumps(fields, ensure_ascii=False, allow_nan=False)[:-1]
+    data = body.encode("utf-8", "backslashreplace")
+    return data + b', "sum": "%08x"}\n' % zlib.crc32(data)
+
+
+def decode(line: bytes) -> Record | None:
+    """The record of a line; None when the checksum is wrong or it is none."""
+    head, mark, tail = line.rstrip(b"\n").rpartition(b', "sum": "')
+    if not mark or tail != b'%08x"}' % zlib.crc32(head):
+        return None
+    try:
+        data: Any = json.loads(head + b"}")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    if data.get("version") != VERSION:
+        raise InputError(
+            NAME,
+            f"version {data.get('version')!r}",
+            Text(f"version {VERSION}", f"版本 {VERSION}"),
+            Text("read it with the torchstone that wrote it", "请用写入它的 torchstone 版本读取"),
+        )
+    return from_data(Record, data, NAME)
+
+
+def read_journal(path: Path) -> Read:
+    """All that a journal holds; never raises for damage, which is told instead."""
+    records: list[Record] = []
+    damaged: list[int] = []
+    torn = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), 1):
+            if not line.endswith(b"\n"):
+                torn = len(line)
+                break
+            record = decode(line)
+            if record is None:
+                damaged.append(number)
+            else:
+                records.append(record)
+    return Read(tuple(records), tuple(damaged), torn)

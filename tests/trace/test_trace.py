@@ -1,0 +1,306 @@
+"""The recorder: file names of the seed, a journal that survives, names and secrets."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from torchstone.core.errors import InputError
+from torchstone.trace import ActionType, Call, Trace
+from torchstone.trace.answer import UNREAD, read_answer
+from torchstone.trace.journal import NAME, Journal, decode, encode, read_journal
+from torchstone.trace.names import safe_name
+from torchstone.trace.redact import MARK, redactor
+
+GOOD = json.dumps({"code": "def f():\n    pass", "description": "does nothing"})
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and "blobs" not in path.parts
+    )
+
+
+def test_the_files_of_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    trace = Trace(op_name="swish", task_id="123", log_dir="~/logs")
+    trace.insert_designer_or_coder_record(
+        res=GOOD, prompt="design it", reasoning="because", action_type=ActionType.DO_DESIGNER
+    )
+    trace.insert_conductor_record("fine", "check it", "", ActionType.DO_DESIGNER)
+    trace.insert_designer_or_coder_record(GOOD, "code it", "", ActionType.DO_CODER)
+    step = trace.insert_verifier_record("False", "boom", '{"us": 3}', ActionType.VERIFY).step
+    trace.insert_conductor_record("coder", "why", "", ActionType.VERIFY)
+    trace.insert_verify_files(step, "torch", "triton", "ref", "kernel", "script")
+    trace.insert_exit_record("gave up")
+    assert files(tmp_path / "logs" / "swish") == [
+        "I123_S01_swish_DO_DESIGNER_prompt.txt",
+        "I123_S01_swish_DO_DESIGNER_reasoning.txt",
+        "I123_S01_swish_DO_DESIGNER_result.txt",
+        "I123_S02_swish_DO_CODER_prompt.txt",
+        "I123_S02_swish_DO_CODER_result.txt",
+        "I123_S03_swish_VERIFY_error_log.txt",
+        "I123_S03_swish_VERIFY_profile.json",
+        "I123_S03_swish_VERIFY_result.txt",
+        "I123_S03_verify/swish_torch.py",
+        "I123_S03_verify/swish_triton.py",
+        "I123_S03_verify/verify_swish.py",
+        "conductor/I123_S01_swish_CheckDesigner_prompt.txt",
+        "conductor/I123_S01_swish_CheckDesigner_result.txt",
+        "conductor/I123_S03_swish_AnalyzeError_prompt.txt",
+        "conductor/I123_S03_swish_AnalyzeError_result.txt",
+        "trace.jsonl",
+    ]
+    result = tmp_path / "logs/swish/I123_S01_swish_DO_DESIGNER_result.txt"
+    assert result.read_text() == "def f():\n    pass\n\n\n'''\ndoes nothing\n'''"
+    records = read_journal(tmp_path / "logs/swish" / NAME).records
+    assert [(item.step, item.action) for item in records] == [
+        (1, "DO_DESIGNER"), (1, "CheckDesigner"), (2, "DO_CODER"), (3, "VERIFY"),
+        (3, "AnalyzeError"), (4, "EXIT"),
+    ]  # fmt: skip
+    assert [item.parent for item in records[1:]] == [item.id for item in records[:-1]]
+
+
+def test_an_unreadable_answer_is_kept_and_marked(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    record = trace.insert_designer_or_coder_record("no code", "p", "", ActionType.FIX_CODER)
+    assert not record.parsed
+    folder = tmp_path / "op"
+    assert (folder / record.texts["result"].file).read_text() == UNREAD + "no code"
+    assert (folder / record.texts["answer"].file).read_text() == "no code"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"Here it is:\n```json\n{GOOD}\n```\nenjoy",
+        f"thinking {{}} … {GOOD}" if False else f"words before {GOOD} and after",
+        '{"code": "def f():\n    pass", "description": "does nothing"}',
+        "```python\ndef f():\n    pass\n```\ndoes nothing",
+    ],
+)
+def test_answers_that_can_be_read(text: str) -> None:
+    answer = read_answer(text)
+    assert answer is not None
+    assert answer.code == "def f():\n    pass"
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"code": 3}', "a { b } c", "```\n```", "[" * 100_000])
+def test_answers_that_cannot(text: str) -> None:
+    assert read_answer(text) is None
+
+
+def test_wrong_actions_are_refused(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    with pytest.raises(ValueError, match="VERIFY"):
+        trace.insert_designer_or_coder_record("", "", "", ActionType.VERIFY)
+    with pytest.raises(ValueError, match="DO_CODER"):
+        trace.insert_verifier_record("", "", "", ActionType.DO_CODER)
+    with pytest.raises(ValueError, match="EXIT"):
+        trace.insert_conductor_record("", "", "", ActionType.EXIT)
+    assert ActionType.read("DoCoder") is ActionType.read("DO_CODER") is ActionType.DO_CODER
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../escape", "a/b", "..", ".", "", "x" * 250, "名" * 200, "a\x00b", "a\nb", "CON", "a:b", "/etc"],
+)  # fmt: skip
+def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
+    log = tmp_path / "logs"
+    trace = Trace(name, "../7", log)
+    trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
+    trace.insert_verify_files(1, "../f", "g/h", "a", "b", "c")
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == 7
+    assert all(log in path.parents for path in written)
+    assert read_journal(trace.folder / NAME).records[0].op == name
+
+
+def test_safe_names_stay_and_others_stay_apart() -> None:
+    assert safe_name("exp_add_op") == "exp_add_op"
+    assert safe_name("算子-1.2+x") == "算子-1.2+x"
+    assert len({safe_name(name) for name in ("a/b", "a_b", "a:b", "a b", "A_b")}) == 5
+
+
+def test_secrets_are_gone_before_anything_is_written(tmp_path: Path) -> None:
+    secret = "sk-" + "a1B2" * 8
+    trace = Trace("op", "1", tmp_path, environment={"MY_API_KEY": "hunter2hunter2"})
+    text = f"use {secret} and hunter2hunter2, Authorization: Bearer abcdef0123456789"
+    trace.insert_designer_or_coder_record(text, text, text, ActionType.DO_CODER)
+    trace.insert_verifier_record(text, text, "{}")
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            found = path.read_text()
+            assert secret not in found
+            assert "hunter2" not in found
+            assert "abcdef0123456789" not in found
+
+
+def test_redaction_leaves_code_alone() -> None:
+    redact = redactor({"TOKEN": "abc", "PATH": "/usr/bin/long/enough"})
+    code = "key = torch.empty(3)\ntoken_ids = [1, 2]\npassword_length = 8\n/usr/bin/long/enough abc"
+    assert redact(code) == code
+    assert redact('api_key="0123456789abcdef"') == f'api_key="{MARK}"'
+    assert redact("https://me:s3cr3tpw@host/x") == f"https://me:{MARK}@host/x"
+
+
+def work(folder: Path, who: int, count: int) -> None:
+    trace = Trace("op", "1", folder, fsync=False)
+    for number in range(count):
+        text = json.dumps({"code": f"w{who} n{number}", "description": "d" * (number % 50)})
+        trace.insert_designer_or_coder_record(
+            text, f"prompt w{who} n{number}", "", ActionType.DO_CODER, call=Call(model=f"w{who}")
+        )
+
+
+def check_all(folder: Path, workers: int, count: int) -> None:
+    read = read_journal(folder / "op" / NAME)
+    assert not read.damaged
+    assert not read.torn
+    assert [item.step for item in read.records] == list(range(1, workers * count + 1))
+    for item in read.records:
+        result = (folder / "op" / item.texts["result"].file).read_text()
+        prompt = (folder / "op" / item.texts["prompt"].file).read_text()
+        assert result.split("\n")[0] == prompt.removeprefix("prompt ")
+        assert result.startswith(item.call.model)
+
+
+def test_threads_lose_and_mix_nothing(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=work, args=(tmp_path, n, 100)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_all(tmp_path, 8, 100)
+
+
+def test_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=work, args=(tmp_path, n, 100)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    check_all(tmp_path, 4, 100)
+
+
+WRITER = """
+import sys
+from torchstone.trace import ActionType, Trace
+trace = Trace("op", "1", sys.argv[1], fsync=False)
+number = 0
+while True:
+    record = trace.insert_designer_or_coder_record(
+        '{"code": "%s"}' % ("x" * 3000), "p", "r", ActionType.DO_CODER)
+    print(record.step, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    acknowledged = 0
+    for delay in (0.02, 0.05, 0.11, 0.17, 0.3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        first = writer.stdout.readline()
+        time.sleep(delay)
+        writer.send_signal(signal.SIGKILL)
+        lines = (first + writer.stdout.read()).split("\n")[:-1]
+        writer.wait()
+        read = read_journal(tmp_path / "op" / NAME)
+        assert not read.damaged
+        acknowledged = max([acknowledged, *(int(line) for line in lines)])
+        steps = [item.step for item in read.records]
+        assert steps == list(range(1, len(steps) + 1))
+        assert len(steps) >= acknowledged > 0
+        for item in read.records[-3:]:
+            assert (tmp_path / "op" / item.texts["result"].file).stat().st_size > 3000
+
+
+def test_a_torn_tail_is_dropped_and_a_damaged_line_is_told(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    for _ in range(3):
+        trace.insert_verifier_record("True", "", "")
+    path = tmp_path / "op" / NAME
+    data = path.read_bytes()
+    path.write_bytes(data + data[:50])
+    read = read_journal(path)
+    assert (len(read.records), read.torn, read.damaged) == (3, 50, ())
+    Trace("op", "1", tmp_path).insert_verifier_record("True", "", "")
+    assert [item.step for item in read_journal(path).records] == [1, 2, 3, 4]
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"VERIFY", b"VERIFI")
+    path.write_bytes(b"".join(lines) + b"[1, 2]\n" + b"\xff\xfe\n")
+    read = read_journal(path)
+    assert ([item.step for item in read.records], read.damaged) == ([1, 3, 4], (2, 5, 6))
+
+
+def test_another_version_is_an_error(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    record = trace.insert_verifier_record("True", "", "")
+    line = encode(record)
+    assert decode(line) == record
+    newer = line.split(b', "sum"')[0].replace(b'"version": 1', b'"version": 9')
+    import zlib
+
+    (tmp_path / "op" / NAME).write_bytes(newer + b', "sum": "%08x"}\n' % zlib.crc32(newer))
+    with pytest.raises(InputError, match="version 9"):
+        read_journal(tmp_path / "op" / NAME)
+
+
+def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
+    code = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
+        "from torchstone.trace import ActionType, Trace\n"
+        "trace = Trace('op', '1', sys.argv[1])\n"
+        "for n in range(99):\n"
+        "    trace.insert_verifier_record('True', 'log', '')\n"
+        "    print(n + 1, flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert "File too large" in done.stderr
+    assert "InputError" in done.stderr
+    read = read_journal(tmp_path / "op" / NAME)
+    assert len(read.records) == int(done.stdout.split()[-1])
+    assert not read.torn
+    assert not [path for path in (tmp_path / "op").iterdir() if path.name.startswith(".")]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="log_dir"):
+        Trace("op", "1", tmp_path / "file")
+    folder = tmp_path / "logs" / "op"
+    folder.mkdir(parents=True)
+    os.symlink("/etc/hostname", folder / NAME)
+    with pytest.raises(InputError):
+        Trace("op", "1", tmp_path / "logs").insert_verifier_record("True", "", "")
+
+
+def test_a_second_look_has_files_of_its_own(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
+    first, second = (
+        trace.insert_conductor_record(text, "p", "", ActionType.DO_CODER) for text in ("a", "b")
+    )
+    assert first.texts["result"].file != second.texts["result"].file
+    assert (tmp_path / "op" / second.texts["result"].file).read_text() == "b"
+    journal = Journal(tmp_path / "op")
+    journal.close()
