@@ -1,0 +1,318 @@
+"""An OpenAI-compatible chat endpoint over HTTP, with the standard library alone.
+
+The key comes from an environment variable and goes into one header: it is never part of a message,
+an error or a record.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from torchstone.core.errors import TorchstoneError, UsageError
+from torchstone.core.text import Text
+from torchstone.trace.messages import Message, Request, Response, ToolCall
+
+_MOST_BYTES = 16 << 20
+_MOST_LINE = 1 << 20
+_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+class ModelError(TorchstoneError):
+    """A language model that did not answer, or not so that it can be used."""
+
+    def __init__(self, where: str, given: str, again: bool = False, wait: float | None = None):
+        super().__init__(
+            where,
+            given,
+            Text("an answer of a chat completion", "聊天补全的回答"),
+            Text(
+                "check the address, the model's name and the key; or try again later",
+                "请检查地址、模型名与密钥；或稍后重试",
+            ),
+        )
+        self.again = again
+        """Another attempt may help."""
+        self.wait = wait
+        """Seconds that the server asks to wait."""
+
+
+@dataclass(frozen=True)
+class HttpClient:
+    """One server. `complete` tries again after a busy or broken answer, with growing pauses."""
+
+    base_url: str
+    key_variable: str = "OPENAI_API_KEY"
+    model: str = ""
+    attempts: int = 4
+    pause_seconds: float = 0.5
+    longest_pause_seconds: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise UsageError(
+                "model address",
+                repr(parts._replace(netloc=parts.hostname or "").geturl()),
+                "http(s)://host[:port]/v1",
+                Text("pass the base address without a key in it", "请传入不含密钥的基础地址"),
+            )
+
+    def complete(self, request: Request) -> Response:
+        """The answer, after as many attempts as are allowed; ModelError when there is none."""
+        start = self.clock()
+        for attempt in range(1, self.attempts + 1):
+            left = request.timeout_seconds - (self.clock() - start)
+            try:
+                if left <= 0:
+                    raise ModelError(self._where, "no answer in time")
+                answer = self._once(request, left)
+            except ModelError as error:
+                if not error.again or attempt == self.attempts:
+                    raise
+                self._pause(attempt, error.wait, request.timeout_seconds - (self.clock() - start))
+                continue
+            return _timed(answer, self.clock() - start, attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    @property
+    def _where(self) -> str:
+        return f"model at {urlsplit(self.base_url).hostname}"
+
+    def _pause(self, attempt: int, asked: float | None, left: float) -> None:
+        pause = min(self.pause_seconds * 2 ** (attempt - 1), self.longest_pause_seconds)
+        pause *= 0.5 + self.chance() / 2  # many clients must not come back at once
+        self.sleep(max(0.0, min(max(pause, asked or 0.0), left)))
+
+    def _once(self, request: Request, timeout: float) -> Response:
+        parts = urlsplit(self.base_url)
+        assert parts.hostname
+        connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=timeout, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        path = parts.path.rstrip("/") + "/chat/completions"
+        deadline = self.clock() + timeout
+        try:
+            connection.request("POST", path, self._body(request), self._headers(request))
+            reply = connection.getresponse()
+            if reply.status != 200:
+                raise self._refused(reply)
+            if request.stream:
+                return _streamed(self._where, self._lines(reply, deadline))
+            return _whole(self._where, self._read(reply, deadline))
+        except TimeoutError:
+            raise ModelError(self._where, "no answer in time", again=True) from None
+        except (OSError, http.client.HTTPException) as error:
+            said = f"{type(error).__name__}: {error}"[:200]
+            again = not isinstance(error, (socket.gaierror, ssl.SSLError))
+            raise ModelError(self._where, said, again=again) from None
+        finally:
+            connection.close()
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": "torchstone"}
+        headers["Accept"] = "text/event-stream" if request.stream else "application/json"
+        key = self.environment.get(self.key_variable, "").strip()
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        return headers
+
+    def _body(self, request: Request) -> bytes:
+        body: dict[str, Any] = {
+            "model": request.model or self.model,
+            "messages": [_message(item) for item in request.messages],
+        }
+        for name in ("temperature", "max_tokens", "seed"):
+            if getattr(request, name) is not None:
+                body[name] = getattr(request, name)
+        if request.schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": dict(request.schema), "strict": True},
+            }
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": dict(tool.parameters),
+                    },
+                }
+                for tool in request.tools
+            ]
+        if request.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+    def _refused(self, reply: http.client.HTTPResponse) -> ModelError:
+        try:
+            data = json.loads(reply.read(64 << 10))
+            said = str(
+                data["error"]["message"] if isinstance(data["error"], dict) else data["error"]
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            said = reply.reason or ""
+        wait = reply.headers.get("Retry-After", "")
+        return ModelError(
+            self._where,
+            f"status {reply.status} ({' '.join(said.split())[:200]})",
+            again=reply.status in _AGAIN,
+            wait=float(wait) if wait.replace(".", "", 1).isdigit() else None,
+        )
+
+    def _read(self, reply: http.client.HTTPResponse, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while chunk := reply.read1(1 << 16):
+            size += len(chunk)
+            if size > _MOST_BYTES:
+                raise ModelError(self._where, f"an answer of more than {_MOST_BYTES >> 20} MiB")
+            if self.clock() > deadline:
+                raise TimeoutError
+            parts.append(chunk)
+        return b"".join(parts)
+
+    def _lines(self, reply: http.client.HTTPResponse, deadline: float) -> Iterator[bytes]:
+        size = 0
+        while line := reply.readline(_MOST_LINE):
+            size += len(line)
+            if size > _MOST_BYTES or (len(line) == _MOST_LINE and not line.endswith(b"\n")):
+                raise ModelError(self._where, "a stream that is too long")
+            if self.clock() > deadline:
+                raise TimeoutError
+            yield line.strip()
+
+
+def _timed(answer: Response, seconds: float, attempts: int) -> Response:
+    from dataclasses import replace
+
+    return replace(answer, seconds=seconds, attempts=attempts)
+
+
+def _message(item: Message) -> dict[str, str]:
+    made = {"role": item.role, "content": item.text}
+    if item.tool_call:
+        made["tool_call_id"] = item.tool_call
+    return made
+
+
+def _json(where: str, data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        shown = data[:60].decode("utf-8", "replace")
+        raise ModelError(where, f"an answer that is no JSON object ({shown!r})", again=True)
+    return found
+
+
+def _whole(where: str, data: bytes) -> Response:
+    found = _json(where, data)
+    try:
+        choice = found["choices"][0]
+        message = choice["message"]
+        text = message.get("content") or ""
+        calls = tuple(_call(item) for item in message.get("tool_calls") or ())
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ModelError(where, "a JSON answer without a choice", again=True) from None
+    if not isinstance(text, str):
+        raise ModelError(where, "an answer whose content is no text", again=True)
+    return Response(
+        text=text,
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        tool_calls=calls,
+        finish_reason=_text(choice.get("finish_reason")),
+        model=_text(found.get("model")),
+        **_usage(found.get("usage")),
+    )
+
+
+def _streamed(where: str, lines: Iterator[bytes]) -> Response:
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: dict[int, list[str]] = {}
+    reason = model = ""
+    usage: dict[str, Any] = {}
+    ended = False
+    for line in lines:
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            ended = True
+            break
+        found = _json(where, data)
+        if found.get("error"):
+            raise ModelError(where, f"an error in the stream ({str(found['error'])[:200]})", True)
+        model = _text(found.get("model")) or model
+        usage = _usage(found.get("usage")) or usage
+        try:
+            for choice in found.get("choices") or ():
+                delta = choice.get("delta") or {}
+                text.append(_text(delta.get("content")))
+                reasoning.append(_text(delta.get("reasoning_content") or delta.get("reasoning")))
+                for item in delta.get("tool_calls") or ():
+                    _grow(calls, item)
+                reason = _text(choice.get("finish_reason")) or reason
+        except (AttributeError, TypeError, KeyError):
+            raise ModelError(where, "a stream of another form", again=True) from None
+    if not ended and not reason:
+        raise ModelError(where, "a stream that was cut off", again=True)
+    made = tuple(ToolCall(*parts) for _, parts in sorted(calls.items()))
+    return Response(
+        text="".join(text),
+        reasoning="".join(reasoning),
+        tool_calls=made,
+        finish_reason=reason,
+        model=model,
+        **usage,
+    )
+
+
+def _grow(calls: dict[int, list[str]], item: Mapping[str, Any]) -> None:
+    """A tool call comes in pieces."""
+    parts = calls.setdefault(int(item.get("index", 0)), ["", "", ""])
+    function = item.get("function") or {}
+    parts[0] += _text(item.get("id"))
+    parts[1] += _text(function.get("name"))
+    parts[2] += _text(function.get("arguments"))
+
+
+def _call(item: Mapping[str, Any]) -> ToolCall:
+    function = item["function"]
+    return ToolCall(
+        _text(item.get("id")), _text(function["name"]), _text(function.get("arguments"))
+    )
+
+
+def _usage(usage: Any) -> dict[str, Any]:
+    if not isinstance(usage, dict):
+        return {}
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    whole = [item if isinstance(item, int) and item >= 0 else None for item in counts]
+    return {"input_tokens": whole[0], "output_tokens": whole[1]}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
