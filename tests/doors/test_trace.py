@@ -1,0 +1,140 @@
+"""`torchstone trace`: a run shown, two compared, one exported; damage and mistakes told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchstone.core.report import Report
+from torchstone.doors.cli import run
+from torchstone.trace import ActionType, Call, Trace
+
+CALL = Call("small", {"temperature": 0}, 120, 30, 1.5, "stop")
+
+
+def record(folder: Path, code: str = "x = 1", task: str = "7") -> Path:
+    clock = iter(range(1_700_000_000, 1_800_000_000, 2))
+    trace = Trace("swish", task, folder, clock=lambda: float(next(clock)))
+    answer = json.dumps({"code": code, "description": "d"})
+    trace.insert_designer_or_coder_record(
+        "plan", "design <b>it</b>", "", ActionType.DO_DESIGNER, call=CALL
+    )
+    trace.insert_designer_or_coder_record(answer, "code it", "hm", ActionType.DO_CODER, call=CALL)
+    trace.insert_conductor_record("fine", "check", "", ActionType.DO_CODER, call=CALL)
+    trace.insert_verifier_record("False" if code == "x = 1" else "True", "log", "{}")
+    return folder / "swish"
+
+
+def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = record(tmp_path)
+    for lang, words in (("en", "tokens asked: 360"), ("zh", "输入 token: 360")):
+        assert run(["trace", "show", str(folder), "--lang", lang]) == 0
+        out = capsys.readouterr().out
+        assert words in out
+        assert "DO_CODER" in out
+    assert run(["trace", "show", str(folder), "--step", "2", "--format", "json"]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    shown = [item.name for item in report.measures if item.name.startswith("step_")]
+    assert shown == ["step_7_2_DO_CODER", "step_7_2_CheckCoder"]
+    assert run(["trace", "show", str(folder), "-o", str(tmp_path / "run.html")]) == 0
+    page = (tmp_path / "run.html").read_text()
+    assert "design &lt;b&gt;it&lt;/b&gt;" in page
+
+
+def test_what_is_missing_or_changed_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = record(tmp_path)
+    (folder / "I7_S02_swish_DO_CODER_prompt.txt").write_text("another prompt")
+    (folder / "I7_S02_swish_DO_CODER_result.txt").unlink()
+    with open(folder / "trace.jsonl", "ab") as file:
+        file.write(b"{}\n{torn")
+    assert run(["trace", "show", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "another prompt" not in out
+    assert out.count("gone or was changed") == 2
+    assert "lines 5 fail" in out
+    assert "left 5 bytes" in out
+
+
+def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left = record(tmp_path / "a")
+    same = record(tmp_path / "b")
+    other = record(tmp_path / "c", "x = 2")
+    assert run(["trace", "diff", str(left), str(same)]) == 0
+    assert "records that differ: 0" in capsys.readouterr().out
+    assert run(["trace", "diff", str(left), str(other), "-v"]) == 1
+    out = capsys.readouterr().out
+    assert "records that differ: 2" in out
+    assert "first record that differs (0: none): 2" in out
+    assert "-x = 1" in out
+    assert "+x = 2" in out
+
+
+def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = record(tmp_path)
+    assert run(["trace", "export", str(folder)]) == 0
+    spans = json.loads(capsys.readouterr().out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert len(spans) == 5
+    assert len({span["spanId"] for span in spans}) == 5
+    coder = next(span for span in spans if span["startTimeUnixNano"] == "1700000000500000000")
+    values = {item["key"]: item["value"] for item in coder["attributes"]}
+    assert values["gen_ai.usage.output_tokens"] == {"intValue": "30"}
+    assert values["gen_ai.operation.name"] == {"stringValue": "chat"}
+    assert (
+        run(["trace", "export", str(folder), "--to", "chrome", "-o", str(tmp_path / "c.json")]) == 0
+    )
+    events = json.loads((tmp_path / "c.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events if event["ph"] == "X"] == [
+        "S01 DO_DESIGNER", "S02 DO_CODER", "S02 CheckCoder", "S03 VERIFY",
+    ]  # fmt: skip
+
+
+def test_a_journal_cannot_name_files_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dataclasses import replace
+    from hashlib import sha256
+
+    from torchstone.trace.journal import encode, read_journal
+    from torchstone.trace.record import Kept
+
+    folder = record(tmp_path)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("top secret")
+    first = read_journal(folder / "trace.jsonl").records[0]
+    digest = sha256(b"top secret").hexdigest()
+    for place in ("../secret.txt", str(secret)):
+        texts = {"prompt": Kept(place, digest, 10)}
+        (folder / "trace.jsonl").write_bytes(encode(replace(first, texts=texts)))
+        assert run(["trace", "show", str(folder), "-v"]) == 0
+        assert "top secret" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "show"),
+        (["shwo", "x"], "show"),
+        (["show"], "0 runs"),
+        (["show", "missing"], "missing"),
+        (["diff", "a"], "2 run"),
+        (["show", "empty"], "trace.jsonl"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    words: str,
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert run(["trace", *args]) == 2
+    assert words in capsys.readouterr().err
+    folder = record(tmp_path)
+    assert run(["trace", "show", str(folder), "--task", "8"]) == 2
+    assert "known: 7" in capsys.readouterr().err
