@@ -20,6 +20,7 @@ from torchstone.trace.answer import UNREAD, read_answer
 from torchstone.trace.journal import NAME, Journal, decode, encode, read_journal
 from torchstone.trace.names import safe_name
 from torchstone.trace.redact import MARK, redactor
+from torchstone.trace.run import load
 
 GOOD = json.dumps({"code": "def f():\n    pass", "description": "does nothing"})
 
@@ -78,7 +79,12 @@ def test_an_unreadable_answer_is_kept_and_marked(tmp_path: Path) -> None:
     assert not record.parsed
     folder = tmp_path / "op"
     assert (folder / record.texts["result"].file).read_text() == UNREAD + "no code"
-    assert (folder / record.texts["answer"].file).read_text() == "no code"
+    assert load(folder).text(record, "answer") == "no code"
+    long = "no code " * 2000
+    record = trace.insert_designer_or_coder_record(long, "p", "", ActionType.FIX_CODER)
+    assert (folder / record.texts["answer"].file).read_text() == long
+    assert load(folder).text(record, "answer") == long
+    assert not load(folder).missing()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
     trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
     trace.insert_verify_files(1, "../f", "g/h", "a", "b", "c")
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) == 7
+    assert len(written) == 6
     assert all(log in path.parents for path in written)
     assert read_journal(trace.folder / NAME).records[0].op == name
 

@@ -26,11 +26,13 @@ NO_CALL = Call()
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A text on disk: its file, relative to the operator's folder, and its content's hash."""
+    """A text: its file, relative to the operator's folder, and its content's hash; a short one
+    that has no file of its own stands in the journal itself."""
 
     file: str
     sha256: str
     size_bytes: int
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ class Run:
         return None if data is None else data.decode("utf-8", "replace")
 
     def _data(self, kept: Kept) -> bytes | None:
+        if not kept.file:
+            data = kept.text.encode("utf-8", "backslashreplace")
+            return data if hashlib.sha256(data).hexdigest() == kept.sha256 else None
         place = PurePosixPath(kept.file)
         if place.is_absolute() or ".." in place.parts:
             return None  # a journal from a stranger must not name files elsewhere
