@@ -85,7 +85,7 @@ class HttpClient:
                     raise
                 self._pause(attempt, error.wait, request.timeout_seconds - (self.clock() - start))
                 continue
-            return _timed(answer, self.clock() - start, attempt)
+            return answer.after(self.clock() - start, attempt)
         raise AssertionError("the last attempt returns or raises")
 
     @property
@@ -116,8 +116,8 @@ class HttpClient:
             if reply.status != 200:
                 raise self._refused(reply)
             if request.stream:
-                return _streamed(self._where, self._lines(reply, deadline))
-            return _whole(self._where, self._read(reply, deadline))
+                return read_stream(self._where, self._lines(reply, deadline))
+            return read_whole(self._where, self._read(reply, deadline))
         except TimeoutError:
             raise ModelError(self._where, "no answer in time", again=True) from None
         except (OSError, http.client.HTTPException) as error:
@@ -136,32 +136,7 @@ class HttpClient:
         return headers
 
     def _body(self, request: Request) -> bytes:
-        body: dict[str, Any] = {
-            "model": request.model or self.model,
-            "messages": [_message(item) for item in request.messages],
-        }
-        for name in ("temperature", "max_tokens", "seed"):
-            if getattr(request, name) is not None:
-                body[name] = getattr(request, name)
-        if request.schema is not None:
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "schema": dict(request.schema), "strict": True},
-            }
-        if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parameters": dict(tool.parameters),
-                    },
-                }
-                for tool in request.tools
-            ]
-        if request.stream:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        body = request_body(request, self.model)
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
     def _refused(self, reply: http.client.HTTPResponse) -> ModelError:
@@ -203,10 +178,35 @@ class HttpClient:
             yield line.strip()
 
 
-def _timed(answer: Response, seconds: float, attempts: int) -> Response:
-    from dataclasses import replace
-
-    return replace(answer, seconds=seconds, attempts=attempts)
+def request_body(request: Request, model: str = "") -> dict[str, Any]:
+    """A request in the words of the chat completions API."""
+    body: dict[str, Any] = {
+        "model": request.model or model,
+        "messages": [_message(item) for item in request.messages],
+    }
+    for name in ("temperature", "max_tokens", "seed"):
+        if getattr(request, name) is not None:
+            body[name] = getattr(request, name)
+    if request.schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": dict(request.schema), "strict": True},
+        }
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    if request.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
 
 
 def _message(item: Message) -> dict[str, str]:
@@ -227,7 +227,8 @@ def _json(where: str, data: bytes) -> dict[str, Any]:
     return found
 
 
-def _whole(where: str, data: bytes) -> Response:
+def read_whole(where: str, data: bytes) -> Response:
+    """An answer that came in one piece."""
     found = _json(where, data)
     try:
         choice = found["choices"][0]
@@ -248,7 +249,8 @@ def _whole(where: str, data: bytes) -> Response:
     )
 
 
-def _streamed(where: str, lines: Iterator[bytes]) -> Response:
+def read_stream(where: str, lines: Iterator[bytes]) -> Response:
+    """An answer that came as a stream of events."""
     text: list[str] = []
     reasoning: list[str] = []
     calls: dict[int, list[str]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -67,7 +67,10 @@ class Response:
     output_tokens: int | None = None
     seconds: float = 0.0
     attempts: int = 1
-    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def after(self, seconds: float, attempts: int = 1) -> Response:
+        """The same answer with how long it took."""
+        return replace(self, seconds=seconds, attempts=attempts)
 
 
 class Client(Protocol):

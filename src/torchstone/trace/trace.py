@@ -21,7 +21,6 @@ from torchstone.trace.names import safe_name
 from torchstone.trace.record import NO_CALL, Call, Kept, Record
 from torchstone.trace.redact import redactor
 
-
 _INLINE = 8 << 10
 """Bytes up to which a text without a file of its own stands in the journal."""
 
