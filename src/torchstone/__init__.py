@@ -12,7 +12,7 @@ from torchstone._version import __version__
 if TYPE_CHECKING:
     from torchstone.core.report import Report
     from torchstone.cost.measure import measure_cost
-    from torchstone.cost.mfu import mfu
+    from torchstone.cost.utilization import mfu
     from torchstone.lint.engine import check_paths as check
 
 __all__ = ["Report", "__version__", "check", "measure_cost", "mfu"]
@@ -20,7 +20,7 @@ __all__ = ["Report", "__version__", "check", "measure_cost", "mfu"]
 _HOMES = {
     "check": ("torchstone.lint.engine", "check_paths"),
     "measure_cost": ("torchstone.cost.measure", "measure_cost"),
-    "mfu": ("torchstone.cost.mfu", "mfu"),
+    "mfu": ("torchstone.cost.utilization", "mfu"),
     "Report": ("torchstone.core.report", "Report"),
 }
 

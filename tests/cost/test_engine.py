@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from torchstone.core.errors import InputError, UsageError
-from torchstone.cost import measure_cost
+from torchstone.cost import count_step, measure_cost
 from torchstone.cost.engine import run
 from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
 
@@ -212,3 +212,64 @@ def test_the_report_reads_as_mappings() -> None:
     names = [item.name for item in report.measures]
     assert {"params", "flops", "bytes", "peak_memory_bytes"} <= set(names)
     assert "<iframe" in report._repr_html_()
+
+
+def test_what_the_forward_remembers_is_forgotten() -> None:
+    class Remembers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.positions: torch.Tensor | None = None
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            if self.positions is None:
+                self.positions = torch.arange(x.shape[0], device=x.device)
+                self.register_buffer("late", torch.ones(1, device=x.device))
+            return self.inner(x) + self.positions[:, None]
+
+    model = Remembers()
+    x = torch.randn(3, 4)
+    assert run(model, x).total().flops == run(model, x).total().flops == 96
+    assert model.positions is None
+    assert model.calls == 0
+    assert "late" not in model._buffers
+    assert model(x).device.type == "cpu"
+
+
+def test_an_encoder_with_a_padding_mask() -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2)
+    x, mask = torch.randn(2, 6, 16), torch.zeros(2, 6, dtype=torch.bool)
+    mask[1, 4:] = True
+    cost = run(model, {"src": x, "src_key_padding_mask": mask})
+    assert cost.failure is None
+    assert cost.total().flops == run(model, x).total().flops
+    assert torch.backends.mha.get_fastpath_enabled()
+    model.eval()
+    with torch.no_grad(), count_step(model) as step:
+        model(x, src_key_padding_mask=mask)
+    assert step.cost.total().calls
+
+
+def test_one_tensor_passed_twice_is_one() -> None:
+    class Same(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a @ b.T if a is b else a @ b.T @ b
+
+    x = torch.randn(3, 5)
+    cost = run(Same(), (x, x))
+    assert cost.total().flops == 90
+    assert cost.memory.inputs == 60
+
+
+def test_operands_of_two_formats_are_refused() -> None:
+    cost = run(nn.Linear(4, 4, bias=False), torch.randn(2, 4, dtype=torch.bfloat16))
+    assert cost.failure is not None
+    assert "bfloat16 and float32" in cost.failure.error
+
+
+def test_a_model_without_parameters_can_train() -> None:
+    x = torch.randn(2, 2, requires_grad=True)
+    assert measure_cost(nn.Identity(), x, train=True).total["params"] == 0

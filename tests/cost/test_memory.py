@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
+from torchstone.cost import count_step
 from torchstone.cost.engine import run
 
 
@@ -80,3 +83,81 @@ def test_peak_is_that_of_the_tracker(make: Callable[[], nn.Module], replay: bool
     cost = run(model, inputs, train=True, optimizer=adamw, fused=False, replay=replay)
     assert cost.failure is None
     assert cost.memory.peak == tracked(other, inputs)
+
+
+FRESH = """
+import torch
+from torch import nn
+from torchstone.cost.engine import run
+layers = [nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(6)]
+with torch.device("meta"):
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(6)])
+x = torch.empty(256, 64, device="meta")
+print([run(model, x, replay=flag).memory.peak for flag in (True, False, True)])
+"""
+
+
+def test_the_first_run_of_a_process_is_like_the_others() -> None:
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True)
+    parameters = 6 * (64 * 64 + 64) * 4
+    tensor = 256 * 64 * 4
+    # the input, and at most three more: what goes into a layer, its product, what ReLU gives
+    assert done.stdout.strip() == str([parameters + 4 * tensor] * 3)
+
+
+class Partly(nn.Module):
+    """A block with a parameter that gets no gradient, and one without elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.unused = nn.Linear(16, 16), nn.Linear(16, 16)
+        self.nothing = nn.Parameter(torch.zeros(1, 0, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = torch.cat([self.nothing.expand(x.shape[0], 0, 16), x], 1)
+        return x + self.used(rows).tanh()
+
+
+def test_parameters_without_a_gradient_get_none_when_copied() -> None:
+    model = nn.Sequential(*[Partly() for _ in range(8)])
+    x = torch.empty(4, 8, 16, device="meta")
+    copied, whole = (run(model, x, train=True, optimizer=adamw, replay=f) for f in (True, False))
+    assert whole.failure is None
+    assert copied.failure is None
+    assert copied.memory.gradients == whole.memory.gradients == 8 * (16 * 16 + 16) * 4
+    assert copied.memory.peaks == whole.memory.peaks
+
+
+def momentum(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
+
+
+def test_the_optimizer_is_counted_as_in_later_steps() -> None:
+    model = nn.Linear(8, 8)
+    cost = run(model, torch.empty(2, 8, device="meta"), train=True, optimizer=momentum)
+    assert cost.memory.optimizer == 72 * 4
+    # momentum x state, + gradient, then the parameter: 2 + 1 operations on 72 numbers, x 2
+    assert cost.total("optimizer").vector_flops >= 3 * 72
+    real = nn.Linear(8, 8)
+    optimizer = momentum(list(real.parameters()))
+    for _ in range(2):
+        optimizer.zero_grad()
+        with count_step(real) as step:
+            real(torch.randn(2, 8)).sum().backward()
+            optimizer.step()
+    assert step.cost.total("optimizer").vector_flops == cost.total("optimizer").vector_flops
+    assert step.cost.memory.optimizer == 72 * 4
+
+
+def test_a_real_step_sees_the_state_of_earlier_steps() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+    optimizer = torch.optim.AdamW(model.parameters())
+    peaks = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        with count_step(model) as step:
+            model(torch.randn(4, 64)).sum().backward()
+            optimizer.step()
+        peaks.append(step.cost.memory.peaks["backward"])
+        assert step.cost.memory.optimizer == 2 * step.cost.memory.parameters
+    assert peaks[1] == peaks[2] == peaks[0] + step.cost.memory.optimizer

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cost.toys import ROUND, toy
 from torchstone.core.text import Text
-from torchstone.cost.fit import fit
+from torchstone.cost.fitting import fit
 from torchstone.cost.plan import Plan
 from torchstone.cost.traffic import Traffic, sent
 

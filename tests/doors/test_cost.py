@@ -58,12 +58,16 @@ def figures(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> di
     return {item["name"]: item for item in data["measures"]}
 
 
+def stages(table: dict[str, Any]) -> list[str]:
+    return [row[0]["en"] if isinstance(row[0], dict) else row[0] for row in table["rows"]]
+
+
 def test_a_function_with_its_inputs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys, "net.py:build")
     assert found["flops"]["value"] == 2 * (CONVOLUTIONS + 2 * 8 * 10)
     assert found["params"]["value"] == 224 + 584 + 90
     table = next(item for item in found["flops"]["evidence"] if item["kind"] == "table")
-    assert [row[0] for row in table["rows"]] == ["features", "head", "other"]
+    assert stages(table) == ["features", "head", "other"]
 
 
 def test_inputs_by_shape_and_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +121,7 @@ def test_utilisation(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_stages_from_a_preset_and_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys, LLAMA, "--stages", "decoder-only")
-    names = [row[0] for row in found["flops"]["evidence"][0]["rows"]]
+    names = stages(found["flops"]["evidence"][0])
     assert {"embedding", "attention", "feed-forward", "norm", "head"} <= set(names)
     for name, text in (
         ("s.toml", 'all = ["features.*"]\n'),
@@ -126,7 +130,7 @@ def test_stages_from_a_preset_and_a_file(project: Path, capsys: pytest.CaptureFi
     ):
         (project / name).write_text(text)
         found = figures(capsys, "net.py:build", "--stages", name)
-        assert [row[0] for row in found["flops"]["evidence"][0]["rows"]] == ["all", "other"]
+        assert stages(found["flops"]["evidence"][0]) == ["all", "other"]
 
 
 def test_conventions(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,18 @@ class Table:
     units: tuple[str, ...] = ()
     """Of the columns, where they have one; numbers are then shown scaled."""
 
+    def without(self, *names: Words) -> Table:
+        """The table with some columns left out."""
+        kept = [i for i, name in enumerate(self.columns) if name not in names]
+        units = (*self.units, *("" for _ in range(len(self.columns) - len(self.units))))
+        return Table(
+            self.name,
+            tuple(self.columns[i] for i in kept),
+            tuple(tuple(row[i] for i in kept) for row in self.rows),
+            self.how,
+            tuple(units[i] for i in kept),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TensorStats:

@@ -120,6 +120,9 @@ class Report:
         text: str = _renderer()(self, format, lang=lang, **options)
         return text
 
+    def __str__(self) -> str:
+        return self.to("text")
+
     def _repr_html_(self) -> str:
         """In a notebook: the page itself, in a frame of its own."""
         page = self.to("html").replace("&", "&amp;").replace('"', "&quot;")

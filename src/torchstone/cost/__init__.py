@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchstone.cost.closed_forms import Decoder
-    from torchstone.cost.fit import fit
+    from torchstone.cost.fitting import fit
     from torchstone.cost.measure import measure_cost
-    from torchstone.cost.mfu import mfu
     from torchstone.cost.ocr import (
         AnalysisConfig,
         DeepSeekOCRSession,
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from torchstone.cost.plan import Plan
     from torchstone.cost.real_mode import count_step
     from torchstone.cost.report import CostReport
-    from torchstone.cost.roofline import roofline
+    from torchstone.cost.roofline_time import roofline
+    from torchstone.cost.utilization import mfu
 
 __all__ = [
     "AnalysisConfig",
@@ -56,10 +56,10 @@ _HOMES = {
     "Decoder": "closed_forms",
     "Plan": "plan",
     "count_step": "real_mode",
-    "fit": "fit",
+    "fit": "fitting",
     "measure_cost": "measure",
-    "mfu": "mfu",
-    "roofline": "roofline",
+    "mfu": "utilization",
+    "roofline": "roofline_time",
 }
 
 

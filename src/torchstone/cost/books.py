@@ -146,6 +146,8 @@ def _format(went_in: list[torch.Tensor], came_out: list[torch.Tensor]) -> str:
 
 def bytes_of(tensor: torch.Tensor) -> int:
     """Bytes that a pass over the tensor touches: an expanded dimension is read once."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return tensor.numel() * tensor.element_size()
     if not tensor.numel():
         return 0
     count = tensor.element_size()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch._dynamo  # some meta kernels load it; in the midst of a run that holds on to its frames
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -32,7 +33,7 @@ from torchstone.cost.replay import Disagreement, Replay
 from torchstone.runtime.attention import fused_attention
 from torchstone.runtime.autocast import MetaAutocast, autocast_on_meta
 from torchstone.runtime.content import ASSUMPTIONS, Content
-from torchstone.runtime.eager import as_written
+from torchstone.runtime.eager import as_written, no_fast_path
 from torchstone.runtime.modules import Part, Paths, parts_of
 
 Inputs = Any
@@ -162,6 +163,7 @@ class _Session:
                 autocast_on_meta(lambda dtype: self._assume("autocast", {"dtype": dtype}))
             )
             stack.enter_context(as_written())
+            stack.enter_context(no_fast_path())
             stack.enter_context(self.paths.follow())
             stack.enter_context(torch.set_grad_enabled(train))
             self.paths.own()
@@ -183,7 +185,14 @@ class _Session:
         else:
             args, kwargs = (inputs,), {}
         adopt = self.mode.content.adopt
-        made = tree_map_only(torch.Tensor, lambda t: _input(t, adopt), (args, kwargs))
+        seen: dict[int, torch.Tensor] = {}  # what is passed twice is one tensor
+
+        def one(tensor: torch.Tensor) -> torch.Tensor:
+            if id(tensor) not in seen:
+                seen[id(tensor)] = _input(tensor, adopt)
+            return seen[id(tensor)]
+
+        made = tree_map_only(torch.Tensor, one, (args, kwargs))
         for tensor in tree_leaves(made):
             if isinstance(tensor, torch.Tensor):
                 self.mode.storages.watch(tensor, "input", None)
@@ -203,9 +212,7 @@ class _Session:
         self.phase = BACKWARD
         storages = self.mode.storages
         hooks = [
-            item.register_post_accumulate_grad_hook(
-                lambda p: storages.turn(p.grad, "gradient") and None
-            )
+            item.register_post_accumulate_grad_hook(self._accumulated)
             for item in self.parameters
             if item.requires_grad
         ]
@@ -221,21 +228,51 @@ class _Session:
         self.output = None
         storages.recount()
 
+    def _accumulated(self, parameter: torch.Tensor) -> None:
+        assert parameter.grad is not None
+        self.mode.storages.turn(parameter.grad, "gradient")
+
     def step(self, make: MakeOptimizer) -> None:
         self.phase = OPTIMIZER
-        optimizer = make([item for item in self.parameters if item.requires_grad])
-        before = self.paths.current
+        trainable = [item for item in self.parameters if item.requires_grad]
+        if not trainable:
+            return
+        optimizer = make(trainable)
+        self._follow_states(optimizer)
         self.optimizer = optimizer  # its state lives as long as the run
-        self.paths.current = self.books.scope("", OPTIMIZER)
+        first, later = Scope("", OPTIMIZER), self.books.scope("", OPTIMIZER)
+        self._stepped(first)  # makes the state: those after it do not, and they are the cost
+        self._stepped(later)
+        later.peak = max(first.peak, later.peak)
+        self._turn_states(optimizer)
+
+    def _stepped(self, scope: Scope) -> None:
+        before = self.paths.current
+        self.paths.current = scope
         try:
             with self.mode:
-                optimizer.step()
+                self.optimizer.step()
         finally:
             self.paths.current = before
-        _forget_states(self.books.scope("", OPTIMIZER))
-        for tensor in tree_leaves([list(state.values()) for state in optimizer.state.values()]):
-            if isinstance(tensor, torch.Tensor) and tensor.is_meta:
-                self.mode.storages.turn(tensor, "optimizer")
+
+    def _follow_states(self, optimizer: torch.optim.Optimizer) -> None:
+        """What the optimizer makes first is its state, before it makes temporary tensors."""
+        begin = getattr(optimizer, "_init_group", None)
+        if begin is None:
+            return
+
+        def begun(*args: Any, **kwargs: Any) -> Any:
+            result = begin(*args, **kwargs)
+            self._turn_states(optimizer)
+            return result
+
+        optimizer._init_group = begun  # type: ignore[attr-defined]
+
+    def _turn_states(self, optimizer: torch.optim.Optimizer) -> None:
+        for state in optimizer.state.values():
+            for tensor in state.values():
+                if isinstance(tensor, torch.Tensor) and tensor.is_meta:
+                    self.mode.storages.turn(tensor, "optimizer")
 
     def failed(self, error: Exception) -> Failure:
         said = str(error).strip().splitlines() or [""]
@@ -304,15 +341,6 @@ def _held(parts: list[Part], home: str) -> list[Any]:
     return list(found.values())
 
 
-def _forget_states(scope: Scope) -> None:
-    """The first step makes the optimizer's state; those after it do not, and they are the cost."""
-    for entry in [item for item in scope.calls if item.name in _MAKING]:
-        del scope.calls[entry]
-
-
-_MAKING = frozenset({"aten.zeros_like", "aten.zeros", "aten.full_like", "aten.full"})
-
-
 def _bytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
@@ -367,9 +395,10 @@ def training(parts: list[Part], train: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_meta(parts: list[Part], content: Content) -> Iterator[None]:
-    """The model with meta stand-ins for its parameters and buffers, and afterwards as it was."""
+    """The model with meta stand-ins for its parameters and buffers, and afterwards as it was, also
+    in what its forward keeps: a tensor that it remembers would be a meta tensor."""
+    before = [(module, dict(vars(module)), _homes(module)) for _, module in parts]
     made: dict[int, Any] = {}
-    places: list[tuple[dict[str, Any], str, Any]] = []
     try:
         for _, module in parts:
             for home in (module._parameters, module._buffers):
@@ -378,12 +407,20 @@ def on_meta(parts: list[Part], content: Content) -> Iterator[None]:
                         continue
                     if id(tensor) not in made:
                         made[id(tensor)] = _stand_in(tensor, content)
-                    places.append((home, name, tensor))
                     home[name] = made[id(tensor)]
         yield
     finally:
-        for home, name, tensor in places:
-            home[name] = tensor
+        for module, attributes, homes in before:
+            vars(module).clear()
+            vars(module).update(attributes)
+            for name, content_before in homes.items():
+                home = vars(module)[name]
+                home.clear()
+                home.update(content_before)
+
+
+def _homes(module: nn.Module) -> dict[str, dict[str, Any]]:
+    return {name: dict(vars(module)[name]) for name in ("_parameters", "_buffers", "_modules")}
 
 
 def _stand_in(tensor: torch.Tensor, content: Content) -> torch.Tensor:

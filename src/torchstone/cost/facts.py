@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from torchstone.cost.books import Books
-from torchstone.cost.ledger import ModuleFacts, ancestors
+from torchstone.cost.ledger import OPTIMIZER, ModuleFacts, ancestors
 from torchstone.runtime.modules import Part
 
 
@@ -24,6 +24,8 @@ def facts_of(
     """The facts by module path; `held` are activations kept, `stands` which layer was copied."""
     peaks: dict[str, int] = {}
     for scope in books.scopes.values():
+        if scope.phase == OPTIMIZER:
+            continue  # no module runs then
         for path in ancestors(scope.module):
             if scope.peak <= peaks.get(path, 0):
                 break  # those above have at least as much

@@ -100,8 +100,9 @@ def _refuse_nothing(cost: Cost, model: nn.Module, inputs: Inputs) -> None:
         f"{described(inputs)}: {cost.failure.error}",
         Text("inputs that its forward takes", "forward 能接受的输入"),
         Text(
-            "pass a tensor, a tuple or a dict of keywords that fits (--input 8,3,224,224)",
-            "请传入合适的张量、元组或关键字字典（--input 8,3,224,224）",
+            "pass a tensor, a tuple or a dict of keywords that fits (--input 8,3,224,224:bf16 with "
+            "--dtype bf16)",
+            "请传入合适的张量、元组或关键字字典（--input 8,3,224,224:bf16 配合 --dtype bf16）",
         ),
     )
 
@@ -180,12 +181,12 @@ def _figures(report: CostReport) -> list[Measure]:
         "乘加次数" if unit == "MAC" else "2 x 乘加次数",
     )
     kind = Text(
-        "causal attention halved" if report.causal else "full attention",
-        "因果注意力减半" if report.causal else "完整注意力",
+        "without what a causal mask makes needless" if report.causal else "full attention",
+        "不含因果掩码省去的部分" if report.causal else "完整注意力",
     )
     how = Text(
         f"{rule.en} of matrix products, attention and convolutions, {kind.en}; counted on meta",
-        f"矩阵乘法、注意力与卷积的{rule.zh}，{kind.zh}；在 meta 上统计",
+        f"矩阵乘法、注意力与卷积的 {rule.zh}，{kind.zh}；在 meta 上统计",
     )
     tables: tuple[Evidence, ...] = (pictures.stage_table(report),)
     details: tuple[Evidence, ...] = (
@@ -197,7 +198,9 @@ def _figures(report: CostReport) -> list[Measure]:
     if cost.train:
         phases.append((BACKWARD, "backward_flops", Text("backward", "反向")))
         if cost.total(RECOMPUTE).calls:
-            phases.append((RECOMPUTE, "recompute_flops", Text("recomputed", "重计算")))
+            phases.append(
+                (RECOMPUTE, "recompute_flops", Text("recomputed, on top", "重计算（另计）"))
+            )
     return [
         _measure("params", total["params"], "", Text("parameters", "参数量"),
                  Text("each counted once, tied ones too", "每个只计一次，共享参数也是")),

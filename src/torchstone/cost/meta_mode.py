@@ -25,7 +25,7 @@ from torchstone.cost.operators import (
 from torchstone.cost.operators import (
     KNOWN as _OPERATORS,
 )
-from torchstone.cost.shapes import SHAPES
+from torchstone.cost.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.runtime.attention import attend
 from torchstone.runtime.content import Content, adopted
 from torchstone.runtime.modules import Paths
@@ -125,8 +125,8 @@ class MetaMode(TorchDispatchMode):
         storages = self.storages
         if entry.many is None:
             made = entry.outputs[0]
-            if made is None:
-                return None
+            if made.__class__ is not tuple:
+                return made
             size, stride, dtype, count = made
             out = _empty(size, stride, dtype=dtype, device=_META)
             storages.made(out, count, scope)
@@ -156,12 +156,14 @@ class MetaMode(TorchDispatchMode):
         self, operator: Operator, func: Any, args: Any, kwargs: Any, key: Any, scope: Scope
     ) -> Any:
         """The first call with such metadata: run the meta kernel, work out what it costs."""
+        if operator.name in ONE_FORMAT:
+            check_formats(operator.name, args)
         shape = SHAPES.get(operator.name)
         out = shape(args, kwargs) if shape else None
         if out is None:
             out = self._tried(func, args, kwargs)
         entry = priced(operator, args, kwargs, out)
-        whole = isinstance(out, _Tensor) or out is None
+        whole = not isinstance(out, (tuple, list))
         entry.many = None if whole else type(out)
         outputs = (out,) if whole else tuple(out)
         entry.outputs = tuple(_made(item) for item in outputs)

@@ -18,6 +18,7 @@ LABELS = {
     "gathered": Text("gathered unit", "聚合的单元"),
     "activations": Text("activations", "激活"),
     "recomputed": Text("recomputed block", "重算的块"),
+    "temporaries": Text("of the optimizer step, for a moment", "优化器步骤的临时张量"),
     "buffers": Text("buffers", "缓冲区"),
     "cache": Text("KV cache", "KV 缓存"),
 }
@@ -38,12 +39,16 @@ class Need:
     """Held for the backward, of every micro-batch in flight."""
     recomputed: int = 0
     """What checkpointing makes again at a time."""
+    temporaries: int = 0
+    """What the optimizer makes and drops again while it steps."""
     buffers: int = 0
     cache: int = 0
 
     @property
     def total(self) -> int:
-        return sum(getattr(self, name) for name in LABELS)
+        """An upper bound: activations are gone when the optimizer steps, so the larger counts."""
+        working = self.gathered + self.activations + self.recomputed
+        return self.states + self.cache + max(working, self.temporaries)
 
     @property
     def states(self) -> int:
@@ -61,6 +66,8 @@ class Load:
     cache_bytes: int = 0
     idle_activations: int = 0
     """Without training: the most that intermediate tensors take at once."""
+    temporary_rate: Fraction = Fraction(0)
+    """Bytes that an optimizer step makes for a moment, for each byte of its state."""
     optimizer_rate: Fraction | None = None
     """Bytes of optimizer state for each trainable parameter, when a step was measured."""
 
@@ -89,6 +96,7 @@ def need_of(stage: Sequence[Unit], index: int, plan: Plan, load: Load) -> Need:
         parameters=_held(plan, 3, weights),
         gradients=_held(plan, 2, gradients),
         optimizer=_held(plan, 1, states),
+        temporaries=ceil(_held(plan, 1, states) * load.temporary_rate),
         gathered=_gathered(plan, 3, weights) + _gathered(plan, 2, gradients),
         activations=flying * kept,
         recomputed=again,

@@ -37,10 +37,10 @@ def stage_table(report: CostReport) -> Table:
     return Table(
         Text("By stage", "按阶段"),
         (Text("stage", "阶段"), *_NAMES),
-        tuple((name, *_cells(item)) for name, item in report.stages.items()),
+        tuple((_said(name), *_cells(item)) for name, item in report.stages.items()),
         COUNTED,
         ("", "", unit, *_UNITS[2:]),
-    )
+    ).without(*_empty(report))
 
 
 def module_table(report: CostReport) -> Table:
@@ -54,7 +54,7 @@ def module_table(report: CostReport) -> Table:
         tuple(rows),
         Text("equal layers share a row: the figures are of one", "相同的层合并为一行：数值为单层"),
         ("", "", "", "", flop_unit(report), *_UNITS[2:]),
-    )
+    ).without(*_empty(report))
 
 
 def operator_table(report: CostReport, rows: int = 40) -> Table:
@@ -84,6 +84,18 @@ def operator_table(report: CostReport, rows: int = 40) -> Table:
         COUNTED,
         ("", "", flop_unit(report), "FLOP", "B", ""),
     )
+
+
+def _empty(report: CostReport) -> tuple[Text, ...]:
+    """Columns that say nothing: without a backward no module keeps activations."""
+    return () if report.cost.train else (_NAMES[4],)
+
+
+_STAGES = {"other": Text("other", "其他"), "optimizer": Text("optimizer", "优化器")}
+
+
+def _said(stage: str) -> Cell:
+    return _STAGES.get(stage, stage)
 
 
 def flop_unit(report: CostReport) -> str:
@@ -154,7 +166,7 @@ def memory_plot(cost: Cost) -> Plot | None:
         return Series(name, x, tuple(float(pick(p)) for p in points), "B", LIVES, "op", changes)
 
     return Plot(
-        Text("Memory over the run; lines mark a new phase", "运行过程中的内存；竖线表示进入新阶段"),
+        Text("Memory over the run", "运行过程中的内存"),
         (
             series(Text("all that is alive", "全部存活"), lambda p: p[2]),
             series(Text("activations and temporaries", "激活与临时张量"), lambda p: p[3]),

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.books import Books, Entry, Pages, Scope, priced
 from torchstone.cost.facts import facts_of, tensors_of
-from torchstone.cost.ledger import FORWARD, OPTIMIZER, RECOMPUTE, Cost, Memory
+from torchstone.cost.ledger import FORWARD, OPTIMIZER, RECOMPUTE, Cost, Memory, Tally
 from torchstone.cost.measure import report_of
 from torchstone.cost.operators import COMPOSITE, HIGHER_ORDER, IN_PLACE, VIEW, operator_of
 from torchstone.cost.report import CostReport
@@ -71,7 +71,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
     def __enter__(self) -> count_step:
         self._following = self._paths.follow()
         self._following.__enter__()
-        self._stepping = _Stepping(self._paths, self._books)
+        self._stepping = _Stepping(self._paths, self._books, self._storages)
         self._stepping.open()
         for tensor in tensors_of(self._parts):
             self._storages.watch(tensor, "static", None)
@@ -129,6 +129,9 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
 
     def _entry(self, operator: Any, func: Any, args: Any, kwargs: Any, out: Any) -> Entry:
         """Priced once per metadata: a training loop repeats itself."""
+        leaves = tree_leaves((args, kwargs, out))
+        if any(isinstance(item, torch.Tensor) and item.is_nested for item in leaves):
+            return Entry(operator.name, "none", Tally(calls=1), False)  # it has no shape to count
         parts: list[Any] = [func]
         for value in tree_leaves((args, kwargs)):
             if isinstance(value, torch.Tensor):
@@ -154,7 +157,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         parameters = [p for part in self._parts for p in part.module._parameters.values()]
         own = {id(p): p for p in parameters if p is not None}
         buffers = [b for part in self._parts for b in part.module._buffers.values()]
-        peaks = self._books.peaks()
+        peaks = self._stepping.corrected(self._books.peaks())
         static = self._storages.size_of("static")
         held = sum(self._held.values())
         return Memory(
@@ -163,6 +166,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
             gradients=sum(
                 p.grad.numel() * p.grad.element_size() for p in own.values() if p.grad is not None
             ),
+            optimizer=self._stepping.state_bytes,
             activations=held if train else max(peaks.get(FORWARD, static) - static, 0),
             peaks=peaks,
             timeline=tuple(self._timeline),
@@ -172,8 +176,11 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
 class _Stepping:
     """While an optimizer steps, the page is that of the optimizer."""
 
-    def __init__(self, paths: Paths[Scope], books: Books) -> None:
-        self._paths, self._books = paths, books
+    def __init__(self, paths: Paths[Scope], books: Books, storages: Storages) -> None:
+        self._paths, self._books, self._storages = paths, books, storages
+        self.state_bytes = 0
+        self._there_before = 0
+        """State that earlier steps made: alive all along, and first seen when a step begins."""
         self._before: list[Scope] = []
         self._handles: list[Any] = []
 
@@ -188,13 +195,35 @@ class _Stepping:
             register_optimizer_step_post_hook(self._end),
         ]
 
-    def _begin(self, *_: Any) -> None:
+    def _begin(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        self._there_before += sum(
+            self._storages.watch(item, "optimizer", None) for item in _states(optimizer)
+        )
         self._before.append(self._paths.current)
         self._paths.current = self._books.scope("", OPTIMIZER)
 
-    def _end(self, *_: Any) -> None:
+    def _end(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         self._paths.current = self._before.pop()
+        for item in _states(optimizer):
+            self._storages.turn(item, "optimizer")
+        self.state_bytes = self._storages.size_of("optimizer")
+
+    def corrected(self, peaks: dict[str, int]) -> dict[str, int]:
+        """Peaks with the state that was there from the start."""
+        return {
+            phase: size + (0 if phase == OPTIMIZER else self._there_before)
+            for phase, size in peaks.items()
+        }
 
     def close(self) -> None:
         for handle in self._handles:
             handle.remove()
+
+
+def _states(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [
+        item
+        for state in optimizer.state.values()
+        for item in state.values()
+        if isinstance(item, torch.Tensor) and item.dim()
+    ]

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -22,6 +23,7 @@ from torchstone.cost.books import Books, Scope
 from torchstone.cost.layers import Stack, stacks
 from torchstone.cost.ledger import BACKWARD, FORWARD, inside
 from torchstone.cost.meta_mode import MetaMode
+from torchstone.runtime.autocast import MetaAutocast
 from torchstone.runtime.modules import Part, graph_task
 
 
@@ -77,6 +79,15 @@ class _Copied:
     def last(self) -> int:
         return len(self.stack.layers) - 1
 
+    def agrees(self) -> bool:
+        """Do the template and the last layer change memory alike in the backward?"""
+        changes = [
+            self.ends[index] - self.entries[index]
+            for index in (self.template, self.last)
+            if index in self.ends and index in self.entries
+        ]
+        return len(changes) < 2 or changes[0] == changes[1]
+
 
 class Replay:
     """The copies of one run."""
@@ -122,6 +133,8 @@ class Replay:
     ) -> Any:
         if index in copied.called:
             raise Disagreement("a layer is called more than once")
+        if any(isinstance(mode, MetaAutocast) for mode in _get_current_function_mode_stack()):
+            raise Disagreement("autocast keeps what it casts until its region ends")
         copied.called.add(index)
         self._settle(copied, index)
         leaves, _ = tree_flatten((args, kwargs))
@@ -238,6 +251,15 @@ class Replay:
         self.mode.storages.watch(tensor, "activation", self.mode.paths.current)
         return tensor
 
+    def gradients(self, copied: _Copied) -> list[bool]:
+        """Which trainable parameters of a layer get a gradient: as in the last layer, which has
+        been through its backward."""
+        parameters = [p for p in copied.stack.layers[copied.last].parameters() if p.requires_grad]
+        own = {p.grad.untyped_storage()._cdata for p in parameters if p.grad is not None}
+        if len(own) != sum(p.grad is not None for p in parameters):
+            raise Disagreement("gradients of a layer share memory")
+        return [p.grad is not None for p in parameters]
+
     def _entered(self, copied: _Copied, index: int) -> None:
         copied.entries[index] = self._now()
 
@@ -270,6 +292,8 @@ class Replay:
             work = _work(pages, template)
             if work != _work(others, last) or work != _work(self._pages(first), first):
                 raise Disagreement(f"{first}, {template} and {last} do not agree")
+            if not copied.agrees():
+                raise Disagreement(f"{template} and {last} do not leave the same memory behind")
             for index in copied.copied:
                 stands.update(self._fill(copied, index, pages, others, held))
         return stands
@@ -343,7 +367,12 @@ class _Node(torch.autograd.Function):
         ctx.held = None
         with _disable_current_modes():
             passed = replay.made(ctx.copied.gradient) if ctx.wanted else None
-            return (None, None, None, None, passed, *(replay.made(item) for item in ctx.shapes))
+            given = replay.gradients(ctx.copied)
+            made = [
+                replay.made(shape) if has else None
+                for has, shape in zip(given, ctx.shapes, strict=True)
+            ]
+            return (None, None, None, None, passed, *made)
 
 
 def _work(pages: list[Scope], path: str) -> dict[Any, int]:

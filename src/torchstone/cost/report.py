@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torchstone.core.report import Report
@@ -25,11 +25,20 @@ class CostReport(Report):
     config: Any = None
 
     @functools.cached_property
+    def _counted(self) -> Cost:
+        """The cost with the FLOPs of recomputation left out: they are no work of the model."""
+        entries = {
+            key: tally._replace(flops=0, causal_flops=0) if key.phase == RECOMPUTE else tally
+            for key, tally in self.cost.entries.items()
+        }
+        return replace(self.cost, entries=entries)
+
+    @functools.cached_property
     def total(self) -> Figures:
         """Of the whole model: `params`, `flops`, `bytes`, `activations`, `peak_memory_bytes`, …"""
         cost = self.cost
         memory = cost.memory
-        whole = cost.total()
+        whole = self._counted.total()
         return {
             "params": cost.parameters(),
             "trainable_params": sum(item.trainable for item in cost.modules.values()),
@@ -51,7 +60,7 @@ class CostReport(Report):
         if self.division is None:
             return {}
         work = dict.fromkeys(self.division.names, NOTHING)
-        for key, tally in self.cost.entries.items():
+        for key, tally in self._counted.entries.items():
             name = OPTIMIZER if key.phase == OPTIMIZER else self.division.of(key.module)
             work[name] = work.get(name, NOTHING) + tally
         facts: dict[str, list[Any]] = {name: [] for name in work}
@@ -74,7 +83,7 @@ class CostReport(Report):
     @functools.cached_property
     def modules(self) -> Mapping[str, Figures]:
         """By module path, each with all that is inside it; "" is the model."""
-        work = self.cost.by_module()
+        work = self._counted.by_module()
         sums: dict[str, list[int]] = {path: [0, 0] for path in self.cost.modules}
         for path, item in self.cost.modules.items():
             for above in _upwards(path):
@@ -85,7 +94,7 @@ class CostReport(Report):
                 "params": sums[path][0],
                 **self._work(work[path]),
                 "activations": sums[path][1],
-                "peak_memory_bytes": item.peak_bytes,
+                "peak_memory_bytes": item.peak_bytes if path else self.cost.memory.peak,
             }
             for path, item in self.cost.modules.items()
         }
@@ -93,7 +102,7 @@ class CostReport(Report):
     @functools.cached_property
     def operators(self) -> Mapping[str, Figures]:
         """By operator, all phases together, the costliest first."""
-        work = self.cost.by_operator()
+        work = self._counted.by_operator()
         order = sorted(work, key=lambda name: (-work[name].flops, -work[name].bytes))
         return {name: self._work(work[name]) for name in order}
 

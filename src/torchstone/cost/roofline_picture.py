@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.text import Text
-from torchstone.cost.roofline import COMPUTE, LAUNCH, MEMORY, Roofline
+from torchstone.cost.roofline_time import COMPUTE, LAUNCH, MEMORY, Roofline
 
 _OPERATORS = 5
 

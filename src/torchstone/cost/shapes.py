@@ -25,3 +25,17 @@ def _grouped(args: Any, kwargs: Any) -> torch.Tensor:
 
 
 SHAPES: dict[str, Callable[[Any, Any], Any]] = {"aten._grouped_mm": _grouped}
+
+ONE_FORMAT = frozenset(
+    f"aten.{name}"
+    for name in "mm bmm addmm baddbmm addbmm mv addmv dot vdot linear convolution".split()
+)
+"""Products whose operands must have one number format; their meta kernels do not all check it."""
+
+
+def check_formats(name: str, args: Any) -> None:
+    """Raise what torch raises on a device when the operands of a product do not match."""
+    found = [item.dtype for item in args if isinstance(item, torch.Tensor) and item.dim()]
+    if len(set(found)) > 1:
+        said = " and ".join(dict.fromkeys(str(item).removeprefix("torch.") for item in found))
+        raise RuntimeError(f"{name}: expected operands of one number format, got {said}")

@@ -20,16 +20,16 @@ from torchstone.core.report import RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.cost.arguments import main_format
 from torchstone.cost.closed_forms import Decoder, cache_growth
-from torchstone.cost.fit import Fit, fit
+from torchstone.cost.fitting import Fit, fit
 from torchstone.cost.measure import described, measure_cost
-from torchstone.cost.mfu import mfu
 from torchstone.cost.options import CostOptions
 from torchstone.cost.plan import plan_from
 from torchstone.cost.report import CostReport
-from torchstone.cost.roofline import roofline
 from torchstone.cost.roofline_picture import roofline_plot, roofline_table
+from torchstone.cost.roofline_time import roofline
 from torchstone.cost.serving import Served, serve, served_table
 from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
+from torchstone.cost.utilization import mfu
 from torchstone.runtime.devices import Device, device, load_devices
 from torchstone.runtime.inputs import default_inputs, notes_on_inputs, parse_inputs
 from torchstone.runtime.sizes import parse_dtype, parse_sizes
@@ -70,21 +70,25 @@ def survey(options: CostOptions, progress: Progress = lambda *_: None) -> CostRe
     guessed = not options.input and target.inputs is None
     said = notes_on_inputs(model, target.config, given) if guessed else (_seen(given),)
     extra: list[Measure] = [_note(item) for item in (*said, *target.notes)]
+    extra += [_note(item) for item in _unmatched(stages or {}, report)]
     extra += _times(report, devices)
     sweep = list(_sweep(report, model, inputs, options, stages, batches, lengths, progress))
     if len(sweep) > 1:
         extra.append(_swept(sweep, devices))
+    served: list[Served] = []
     if options.context:
-        extra += _served(model, target, options, batches[0], devices, progress, steps)
+        extra += _served(served, model, target, options, batches[0], devices, progress, steps)
+    cached = max((one.cache_bytes for one in served), default=0)
     findings: list[Finding] = []
     for item in devices:
         verdict = fit(
             report, item, plan, batch=batches[0],
             experts_per_token=_experts(target.config),
+            cache_bytes=cached,
         )  # fmt: skip
         extra.append(_room(verdict))
         if not verdict.fits:
-            findings.append(_too_large(verdict, options.target))
+            findings.append(_too_large(verdict, options))
     extra += _utilised(report, options, devices)
     return replace(
         report,
@@ -187,6 +191,17 @@ def _length(inputs: Any) -> int | None:
     """Tokens of a sequence, when the inputs have some."""
     ids = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
     return int(ids.shape[-1]) if isinstance(ids, torch.Tensor) and ids.dim() else None
+
+
+def _unmatched(stages: StageMap, report: CostReport) -> Iterator[Message]:
+    """Stages whose patterns match nothing: a slip of the pen would hide in `other`."""
+    for name in stages:
+        if name not in report.stages:
+            yield Message(
+                "empty-stage",
+                Text("stage {name} matches no module", "阶段 {name} 没有匹配任何模块"),
+                {"name": name},
+            )
 
 
 def _seen(inputs: Any) -> Message:
@@ -302,6 +317,7 @@ def _curves(sweep: list[tuple[int, int | None, CostReport]], how: Text) -> Itera
 
 
 def _served(
+    served: list[Served],
     model: nn.Module,
     target: Target,
     options: CostOptions,
@@ -311,7 +327,6 @@ def _served(
     steps: int,
 ) -> list[Measure]:
     contexts = parse_sizes(options.context, "cost: --context")
-    served: list[Served] = []
     for number, context in enumerate(contexts):
         progress(steps - len(contexts) + number, steps, f"context {context}")
         served.append(serve(model, batch, context, not options.no_replay))
@@ -372,12 +387,18 @@ def _room(verdict: Fit) -> Measure:
     )  # fmt: skip
 
 
-def _too_large(verdict: Fit, target: str) -> Finding:
+def _too_large(verdict: Fit, options: CostOptions) -> Finding:
+    target = options.target
+    ways = (
+        "--plan, --checkpoint, a smaller --batch" if options.train else "--plan, a smaller --batch"
+    )
+    ways_zh = ways.replace("a smaller --batch", "更小的 --batch").replace(", ", "、")
+    exact = verdict.measured_bytes is not None
     return Finding(
         rule=TOO_LARGE.id,
         name=TOO_LARGE.name,
         severity=Severity.HIGH,
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,
         what=Message("does-not-fit", verdict.text),
         why=Message(
             "does-not-fit-why",
@@ -385,16 +406,21 @@ def _too_large(verdict: Fit, target: str) -> Finding:
         ),
         remedy=Message(
             "does-not-fit-remedy",
-            Text(
-                "spread it or keep less: --plan, --checkpoint, a smaller --batch",
-                "拆分模型或少存一些：--plan、--checkpoint、更小的 --batch",
-            ),
+            Text(f"spread it or keep less: {ways}", f"拆分模型或少存一些：{ways_zh}"),
         ),
         location=Location(scope=target),
         evidence=(verdict.memory_table(),),
         fingerprint=fingerprint(TOO_LARGE.id, target, verdict.device.name),
         tool="cost",
     )
+
+
+def _by_formula(report: CostReport) -> int | None:
+    """FLOPs by the convention that was asked for, where that is a formula and no count."""
+    name = f"flops_{report.convention}"
+    if report.convention not in ("palm", "megatron"):
+        return None
+    return next((int(item.value) for item in report.measures if item.name == name), None)
 
 
 def _utilised(
@@ -410,7 +436,9 @@ def _utilised(
         )  # fmt: skip
     found: list[Measure] = []
     for item in devices:
-        used = mfu(report, options.step_seconds, item, options.count)
+        used = mfu(
+            report, options.step_seconds, item, options.count, model_flops=_by_formula(report)
+        )
         found.append(
             Measure(
                 f"mfu_{item.name}", used.mfu, "share", used.text,

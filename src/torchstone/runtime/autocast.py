@@ -20,7 +20,7 @@ _LOW = frozenset(
     "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm addr linear bilinear "
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc einsum "
     "chain_matmul multi_dot scaled_dot_product_attention multi_head_attention_forward prelu "
-    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell grouped_mm _grouped_mm".split()
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split()
 )
 _WIDE = frozenset(
     "acos asin cosh sinh tan exp expm1 log log10 log2 log1p pow __pow__ __rpow__ reciprocal rsqrt "

@@ -4,6 +4,7 @@ being on the meta device, and a known value can be printed."""
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,12 +21,26 @@ def as_written() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch, "compile", _uncompiled))
         stack.enter_context(mock.patch.object(torch.Tensor, "__format__", _format))
         stack.enter_context(mock.patch.object(torch, "tensor", _tensor))
+        # checks of the data, which a meta run does not have
+        stack.enter_context(mock.patch.dict(os.environ, {"TRANSFORMERS_DISABLE_TORCH_CHECK": "1"}))
         if "torch._dynamo" in sys.modules:  # loading it only to rest it would cost a second
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         flex = sys.modules.get("torch.nn.attention.flex_attention")
         if flex is not None and hasattr(flex, "_validate_device"):
             stack.enter_context(mock.patch.object(flex, "_validate_device", return_value=None))
         yield
+
+
+@contextlib.contextmanager
+def no_fast_path() -> Iterator[None]:
+    """While open, `nn.MultiheadAttention` runs the operators it is made of: its fast path packs
+    tensors in ways that the meta device does not know."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _uncompiled(model: Any = None, **_: Any) -> Any:

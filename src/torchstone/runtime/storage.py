@@ -31,6 +31,8 @@ class Storages:
 
     def watch(self, tensor: torch.Tensor, kind: str, owner: Any) -> int:
         """Count a tensor's storage from now on, once; the bytes that were added."""
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            return 0  # sparse and nested tensors have no storage of their own
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._alive:

@@ -16,7 +16,7 @@ from tests.cost.toys import ROUND, facts, toy
 from torchstone.core.errors import UsageError
 from torchstone.core.text import LANGS, Text
 from torchstone.cost.engine import run
-from torchstone.cost.fit import fit
+from torchstone.cost.fitting import fit
 from torchstone.cost.ledger import Cost, Key, Memory, Tally
 from torchstone.cost.need import LABELS, Load, Need, need_of
 from torchstone.cost.plan import CHECKPOINTS, OPTIMIZERS, Plan
@@ -236,7 +236,7 @@ def test_tables_in_both_languages() -> None:
         for table in (found.memory_table(), found.traffic_table()):
             assert draw.html(table, Style(lang=lang))
     assert any("参数" in row for row in draw.text(found.memory_table(), Style(lang="zh")))
-    assert found.memory_table().rows[-2] == (Text("total", "合计"), found.total_bytes)
+    assert found.memory_table().rows[-2] == (Text("at most", "至多"), found.total_bytes)
 
 
 def test_the_measured_state_is_taken_where_there_is_one() -> None:

@@ -55,10 +55,12 @@ class Fit:
     traffic: tuple[Traffic, ...]
     """What a device of the busiest stage sends in a step."""
     suggestion: Suggestion | None = None
+    measured_bytes: int | None = None
+    """The peak of the run itself, where the plan is to run as it was measured."""
 
     @property
     def total_bytes(self) -> int:
-        return self.need.total
+        return self.need.total if self.measured_bytes is None else self.measured_bytes
 
     @property
     def headroom_bytes(self) -> int:
@@ -106,7 +108,13 @@ class Fit:
         """The parts of the fullest device."""
         sizes = {name: getattr(self.need, name) for name in LABELS}
         rows = [(LABELS[name], size) for name, size in sizes.items() if size]
-        rows.append((Text("total", "合计"), self.total_bytes))
+        exact = self.measured_bytes is not None
+        rows.append(
+            (
+                Text("most at once", "同时最多") if exact else Text("at most", "至多"),
+                self.total_bytes,
+            )
+        )
         rows.append((Text("usable", "可用"), self.usable_bytes))
         return Table(
             name=Text("Memory of the fullest device", "最满设备的内存"),
@@ -185,9 +193,13 @@ def fit(
         cache_bytes=whole("cache_bytes", cache_bytes, least=0),
         idle_activations=cost.memory.activations,
         optimizer_rate=_optimizer_rate(cost),
+        temporary_rate=_temporary_rate(cost),
     )
     usable = int(chosen.memory_bytes * (1 - _reserve(reserve)))
     found = _fit(units, asked, load, chosen, usable, experts_per_token)
+    if plan is None or asked == Plan():
+        peak = cost.memory.later_peak
+        found = replace(found, measured_bytes=peak + cache_bytes if peak else None)
     if found.fits or not suggest:
         return found
     return replace(found, suggestion=_suggestion(found, units, load, experts_per_token))
@@ -198,6 +210,15 @@ def _optimizer_rate(cost: Cost) -> Fraction | None:
     if not cost.total(OPTIMIZER).calls or not trainable:
         return None
     return Fraction(cost.memory.optimizer, trainable)
+
+
+def _temporary_rate(cost: Cost) -> Fraction:
+    memory = cost.memory
+    if not memory.optimizer or OPTIMIZER not in memory.peaks:
+        return Fraction(0)
+    standing = memory.parameters + memory.buffers + memory.gradients + memory.optimizer
+    extra = memory.peaks[OPTIMIZER] - standing - memory.inputs
+    return Fraction(max(extra, 0), memory.optimizer)
 
 
 def _fit(

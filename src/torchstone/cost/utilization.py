@@ -99,12 +99,14 @@ def mfu(
     passes: int = 1,
     dtype: str | None = None,
     devices: Mapping[str, Device] | None = None,
+    model_flops: int | None = None,
 ) -> Utilization:
     """MFU and HFU of a step that took `step_seconds` on `count` devices.
 
     `source` is a cost, or a report with a `cost`; a step does it `passes` times over all devices
     (micro-batches x replicas). `dtype` names the peak; it is the main number format of the cost
     unless given (`tf32` where float32 products may use it). `devices` are the user's own.
+    `model_flops` is the numerator by another convention (`by_convention(...).value`).
     """
     cost = cost_of(source)
     seconds = positive("step_seconds", step_seconds)
@@ -114,7 +116,8 @@ def mfu(
     wanted = dtype or main_format(cost)
     peak = chosen.peak(wanted)
     parts = {phase: cost.total(phase) for phase in (FORWARD, BACKWARD, RECOMPUTE)}
-    model = (parts[FORWARD].flops + parts[BACKWARD].flops) * passes
+    counted = parts[FORWARD].flops + parts[BACKWARD].flops
+    model = (counted if model_flops is None else model_flops) * passes
     again = parts[RECOMPUTE].flops + sum(part.extra_flops for part in parts.values())
     hardware = model + again * passes
     available = seconds * count * peak.flops_per_second

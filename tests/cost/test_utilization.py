@@ -10,7 +10,7 @@ import pytest
 from tests.cost.toys import ROUND, step
 from torchstone.core.errors import UsageError
 from torchstone.cost.ledger import FORWARD, Cost, Failure, Key, Tally
-from torchstone.cost.mfu import mfu
+from torchstone.cost.utilization import mfu
 from torchstone.runtime.devices import device
 
 
