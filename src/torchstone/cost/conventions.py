@@ -39,13 +39,13 @@ RULES = {
     PALM: Text(
         "(6N + 12 L H Q T) x tokens: N active parameters with the embedding, L layers, H heads of "
         "Q numbers, T tokens a sequence; a third of it without a backward pass",
-        "(6N + 12 L H Q T) x 令牌数：N 为含嵌入的激活参数，L 层，H 个维度为 Q 的头，序列长 T；"
+        "(6N + 12 L H Q T) x token数：N 为含嵌入的激活参数，L 层，H 个维度为 Q 的头，序列长 T；"
         "没有反向时取三分之一",
     ),
     MEGATRON: Text(
         "3 x forward of projections, half of attention (causal), active and shared experts and "
         "the head on every token, without the router; a third of it without a backward pass",
-        "3 x 前向：投影、一半的注意力（因果）、激活与共享专家、全部令牌的输出头，不含路由器；"
+        "3 x 前向：投影、一半的注意力（因果）、激活与共享专家、全部token的输出头，不含路由器；"
         "没有反向时取三分之一",
     ),
 }
@@ -137,7 +137,7 @@ def _tokens(convention: str, sequence: int | None) -> int:
         raise UsageError(
             f"convention {convention}",
             "no sequence length",
-            Text("the tokens of one sequence", "每条序列的令牌数"),
+            Text("the tokens of one sequence", "每条序列的token数"),
             Text("pass sequence=2048", "请传入 sequence=2048"),
         )
     return whole("sequence", sequence)

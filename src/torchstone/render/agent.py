@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from torchstone.core.finding import Finding
+from torchstone.core.pictures import Table
+from torchstone.core.quantity import human
 from torchstone.core.report import Report
+from torchstone.render import draw
 from torchstone.render.order import counts, worst_first
 from torchstone.render.style import Style, printable
 
@@ -38,11 +41,37 @@ def render(report: Report, style: Style) -> str:
         lines.append(
             f"+{total - shown} more: raise --budget, or narrow with --select RULE / a path"
         )
-    if total:
+    lines += _measures(report, left, style)
+    if total and report.tool.startswith("check"):
         lines.append(
             "expand: torchstone check PATH --show ID -v; torchstone explain RULE; fix: --diff, --fix"
         )
     return "\n".join(lines) + "\n"
+
+
+def _measures(report: Report, left: int, style: Style) -> list[str]:
+    """Figures and their first table, as far as they go; a linter's are of no use to an agent."""
+    lines: list[str] = []
+    if report.tool.startswith("check"):
+        return lines
+    for item in report.measures:
+        label = item.label.get(style.lang) or item.name
+        if item.name == "note":
+            rows = [f"{label}: {style.words(item.how)}"]
+        else:
+            rows = [f"{item.name}: {human(item.value, item.unit)}"]
+        rows += [
+            row
+            for one in item.evidence[:1]
+            if isinstance(one, Table)
+            for row in draw.text(one, style)
+        ]
+        for row in map(printable, rows):
+            left -= tokens(row)
+            if left < 0:
+                return [*lines, "more: raise --budget, or --format json"]
+            lines.append(row)
+    return lines
 
 
 def _short(item: Finding, style: Style) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torchstone.core.measure import Measure
+from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.render.order import by_file
 from torchstone.render.style import SEVERITY_COLOUR, Style, printable
@@ -24,6 +26,14 @@ def render(report: Report, style: Style) -> str:
             style.say("[NOT CHECKED]", "[未检查]") if gap.failed else style.say("[GAP]", "[缺口]")
         )
         lines.append(f"{printable(place)}: {word} {printable(gap.reason.say(style.lang))}")
+    if not report.tool.startswith("check"):
+        lines += [_figure(item, style) for item in report.measures]
     if style.detail:
         lines += ["", summary(report, style)] if lines else [summary(report, style)]
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _figure(item: Measure, style: Style) -> str:
+    label = item.label.get(style.lang) or item.name
+    value = style.words(item.how) if item.name == "note" else human(item.value, item.unit)
+    return printable(f"{label}: {value}")

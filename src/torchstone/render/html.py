@@ -38,7 +38,7 @@ def render(report: Report, style: Style) -> str:
     body = "".join(
         (
             _header(report),
-            _controls(report) if report.findings else "",
+            _controls(report) if report.findings else _switches(),
             _charts(report) if report.findings else "",
             f'<main id="findings">{main or _nothing(report)}{_folded(folded)}</main>',
             _measures(report.measures, style),
@@ -96,6 +96,17 @@ def _header(report: Report) -> str:
     )
 
 
+_SWITCHES = (
+    '<button id="lang" type="button" title="l">中 / en</button>'
+    '<button id="theme" type="button" title="t">◐</button>'
+)
+
+
+def _switches() -> str:
+    """What a page without findings still needs."""
+    return f'<nav class="controls"><span class="spring"></span>{_SWITCHES}</nav>'
+
+
 def _controls(report: Report) -> str:
     levels = "".join(
         f'<label class="{level.lower()}"><input type="checkbox" name="level" value="{level}" checked>'
@@ -111,8 +122,7 @@ def _controls(report: Report) -> str:
         f'<label><input type="checkbox" id="fixable">{_say("with a fix", "可修复")}</label>'
         f'<output id="shown"></output><span class="spring"></span>'
         '<button id="all" type="button" title="e">±</button>'
-        '<button id="lang" type="button" title="l">中 / en</button>'
-        '<button id="theme" type="button" title="t">◐</button>'
+        f"{_SWITCHES}"
         '<button id="help" type="button" title="?">?</button></nav>'
         f'<dialog id="keys"><h2>{_say("Keys", "快捷键")}</h2><dl>'
         f"<dt>j k</dt><dd>{_say('next, previous finding', '下一个、上一个问题')}</dd>"
@@ -228,7 +238,8 @@ def _measures(measures: tuple[Measure, ...], style: Style) -> str:
     )
     return (
         f'<section class="measures"><h2>{_say("Measures", "度量")}</h2>'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{pictures}</section>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f"{pictures}</section>"
     )
 
 

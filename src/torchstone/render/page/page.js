@@ -62,11 +62,18 @@
   const help = () => document.getElementById("keys").showModal();
 
   if (keep.get("torchstone-theme")) root.dataset.theme = keep.get("torchstone-theme");
-  if (!search) return;
-  for (const box of [search, group, fixable, ...levels]) box.addEventListener("input", filter);
-  document.getElementById("all").addEventListener("click", toggleAll);
   document.getElementById("theme").addEventListener("click", theme);
   document.getElementById("lang").addEventListener("click", language);
+  if (!search) {
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const act = { t: theme, l: language }[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
+    return;
+  }
+  for (const box of [search, group, fixable, ...levels]) box.addEventListener("input", filter);
+  document.getElementById("all").addEventListener("click", toggleAll);
   document.getElementById("help").addEventListener("click", help);
   for (const bar of document.querySelectorAll(".bar")) {
     bar.addEventListener("click", () => {
