@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from torchstone.cost.engine import run
 from torchstone.cost.ledger import Cost
@@ -161,3 +162,24 @@ def test_grouped_products_in_any_format() -> None:
         cost = run(Code(grouped), torch.randn(12, 8, dtype=dtype))
         assert cost.failure is None
         assert cost.total().flops == 2 * 12 * 8 * 16
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.LSTM(8, 16, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        known = [5, 3] if lengths is None else lengths.cpu()
+        out, _ = self.inner(pack_padded_sequence(x, known, batch_first=True))
+        return pad_packed_sequence(out, batch_first=True)[0]
+
+
+def test_packed_sequences_of_known_lengths() -> None:
+    x = torch.randn(2, 5, 8)
+    for inputs in ((x,), (x, torch.tensor([5, 3]))):
+        cost = run(Packed(), inputs, train=True)
+        assert cost.failure is None
+        # eight rows go through the input product, and as many through the recurrent one
+        assert cost.total("forward").flops == 2 * 8 * (8 * 64 + 16 * 64)
+        assert not cost.assumptions

@@ -75,10 +75,12 @@ class MetaMode(TorchDispatchMode):
         self.last = operator.name
         if kind in (HIGHER_ORDER, COMPOSITE):
             return self._through(operator, func, args, kwargs or {})
+        on_meta = False
         if kwargs is None:
             kwargs = {}
         elif kwargs:
             device = kwargs.get("device")
+            on_meta = device is not None and device.type == "meta"
             if device is not None and device.type != "meta":
                 if operator.name == "aten._to_copy" and device.type == "cpu":
                     real = self.content.to_cpu(args[0], kwargs)
@@ -90,6 +92,9 @@ class MetaMode(TorchDispatchMode):
                 kwargs = {**kwargs, "device": _META}
         elif operator.placed:
             kwargs = {"device": _META}
+        if operator.name == "aten.empty" and kwargs.get("dtype") in _WHOLE and not on_meta:
+            # numbers for the host: C++ code writes into them by address
+            return func(*args, **{**kwargs, "device": torch.device("cpu")})
         if operator.asks:
             return self._special(operator, func, args, kwargs)
         if operator.selects:
@@ -219,7 +224,7 @@ class MetaMode(TorchDispatchMode):
             return out
         scope = self.scope()
         for item in out if isinstance(out, tuple) else (out,):
-            if isinstance(item, _Tensor):
+            if isinstance(item, _Tensor) and item.is_meta:
                 self.storages.watch(item, "activation", scope)
         self.note(scope)
         scope.calls[priced(operator, args, kwargs, out)] += 1
@@ -235,6 +240,7 @@ class MetaMode(TorchDispatchMode):
             return func.decompose(*args, **kwargs)
 
 
+_WHOLE = frozenset({torch.int64, torch.int32, torch.uint8, torch.bool})
 _FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.float64})
 
 

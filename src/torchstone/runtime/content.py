@@ -39,6 +39,8 @@ ASKING = frozenset(
         _aten.bincount.default,
         _aten.repeat_interleave.Tensor,
         _aten.equal.default,
+        _aten._pack_padded_sequence.default,
+        _aten._pack_padded_sequence_backward.default,
     }
 )
 """Operators that answer with real values or with shapes that depend on them."""
@@ -103,6 +105,8 @@ class Content:
             _aten.bincount.default: self._bincount,
             _aten.repeat_interleave.Tensor: self._repeat,
             _aten.equal.default: self._equal,
+            _aten._pack_padded_sequence.default: self._packed,
+            _aten._pack_padded_sequence_backward.default: self._unpacked,
         }
         assert set(self.special) == ASKING
         self._choosing: dict[Any, Callable[..., None]] = {
@@ -207,6 +211,23 @@ class Content:
             return torch.equal(*known[0])
         self._assume("unknown-value", {"value": "False"})
         return False
+
+    def _packed(self, padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Any:
+        """Rows of all sequences in turn, and how many there are at each time: a real tensor on the
+        CPU, as the recurrent layers want it."""
+        real = self.shadows.get(lengths)
+        steps, batch = (padded.shape[1], padded.shape[0]) if batch_first else padded.shape[:2]
+        if real is None:
+            self._assume("all-selected", {})
+            real = torch.full((batch,), steps, dtype=torch.long)
+        sizes = (real[None, :] > torch.arange(int(real.max()))[:, None]).sum(1)
+        rows = torch.empty(int(real.sum()), *padded.shape[2:], dtype=padded.dtype, device=_META)
+        return rows, sizes
+
+    def _unpacked(
+        self, gradient: torch.Tensor, size: Any, sizes: torch.Tensor, batch_first: bool
+    ) -> torch.Tensor:
+        return torch.empty(tuple(size), dtype=gradient.dtype, device=_META)
 
     def _known_or(self, tensor: torch.Tensor, assumption: str) -> torch.Tensor | None:
         value = self.shadows.get(tensor)
