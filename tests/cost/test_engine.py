@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -273,3 +276,152 @@ def test_operands_of_two_formats_are_refused() -> None:
 def test_a_model_without_parameters_can_train() -> None:
     x = torch.randn(2, 2, requires_grad=True)
     assert measure_cost(nn.Identity(), x, train=True).total["params"] == 0
+
+
+class Numbered(nn.Module):
+    """A block that looks at its own number."""
+
+    def __init__(self, layer_idx: int) -> None:
+        super().__init__()
+        self.layer_idx = layer_idx
+        self.inner, self.extra = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.inner(x)
+        return self.extra(x) if self.layer_idx % 3 == 2 else x
+
+
+class HandsOn(Numbered):
+    """A block that hands its number on, as to a cache."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        take(self.layer_idx)
+        return self.inner(x)
+
+
+def take(number: int) -> None:
+    assert number >= 0
+
+
+def test_layers_that_choose_by_their_number_are_not_copied() -> None:
+    x = torch.randn(2, 8)
+    chosen = nn.Sequential(*[Numbered(i) for i in range(12)])
+    cost = run(chosen, x)
+    assert cost.total().flops == (12 + 4) * 2 * 2 * 64
+    assert not any(item.replayed for item in cost.modules.values())
+    passed = nn.Sequential(*[HandsOn(i) for i in range(12)])
+    assert sum(bool(item.replayed) for item in run(passed, x).modules.values()) == 9
+
+
+def test_classes_that_hear_of_their_subclasses_are_left_alone() -> None:
+    heard: list[str] = []
+
+    class Base(nn.Module):
+        def __init_subclass__(cls) -> None:
+            heard.append(cls.__name__)
+
+    class Block(Base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x)
+
+    run(nn.Sequential(*[Block() for _ in range(8)]), torch.randn(2, 4))
+    assert heard == ["Block"]
+
+
+@dataclasses.dataclass
+class Output:
+    scores: torch.Tensor
+
+
+class InADataclass(nn.Linear):
+    def forward(self, x: torch.Tensor) -> Output:  # type: ignore[override]
+        return Output(super().forward(x))
+
+
+def test_outputs_in_dataclasses_have_a_backward() -> None:
+    cost = run(InADataclass(4, 4), torch.randn(2, 4), train=True)
+    assert cost.failure is None
+    assert cost.total(BACKWARD).flops == 64
+
+
+def test_training_without_a_gradient_is_a_failure() -> None:
+    class Detached(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x).detach()
+
+    report = measure_cost(Detached(4, 4), torch.randn(2, 4), train=True)
+    assert report.failed
+    assert "gradient" in report.gaps[0].reason.say("en")
+    assert report.total["forward_flops"] == 64
+
+
+def test_inside_of_inference_mode_training_is_still_counted() -> None:
+    with torch.inference_mode():
+        cost = run(nn.Linear(4, 4), torch.randn(2, 4), train=True)
+    assert cost.failure is None
+    assert cost.total(BACKWARD).flops == 64
+
+
+def test_an_exit_in_the_forward_is_a_failure() -> None:
+    class Leaves(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            super().forward(x)
+            raise SystemExit(0)
+
+    cost = run(Leaves(4, 4), torch.randn(2, 4))
+    assert cost.failure is not None
+    assert "SystemExit" in cost.failure.error
+
+
+class Named(nn.Parameter):
+    """A parameter with a class of its own."""
+
+
+def test_parameters_of_a_plain_subclass() -> None:
+    model = nn.Linear(4, 4)
+    model.weight = Named(model.weight.detach())
+    assert run(model, torch.randn(2, 4), train=True).total(BACKWARD).flops == 64
+    assert type(model.weight) is Named
+    assert not model.weight._post_accumulate_grad_hooks
+
+
+def test_lazy_layers_are_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="run the model once"):
+        measure_cost(nn.LazyLinear(4), torch.randn(2, 4))
+    step = count_step(nn.LazyLinear(4))
+    with pytest.raises(ValueError, match="uninitialized"):
+        step.__enter__()
+    assert nn.Module.__call__.__name__ == "_wrapped_call_impl"
+
+
+def test_runs_in_threads_give_everything_back() -> None:
+    before = (torch.compile, torch.tensor, nn.Module.__call__, torch.Tensor.__format__)
+    found: list[int] = []
+
+    def work() -> None:
+        found.append(run(net(), torch.randn(2, 8)).total().flops)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [768] * 4
+    assert before == (torch.compile, torch.tensor, nn.Module.__call__, torch.Tensor.__format__)
+
+
+def test_random_operators_in_place_draw_nothing() -> None:
+    class Drops(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.empty(2, 1).bernoulli_(0.5)
+
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    x = torch.ones(2, 4)
+    run(Drops(), x)
+    assert torch.equal(torch.rand(1), expected)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import torch
 import torch._dynamo  # some meta kernels load it; in the midst of a run that holds on to its frames
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchstone.core.text import Message
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Message, Text
 from torchstone.cost.books import Books, Scope
 from torchstone.cost.facts import facts_of
 from torchstone.cost.ledger import (
@@ -59,7 +62,7 @@ def run(
     start = time.process_time()
     model = unwrapped(model)
     cost = None
-    with _no_collector():
+    with ALONE, _no_collector(), _same_random():
         if replay:
             with contextlib.suppress(Disagreement):
                 cost = _run(model, inputs, train, optimizer, fused, autocast, True)
@@ -79,7 +82,8 @@ def _run(
 ) -> Cost:
     if callable(inputs) and not isinstance(inputs, torch.Tensor):
         inputs = inputs()
-    session = _Session(model, fused)
+    with torch.inference_mode(False):
+        session = _Session(model, fused)
     failure = None
     with session.open(train, replay):
         args, kwargs = session.arguments(inputs)
@@ -92,9 +96,26 @@ def _run(
                     session.step(optimizer)
         except Disagreement:
             raise
-        except Exception as error:  # what the model raises is the finding; all before it counts
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # what the model raises is the finding; all before it counts
             failure = session.failed(error)
         return session.cost(train, failure)
+
+
+ALONE = threading.RLock()
+"""A run changes parts of torch while it lasts; two at once would not give them back."""
+
+
+@contextlib.contextmanager
+def _same_random() -> Iterator[None]:
+    """The user's random numbers are not drawn."""
+    state = torch.random.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.random.set_rng_state(state)
 
 
 @contextlib.contextmanager
@@ -155,6 +176,7 @@ class _Session:
     @contextlib.contextmanager
     def open(self, train: bool, replay: bool) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(False))
             stack.enter_context(on_meta(self.parts, self.mode.content))
             stack.enter_context(training(self.parts, train))
             if self.fused:
@@ -217,13 +239,19 @@ class _Session:
             if item.requires_grad
         ]
         targets, gradients = _ends(self.output)
+        if not targets:
+            raise NoGradientError(
+                "no output of the forward has a gradient: nothing to go back from"
+            )
         for gradient in gradients:
             if gradient is not None:
                 storages.watch(gradient, "activation", self.paths.current)
-        with self.mode:
-            torch.autograd.backward(targets, gradients)
-        for hook in hooks:
-            hook.remove()
+        try:
+            with self.mode:
+                torch.autograd.backward(targets, gradients)
+        finally:
+            for hook in hooks:
+                hook.remove()
         del targets, gradients
         self.output = None
         storages.recount()
@@ -274,8 +302,11 @@ class _Session:
                 if isinstance(tensor, torch.Tensor) and tensor.is_meta:
                     self.mode.storages.turn(tensor, "optimizer")
 
-    def failed(self, error: Exception) -> Failure:
-        said = str(error).strip().splitlines() or [""]
+    def failed(self, error: BaseException) -> Failure:
+        try:
+            said = str(error).strip().splitlines() or [""]
+        except Exception:  # an error that cannot even be shown
+            said = ["(its text cannot be shown)"]
         module = self.paths.failed or (self.paths.of_node() if self.phase == BACKWARD else "")
         return Failure(module, self.mode.last, f"{type(error).__name__}: {said[0]}", self.phase)
 
@@ -363,10 +394,31 @@ def _ends(output: Any) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
         loss = output.get("loss")
     if isinstance(loss, torch.Tensor) and loss.requires_grad and not loss.dim():
         return [loss], [None]
-    values = list(output.values()) if isinstance(output, Mapping) else output
-    found = [item for item in tree_leaves(values) if isinstance(item, torch.Tensor)]
+    found = list(_tensors_in(output))
     found = [item for item in found if item.requires_grad]
     return found, [torch.empty_like(item) if item.dim() else None for item in found]
+
+
+def _tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """Tensors of an output, also inside of dataclasses and plain objects."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors_in(item, depth + 1)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _tensors_in(item, depth + 1)
+    elif is_dataclass(value) and not isinstance(value, type) and depth < _DEEP:
+        for item in fields(value):
+            yield from _tensors_in(getattr(value, item.name), depth + 1)
+
+
+_DEEP = 8
+
+
+class NoGradientError(RuntimeError):
+    """A training step was asked for, and the forward gives nothing to differentiate."""
 
 
 def thinned(
@@ -403,7 +455,7 @@ def on_meta(parts: list[Part], content: Content) -> Iterator[None]:
         for _, module in parts:
             for home in (module._parameters, module._buffers):
                 for name, tensor in home.items():
-                    if tensor is None or type(tensor) not in (torch.Tensor, nn.Parameter):
+                    if tensor is None or not _can_stand_in(tensor):
                         continue
                     if id(tensor) not in made:
                         made[id(tensor)] = _stand_in(tensor, content)
@@ -417,6 +469,27 @@ def on_meta(parts: list[Part], content: Content) -> Iterator[None]:
                 home = vars(module)[name]
                 home.clear()
                 home.update(content_before)
+
+
+def _can_stand_in(tensor: torch.Tensor) -> bool:
+    """Plain tensors, and subclasses that only carry a name. Others are refused in one line."""
+    if is_lazy(tensor):
+        raise _unsuitable(tensor, "run the model once, so that lazy layers know their sizes",
+                          "请先运行一次模型，使惰性层得知其尺寸")  # fmt: skip
+    plain = type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    if not plain or tensor.is_quantized:
+        raise _unsuitable(tensor, "measure the model before it is sharded or quantised",
+                          "请在切分或量化之前测量模型")  # fmt: skip
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _unsuitable(tensor: torch.Tensor, en: str, zh: str) -> UsageError:
+    return UsageError(
+        "cost",
+        f"a parameter or buffer of type {type(tensor).__name__}",
+        Text("plain tensors", "普通张量"),
+        Text(en, zh),
+    )
 
 
 def _homes(module: nn.Module) -> dict[str, dict[str, Any]]:

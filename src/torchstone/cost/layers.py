@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +77,11 @@ def _shared(parts: list[Part]) -> set[int]:
 
 def signature(module: nn.Module) -> Any:
     """Equal for layers that compute the same; None when that cannot be told."""
+    kind = type(module)
+    if any("__init_subclass__" in vars(base) for base in kind.__mro__[:-1]):
+        return None  # a copied layer gets a class of its own, and such a base would hear of it
+    if any(name in vars(module) for name in _NUMBERS) and numbers_decide(kind):  # type: ignore[arg-type]
+        return None
     if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
         return None
     plain = tuple(
@@ -92,3 +102,44 @@ def signature(module: nn.Module) -> Any:
             return None
         children.append((name, inner))
     return (type(module), plain, tensors, tuple(children))
+
+
+@functools.cache
+def numbers_decide(kind: Any) -> bool:
+    """Does the code of a class compute or choose by the number of its layer? Handing it on (to a
+    cache) is no matter; where the source cannot be read, it may."""
+    if kind.__module__.startswith("torch.nn"):
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError, SyntaxError):
+        return True
+    return any(
+        _decides(method)
+        for method in ast.walk(tree)
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__"
+    )
+
+
+_CACHES = re.compile(r"past|cache|is_updated")
+"""A layer's own place in a cache is all that such an index means."""
+
+
+def _decides(method: ast.FunctionDef) -> bool:
+    """Is a number part of a comparison, a condition or an index, or given another name? To compute
+    with it (a scale that grows with the layer) changes values and no shapes."""
+    for node in ast.walk(method):
+        places: list[ast.AST] = []
+        if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+            places.append(node.test)
+        elif isinstance(node, (ast.Compare, ast.BoolOp)):
+            places.append(node)
+        elif isinstance(node, ast.Subscript) and not _CACHES.search(ast.unparse(node.value)):
+            places.append(node.slice)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            if node.value.attr in _NUMBERS:
+                return True
+        for inner in (inner for place in places for inner in ast.walk(place)):
+            if isinstance(inner, ast.Attribute) and inner.attr in _NUMBERS:
+                return True
+    return False

@@ -28,7 +28,7 @@ from torchstone.cost.operators import (
 from torchstone.cost.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.runtime.attention import attend
 from torchstone.runtime.content import Content, adopted
-from torchstone.runtime.modules import Paths
+from torchstone.runtime.modules import Paths, graph_task
 from torchstone.runtime.storage import Storages
 
 _Tensor = torch.Tensor
@@ -92,7 +92,7 @@ class MetaMode(TorchDispatchMode):
                 kwargs = {**kwargs, "device": _META}
         elif operator.placed:
             kwargs = {"device": _META}
-        if operator.name == "aten.empty" and kwargs.get("dtype") in _WHOLE and not on_meta:
+        if operator.bare and kwargs.get("dtype") in _WHOLE and not on_meta:
             # numbers for the host: C++ code writes into them by address
             return func(*args, **{**kwargs, "device": torch.device("cpu")})
         if operator.asks:
@@ -117,7 +117,11 @@ class MetaMode(TorchDispatchMode):
         entry = self._entries.get(key)
         if kind == IN_PLACE:
             return self._in_place(operator, func, args, kwargs, key, entry)
-        scope = self.scope()
+        paths = self.paths
+        if paths.depth_in_backward or graph_task() == -1:
+            scope = paths.current
+        else:
+            scope = self.scope()
         if entry is None:
             return self._first(operator, func, args, kwargs, key, scope)
         out = self._fresh(entry, scope)

@@ -42,6 +42,8 @@ class Operator:
     """Its answer depends on what a tensor holds."""
     selects: bool = False
     """It takes positions or masks as indices."""
+    bare: bool = False
+    """`aten.empty`: a tensor that nothing is written to yet."""
     placed: bool = False
     """It makes a tensor from nothing, on a device that may be named."""
 
@@ -87,6 +89,7 @@ def _look(func: Any) -> Operator:
         checked=kind == IN_PLACE and not name.startswith(("aten._foreach", "aten._fused")),
         asks=func in ASKING,
         selects=func in SELECTING,
+        bare=name == "aten.empty",
         placed="device" in arguments and not takes,
     )
 

@@ -9,6 +9,7 @@ print(step.report.total["flops"])
 
 from __future__ import annotations
 
+import contextlib
 import time
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.books import Books, Entry, Pages, Scope, priced
+from torchstone.cost.engine import ALONE
 from torchstone.cost.facts import facts_of, tensors_of
 from torchstone.cost.ledger import FORWARD, OPTIMIZER, RECOMPUTE, Cost, Memory, Tally
 from torchstone.cost.measure import report_of
@@ -69,14 +71,17 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         )
 
     def __enter__(self) -> count_step:
-        self._following = self._paths.follow()
-        self._following.__enter__()
-        self._stepping = _Stepping(self._paths, self._books, self._storages)
-        self._stepping.open()
-        for tensor in tensors_of(self._parts):
-            self._storages.watch(tensor, "static", None)
-        self._start = time.process_time()
-        super().__enter__()  # type: ignore[no-untyped-call]
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(ALONE)
+            for tensor in tensors_of(self._parts):
+                self._storages.watch(tensor, "static", None)
+            stack.enter_context(self._paths.follow())
+            self._stepping = _Stepping(self._paths, self._books, self._storages)
+            stack.callback(self._stepping.close)
+            self._stepping.open()
+            self._start = time.process_time()
+            super().__enter__()  # type: ignore[no-untyped-call]
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
@@ -85,9 +90,8 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
-        self._stepping.close()
-        self._following.__exit__(None, None, None)
+        with self._open:
+            super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         train = self._forward_over
         self.cost = Cost(
             entries=self._books.entries(),

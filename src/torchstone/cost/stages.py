@@ -75,7 +75,7 @@ def read_stages(path: Path) -> StageMap:
     for name, patterns in data.items():
         listed = [patterns] if isinstance(patterns, str) else patterns
         if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-            raise _wrong(path, f"{name}: {patterns!r}")
+            raise _wrong(path, f"{str(name)[:60]}: {type(patterns).__name__}")
         result[str(name)] = tuple(listed)
     return result
 
@@ -117,16 +117,20 @@ def _yaml(path: Path, text: str) -> Any:
         ) from None
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(str(error).replace("\n", " ")) from None
 
 
 def top_stages(cost: Cost) -> StageMap:
     """The model's top modules; a wrapper that holds nearly everything is opened."""
     names = _children(cost, "")
+    sizes: dict[str, int] = {}
+    for path, item in cost.modules.items():
+        for above in ancestors(path):
+            sizes[above] = sizes.get(above, 0) + item.parameters
     while names:
-        whole = cost.parameters() or 1
-        large = [name for name in names if cost.parameters(name) > 0.9 * whole]
+        whole = sizes.get("", 0) or 1
+        large = [name for name in names if sizes[name] > 0.9 * whole]
         inner = _children(cost, large[0]) if large else []
         if not large or len(inner) < 2 or all(item.rpartition(".")[2].isdigit() for item in inner):
             break
@@ -150,9 +154,15 @@ class Stages:
     def __init__(self, stages: StageMap) -> None:
         self.names = (*stages, OTHER)
         self._stages = stages
+        patterns = [(item, name) for name, items in stages.items() for item in items]
+        plain = not any(set(item) & set("*?[") for item, _ in patterns)
+        self._exact = dict(reversed(patterns)) if plain else None
         self.of = functools.cache(self._of)
 
     def _of(self, module: str) -> str:
+        if self._exact is not None:
+            found = [self._exact[path] for path in ancestors(module) if path in self._exact]
+            return min(found, key=self.names.index) if len(found) > 1 else (found or [OTHER])[0]
         for name, patterns in self._stages.items():
             for pattern in patterns:
                 if any(fnmatch.fnmatchcase(path, pattern) for path in ancestors(module) if path):

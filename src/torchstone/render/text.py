@@ -83,10 +83,10 @@ def _measures(report: Report, style: Style) -> str:
         spread = f" ± {item.spread:g}" if item.spread is not None else ""
         label = item.label.get(style.lang) or item.name
         if item.name == "note":  # words, not a number
-            rows.append(f"{label}: {style.words(item.how)}")
+            rows.append(printable(f"{label}: {style.words(item.how)}"))
             continue
         value = quantity.human(item.value, item.unit)
-        rows.append(f"{label}: {value}{spread} ({style.words(item.how)})")
+        rows.append(printable(f"{label}: {value}{spread} ({style.words(item.how)})"))
         shown = item.evidence if style.detail > 1 else item.evidence[:1]
         for evidence in shown:
             rows += ("  " + row for row in draw.text(evidence, style))

@@ -15,6 +15,7 @@ from torchstone.core.text import Text
 from torchstone.runtime.shadow import FLOAT_LIMIT, LIMIT, Shadows, balanced
 
 _META = torch.device("meta")
+_CPU = torch.device("cpu")
 _aten = torch.ops.aten
 SELECTING = frozenset(
     {
@@ -171,7 +172,7 @@ class Content:
                 self._overwritten(func, args, kwargs, target)
             return
         known = self.shadows.arguments(args, kwargs)
-        if known is None:
+        if known is None or torch.Tag.nondeterministic_seeded in func.tags:
             self.shadows.forget(target)
         else:
             func(*known[0], **known[1])
@@ -182,7 +183,7 @@ class Content:
             return  # a part of a larger storage: the rest stays unknown
         rest = self.shadows.arguments(args[1:], {k: v for k, v in kwargs.items() if k != "out"})
         if rest is not None and "out" not in kwargs:
-            value = torch.zeros(target.shape, dtype=target.dtype)
+            value = torch.zeros(target.shape, dtype=target.dtype, device=_CPU)
             func(value, *rest[0], **rest[1])
             self.shadows.set(target, value)
 
@@ -219,8 +220,8 @@ class Content:
         steps, batch = (padded.shape[1], padded.shape[0]) if batch_first else padded.shape[:2]
         if real is None:
             self._assume("all-selected", {})
-            real = torch.full((batch,), steps, dtype=torch.long)
-        sizes = (real[None, :] > torch.arange(int(real.max()))[:, None]).sum(1)
+            real = torch.full((batch,), steps, dtype=torch.long, device=_CPU)
+        sizes = (real[None, :] > torch.arange(int(real.max()), device=_CPU)[:, None]).sum(1)
         rows = torch.empty(int(real.sum()), *padded.shape[2:], dtype=padded.dtype, device=_META)
         return rows, sizes
 
@@ -243,7 +244,7 @@ class Content:
         if value is None:
             if tensor.numel() > LIMIT:
                 return torch.empty(tensor.numel(), tensor.dim(), dtype=torch.long, device=_META)
-            value = torch.ones(tensor.shape, dtype=torch.bool)
+            value = torch.ones(tensor.shape, dtype=torch.bool, device=_CPU)
         return self.meta(value.nonzero())
 
     def _masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -270,7 +271,7 @@ class Content:
     def _unique(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         value = self._known_or(tensor, "all-distinct")
         if value is None:
-            value = torch.arange(tensor.numel()).reshape(tensor.shape)
+            value = torch.arange(tensor.numel(), device=_CPU).reshape(tensor.shape)
         return self._like(_aten._unique2.default(value, True, True, True), tensor.dtype)
 
     def _like(self, values: Any, dtype: torch.dtype) -> Any:
@@ -288,7 +289,7 @@ class Content:
         value = self.shadows.get(repeats)
         if value is None:
             self._assume("unknown-value", {"value": "1"})
-            value = torch.ones(repeats.shape, dtype=torch.long)
+            value = torch.ones(repeats.shape, dtype=torch.long, device=_CPU)
             if output_size:
                 return torch.empty(output_size, dtype=torch.long, device=_META)
         return self.meta(torch.repeat_interleave(value.long()))

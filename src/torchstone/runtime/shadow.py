@@ -42,7 +42,7 @@ class Shadows:
         storage = tensor.untyped_storage()
         key = storage._cdata
         size = storage.nbytes() // tensor.element_size()
-        buffer = torch.empty(size, dtype=tensor.dtype)
+        buffer = torch.empty(size, dtype=tensor.dtype, device=_CPU)
         shaped = torch.as_strided(buffer, tensor.shape, tensor.stride(), tensor.storage_offset())
         shaped.copy_(value)
         if key not in self._buffers and tensor.is_floating_point():
@@ -97,4 +97,4 @@ def balanced(shape: torch.Size, choices: int) -> torch.Tensor:
     count = 1
     for size in shape:
         count *= size
-    return (torch.arange(count) % max(choices, 1)).reshape(shape)
+    return (torch.arange(count, device=_CPU) % max(choices, 1)).reshape(shape)

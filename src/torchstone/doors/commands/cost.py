@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from torchstone.core.errors import UsageError
+import contextlib
+import sys
+
+from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.text import Text
 from torchstone.cost.options import CostOptions
 from torchstone.doors.common import CommonOptions
@@ -28,7 +31,22 @@ def run(options: CostOptions, common: CommonOptions) -> int:
 
     progress = Progress(common.lang, common.quiet, Text("counting", "统计中"))
     try:
-        report = survey(options, progress)
+        # what the user's code prints is no part of the answer
+        with contextlib.redirect_stdout(sys.stderr):
+            report = survey(options, progress)
+    except (TorchstoneError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        if common.verbose:
+            raise
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        raise InputError(
+            f"cost: {options.target}",
+            said,
+            Text("a model that can run on the meta device", "能在 meta 设备上运行的模型"),
+            Text("see where with -v; leave that part out, or measure a part of it",
+                 "用 -v 查看位置；去掉该部分，或只测量其中一部分"),
+        ) from None  # fmt: skip
     finally:
         progress.end()
     show(report, common)
