@@ -422,9 +422,11 @@ class NoGradientError(RuntimeError):
 
 
 def thinned(
-    points: list[tuple[int, str, int, int]], most: int = 600
+    taken: list[tuple[str, int, int]], most: int = 600
 ) -> tuple[tuple[int, str, int, int], ...]:
-    """At most so many points of a curve; the highest of each stretch is the one that stays."""
+    """At most so many points of a curve, numbered; the highest of each stretch is the one that
+    stays."""
+    points = [(number, *point) for number, point in enumerate(taken)]
     step = max(1, -(-len(points) // most))
     if step == 1:
         return tuple(points)

@@ -54,7 +54,8 @@ class MetaMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.paths, self.books, self.content = paths, books, content
         self.storages = Storages()
-        self.timeline: list[tuple[int, str, int, int]] = []
+        self.timeline: list[tuple[str, int, int]] = []
+        """Phase, bytes alive and bytes of activations after every operator that made something."""
         self.last = ""
         """The operator that was called last: where a failure happened."""
         if len(_ENTRIES) > _MOST_ENTRIES:
@@ -138,8 +139,10 @@ class MetaMode(TorchDispatchMode):
                 return made
             size, stride, dtype, count = made
             out = _empty(size, stride, dtype=dtype, device=_META)
-            storages.made(out, count, scope)
-            self.note(scope)
+            live = storages.made(out, count, scope)
+            if live > scope.peak:
+                scope.peak = live
+            self.timeline.append((scope.phase, live, storages.activations))
             return out
         outputs: list[Any] = []
         for made in entry.outputs:
@@ -159,7 +162,7 @@ class MetaMode(TorchDispatchMode):
         live = storages.live
         if live > scope.peak:
             scope.peak = live
-        self.timeline.append((len(self.timeline), scope.phase, live, storages.activations))
+        self.timeline.append((scope.phase, live, storages.activations))
 
     def _first(
         self, operator: Operator, func: Any, args: Any, kwargs: Any, key: Any, scope: Scope

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.books import Books, Entry, Pages, Scope, priced
-from torchstone.cost.engine import ALONE
+from torchstone.cost.engine import ALONE, thinned
 from torchstone.cost.facts import facts_of, tensors_of
 from torchstone.cost.ledger import FORWARD, OPTIMIZER, RECOMPUTE, Cost, Memory, Tally
 from torchstone.cost.measure import report_of
@@ -54,7 +54,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
         self._page = Pages(self._paths, self._books).current
         self._storages = Storages()
         self._entries: dict[Any, Entry] = {}
-        self._timeline: list[tuple[int, str, int, int]] = []
+        self._timeline: list[tuple[str, int, int]] = []
         self._held: dict[str, int] = {}
         self._forward_over = False
         self._start = 0.0
@@ -126,9 +126,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
                     self._storages.watch(item, "activation", scope)
             live = self._storages.live
             scope.peak = max(scope.peak, live)
-            self._timeline.append(
-                (len(self._timeline), scope.phase, live, self._storages.activations)
-            )
+            self._timeline.append((scope.phase, live, self._storages.activations))
         return out
 
     def _entry(self, operator: Any, func: Any, args: Any, kwargs: Any, out: Any) -> Entry:
@@ -173,7 +171,7 @@ class count_step(TorchDispatchMode):  # noqa: N801  reads as a verb where it is 
             optimizer=self._stepping.state_bytes,
             activations=held if train else max(peaks.get(FORWARD, static) - static, 0),
             peaks=peaks,
-            timeline=tuple(self._timeline),
+            timeline=thinned(self._timeline),
         )
 
 

@@ -46,15 +46,16 @@ class Storages:
             self.activations += size
         return size
 
-    def made(self, tensor: torch.Tensor, size: int, owner: Any) -> None:
-        """The short way for a fresh tensor of known size."""
+    def made(self, tensor: torch.Tensor, size: int, owner: Any) -> int:
+        """The short way for a fresh tensor of known size; how much is alive with it."""
         storage = tensor.untyped_storage()
         life = _Life(storage, self._gone)
         key = life.key = storage._cdata
         life.kind, life.owner, life.size = "activation", owner, size
         self._alive[key] = life
-        self.live += size
         self.activations += size
+        self.live = live = self.live + size
+        return live
 
     def _gone(self, life: _Life) -> None:
         if self._alive.get(life.key) is life:
