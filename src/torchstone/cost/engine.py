@@ -178,7 +178,7 @@ class _Session:
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.inference_mode(False))
             stack.enter_context(on_meta(self.parts, self.mode.content))
-            stack.enter_context(training(self.parts, train))
+            self.model.train(train)  # what it was comes back with the model's other attributes
             if self.fused:
                 stack.enter_context(fused_attention())
             stack.enter_context(
@@ -433,18 +433,6 @@ def thinned(
     return tuple(
         max(points[i : i + step], key=lambda point: point[2]) for i in range(0, len(points), step)
     )
-
-
-@contextlib.contextmanager
-def training(parts: list[Part], train: bool) -> Iterator[None]:
-    """The model in training or evaluation mode, and afterwards as it was."""
-    before = [(module, module.training) for _, module in parts]
-    try:
-        parts[0].module.train(train)
-        yield
-    finally:
-        for module, was in before:
-            module.training = was
 
 
 @contextlib.contextmanager
