@@ -164,6 +164,7 @@ def test_a_model_that_stops_half_way(project: Path, capsys: pytest.CaptureFixtur
         (["net.py:Net", "--input", "2,3,16,16", "--plan", "zero=9"], "0 to 3"),
         (["net.py:Net", "--input", "2,3,16,16", "--plan", "zeroo=1"], "zero"),
         (["net.py:Net", "--input", "2,3,16,16", "--dtype", "bf17"], "bf16"),
+        (["net.py:Net", "--input", "2,3,16,16", "--autocast", "bool"], "bf16 | fp16"),
         (["net.py:Net", "--input", "2,3,16,16", "--context", "1k"], "--context"),
         (["net.py:Net", "--input", "2,3,16,16", "--checkpoint"], "checkpoint"),
         (["net.py:Net", "--input", "2,3,16,16", "--batch", "-1"], "-1"),

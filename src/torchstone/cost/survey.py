@@ -181,10 +181,20 @@ def _measured(
         causal=options.attention == "causal",
         batch=batch,
         sequence=length or _length(inputs),
-        autocast=parse_dtype(options.autocast, "cost: --autocast") if options.autocast else None,
+        autocast=_low(options.autocast) if options.autocast else None,
         replay=not options.no_replay,
         fused=not options.no_fuse,
     )
+
+
+def _low(name: str) -> torch.dtype:
+    """A number format that autocast casts to."""
+    found = parse_dtype(name, "cost: --autocast")
+    if found not in (torch.float16, torch.bfloat16):
+        raise UsageError(
+            "cost: --autocast", name, "bf16 | fp16", Text("pass one of the two", "请传入其中之一")
+        )
+    return found
 
 
 def _length(inputs: Any) -> int | None:
