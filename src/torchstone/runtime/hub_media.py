@@ -61,9 +61,9 @@ def picture_tokens(scene: Scene, made: torch.Tensor) -> int:
     """How many tokens one picture becomes: as the encoder gives, or as the configuration says."""
     encode = getattr(scene.model, "get_image_features", None)
     on_meta = all(item.is_meta for item in scene.model.parameters())
+    if encode is None or not on_meta:
+        return whole(scene.config, _PICTURE_TOKENS, 0)
     try:
-        if encode is None or not on_meta:
-            raise NotImplementedError
         with torch.no_grad():
             features = encode(pixel_values=made)
     except Exception:  # an encoder that needs more than pictures: then the configuration may say
