@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map_only
 from torchstone.core.errors import UsageError
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.measure import Measure
-from torchstone.core.pictures import Cell, Evidence, Plot, Series, Table
+from torchstone.core.pictures import Cell, Evidence, Table
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.cost.arguments import main_format
@@ -29,6 +29,7 @@ from torchstone.cost.roofline_picture import roofline_plot, roofline_table
 from torchstone.cost.roofline_time import roofline
 from torchstone.cost.serving import Served, serve, served_table
 from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
+from torchstone.cost.sweep import Point, swept
 from torchstone.cost.utilization import mfu
 from torchstone.runtime.devices import Device, device, load_devices
 from torchstone.runtime.inputs import default_inputs, notes_on_inputs, parse_inputs
@@ -74,7 +75,7 @@ def survey(options: CostOptions, progress: Progress = lambda *_: None) -> CostRe
     extra += _times(report, devices)
     sweep = list(_sweep(report, model, inputs, options, stages, batches, lengths, progress))
     if len(sweep) > 1:
-        extra.append(_swept(sweep, devices))
+        extra.append(swept(sweep, devices))
     served: list[Served] = []
     if options.context:
         extra += _served(served, model, target, options, batches[0], devices, progress, steps)
@@ -255,7 +256,7 @@ def _sweep(
     batches: tuple[int, ...],
     lengths: tuple[int | None, ...],
     progress: Progress,
-) -> Iterator[tuple[int, int | None, CostReport]]:
+) -> Iterator[Point]:
     done = 0
     for batch in batches:
         for length in lengths:
@@ -266,64 +267,6 @@ def _sweep(
             progress(done, len(batches) * len(lengths), f"batch {batch}, {length or '–'}")
             made = inputs(batch, length)
             yield batch, length, _measured(model, made, options, stages, batch, length)
-
-
-def _swept(sweep: list[tuple[int, int | None, CostReport]], devices: tuple[Device, ...]) -> Measure:
-    rows: list[tuple[Cell, ...]] = []
-    times = [[roofline(r.cost, item).total().seconds for item in devices] for _, _, r in sweep]
-    for (batch, length, report), seconds in zip(sweep, times, strict=True):
-        total = report.total
-        rows.append(
-            (batch, length, total["flops"], total["bytes"], total["activations"],
-             total["peak_memory_bytes"], *seconds)
-        )  # fmt: skip
-    how = Text("each counted by itself", "逐一统计")
-    table = Table(
-        Text("Sweep", "扫描"),
-        (
-            Text("batch", "批大小"), Text("sequence", "序列"), Text("FLOPs", "FLOPs"),
-            Text("bytes moved", "访存字节"), Text("activations", "激活"),
-            Text("peak memory", "峰值内存"),
-            *(Text(f"time on {item.name}", f"{item.name} 时间") for item in devices),
-        ),
-        tuple(rows), how, ("", "", "FLOP", "B", "B", "B", *("s" for _ in devices)),
-    )  # fmt: skip
-    return Measure(
-        "sweep", float(len(sweep)), "", how, Text("points of the sweep", "扫描点数"),
-        evidence=(table, *_curves(sweep, how)), tool="cost",
-    )  # fmt: skip
-
-
-def _curves(sweep: list[tuple[int, int | None, CostReport]], how: Text) -> Iterator[Plot]:
-    """One curve for each value of the other dimension."""
-    over_length = len({length for _, length, _ in sweep}) > 1
-    name = "sequence" if over_length else "batch"
-    groups: dict[Any, list[tuple[float, CostReport]]] = {}
-    for batch, length, report in sweep:
-        key = f"batch {batch}" if over_length else f"sequence {length}" if length else ""
-        groups.setdefault(key, []).append((float((length or 0) if over_length else batch), report))
-    for figure, unit, title in (
-        ("flops", "FLOP", Text(f"FLOPs over {name}", "FLOPs 曲线")),
-        ("peak_memory_bytes", "B", Text(f"Peak memory over {name}", "峰值内存曲线")),
-    ):
-        yield Plot(
-            title,
-            tuple(
-                Series(
-                    key or figure,
-                    tuple(x for x, _ in points),
-                    tuple(float(report.total[figure]) for _, report in points),
-                    unit,
-                    how,
-                    name,
-                )
-                for key, points in groups.items()
-            ),
-            name,
-            unit,
-            log_x=True,
-            log_y=True,
-        )
 
 
 def _served(

@@ -9,6 +9,7 @@ from torchstone.core.errors import TorchstoneError
 from torchstone.core.text import Text
 from torchstone.cost.ocr.runner import run
 from torchstone.cost.ocr.settings import settings_from_flags
+from torchstone.render.style import printable
 
 _DONE = Text("written to {folder}\n", "已写入 {folder}\n")
 
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lang = settings.lang
         folder = run(settings)
     except TorchstoneError as error:
-        sys.stderr.write(error.say(lang) + "\n")
+        sys.stderr.write(printable(error.say(lang)) + "\n")
         return 2
     sys.stdout.write(_DONE.get(lang).replace("{folder}", str(folder)))
     return 0
