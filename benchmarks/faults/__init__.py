@@ -1,0 +1,1 @@
+"""Faults of training, planted one at a time, and benign changes that must stay silent."""

@@ -1,0 +1,126 @@
+"""Scores monitors on the cases: found within 50 steps, false alarms per 10 k healthy steps."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import math
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from faults.peers import PEERS
+from faults.scene import ONSET, WITHIN, Case, Scene
+
+AFTER = 60
+AFTER_BENIGN = 150
+
+
+@dataclass
+class Outcome:
+    """What one run of one case showed."""
+
+    case: Case
+    model: str
+    seed: int
+    first: dict[str, int | None] = field(default_factory=dict)
+    """Monitor → the first alarm at or after the onset, counted from it."""
+    early: dict[str, int] = field(default_factory=dict)
+    """Monitor → alarm episodes before the onset."""
+    said: str = ""
+
+    def found(self, monitor: str) -> bool:
+        first = self.first.get(monitor)
+        return first is not None and first <= WITHIN
+
+
+def cases(folder: str) -> list[Case]:
+    """Every case in a folder."""
+    package = importlib.import_module(f"faults.{folder}")
+    found = []
+    for item in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
+        module = importlib.import_module(f"{package.__name__}.{item.name}")
+        found += [value for value in vars(module).values() if isinstance(value, Case)]
+    return found
+
+
+def run_case(case: Case, model: str, seed: int) -> Outcome:
+    """One run, watched by us and by every peer at once."""
+    scene = Scene(model, seed)
+    after = AFTER if case.kind == "fault" else AFTER_BENIGN
+    alarms, said = watch(scene, case, case.onset + after)
+    outcome = Outcome(case, model, seed, said=said)
+    for name, steps in alarms.items():
+        outcome.early[name] = len(episodes([s for s in steps if s < case.onset]))
+        late = [s - case.onset for s in steps if s >= case.onset]
+        outcome.first[name] = late[0] if late else None
+    return outcome
+
+
+def watch(scene: Scene, case: Case | None, steps: int) -> tuple[dict[str, list[int]], str]:
+    """Steps at which each monitor alarmed."""
+    from torchstone.watch import Watch
+
+    alarms: dict[str, list[int]] = {"torchstone": [], **{name: [] for name in PEERS}}
+    peers = {name: make() for name, make in PEERS.items()}
+    lines: list[str] = []
+
+    def note(alert: object) -> None:
+        alarms["torchstone"].append(scene.step)
+        lines.append(alert.line())  # type: ignore[attr-defined]
+
+    # the budget is about time, and time would make the scores a matter of luck
+    monitor = Watch(folder=False, on_alert=note, print_every=10**9, budget=10)
+
+    def step(batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        monitor.prepare(scene.train_step, (batch,), {})
+        monitor.begin()
+        loss = scene.train_step(batch)
+        monitor.end(loss, (batch,))
+        norm = next(iter(monitor.actors.values())).norm if monitor.actors else math.nan
+        for name, peer in peers.items():
+            if peer(float(loss), norm):
+                alarms[name].append(scene.step)
+        return loss
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        scene.run(case, steps, step)
+    monitor.close()
+    return alarms, " / ".join(lines[:4])
+
+
+def episodes(steps: list[int], window: int = 50) -> list[int]:
+    """First steps of stretches of alarms less than `window` apart."""
+    starts: list[int] = []
+    last = -(10**9)
+    for step in steps:
+        if step - last > window:
+            starts.append(step)
+        last = step
+    return starts
+
+
+def healthy(model: str, seed: int, steps: int) -> dict[str, int]:
+    """False-alarm episodes of every monitor on a healthy run."""
+    alarms, said = watch(Scene(model, seed), None, steps)
+    if said:
+        print(f"  healthy {model} {seed}: {said}")
+    return {name: len(episodes(found)) for name, found in alarms.items()}
+
+
+def every(
+    chosen: list[Case], seeds: tuple[int, ...], progress: Callable[[str], None] = lambda _: None
+) -> Iterator[Outcome]:
+    """All runs of the cases."""
+    for case in chosen:
+        for model in case.models:
+            for seed in seeds:
+                outcome = run_case(case, model, seed)
+                progress(f"{case.name} {model} {seed}")
+                yield outcome
+
+
+__all__ = ["ONSET", "Outcome", "cases", "episodes", "every", "healthy", "run_case"]

@@ -1,0 +1,217 @@
+"""An actor is one optimizer with the parameters it moves, in the order of their layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from torchstone.core.text import Text
+from torchstone.runtime.number_formats import NumberFormat, format_of
+from torchstone.watch.bank import Bank, Limits
+from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Reading
+from torchstone.watch.signal import Phase, Signal, learned
+
+if TYPE_CHECKING:
+    from torchstone.watch.judge import Values
+
+_BIAS = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """A parameter that is not read, and why."""
+
+    name: str
+    reason: Text
+
+
+class Learner:
+    """The learned signals of one phase: one column for the run, or one for every layer."""
+
+    def __init__(
+        self, phase: Phase, layers: tuple[str, ...], warmup: int, tightness: float
+    ) -> None:
+        self.signals = (*learned(phase, "run"), *learned(phase, "layer"))
+        self.spans: list[tuple[Signal, int, int]] = []
+        limits: list[Limits] = []
+        for signal in self.signals:
+            assert signal.limits is not None
+            width = 1 if signal.of == "run" else len(layers)
+            self.spans.append((signal, len(limits), len(limits) + width))
+            limits += [signal.limits.scaled(tightness)] * width
+        slow = phase == "sample"  # judged at every tenth beat
+        self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup)
+
+
+class Actor:
+    """The parameters of one optimizer: how they are read, and what is normal for them."""
+
+    def __init__(
+        self, name: str, optimizer: torch.optim.Optimizer, names: dict[int, str],
+        warmup: int, tightness: float, device_every: int,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.optimizer = optimizer
+        everything = _named(optimizer, names)
+        self.unwatched = [Unwatched(n, why) for n, p in everything if (why := _unreadable(p))]
+        kept = [(n, p) for n, p in everything if not _unreadable(p)]
+        kept = _by_owner(kept)
+        self._known = self._identity()
+        self.names = tuple(n for n, _ in kept)
+        self.parameters: tuple[Tensor, ...] = tuple(p for _, p in kept)
+        self.ids = frozenset(id(p) for p in self.parameters)
+        self.starts, self.layers = _layers(self.names)
+        self.reader: HostReader | DeviceReader
+        on_host = all(_device(p) == "cpu" for p in self.parameters)
+        self.reader = (
+            HostReader(self.parameters) if on_host else DeviceReader(self.parameters, device_every)
+        )
+        self.sizes = self.reader.sizes
+        self.sampled = np.minimum(self.sizes, WIDTH).astype(np.float64)
+        self.weight = self.sizes / np.maximum(self.sampled, 1)
+        self.memory: dict[str, object] = {}
+        self.beats = 0
+        self.reading: Reading | None = None
+        self.due = True
+        """This beat is read."""
+        self.scaled = False
+        self.outside: NDArray[np.bool_] | None = None
+        self.before: NDArray[np.float32] | None = None
+        self.after: NDArray[np.float32] | None = None
+        """Samples of the weights as the last step left them."""
+        self.digest = 0
+        self.norm = float("nan")
+        self.values: dict[str, Values] = {}
+        self.log_rate: float | None = None
+        self.stretch = 0.0
+        self._sparse: frozenset[int] = frozenset()
+        self.banks = {
+            phase: Learner(phase, self.layers, warmup, tightness)
+            for phase in ("gradient", "sample", "update")
+        }
+        self._query: tuple[object, Query] | None = None
+
+    def by_layer(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer."""
+        if len(values) == 0:
+            return values
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def gradients(self) -> list[Tensor | None]:
+        """The gradients as they stand now."""
+        return [p.grad for p in self.parameters]
+
+    def is_current(self) -> bool:
+        """The optimizer still has the parameters it had."""
+        return self._identity() == self._known
+
+    def _identity(self) -> tuple[int, ...]:
+        return tuple(len(group["params"]) for group in self.optimizer.param_groups)
+
+    def note_sparse(self, gradients: Sequence[Tensor | None]) -> list[str]:
+        """Gradients that are sparse cannot be read; the names of those not known yet."""
+        sparse = {i for i, g in enumerate(gradients) if g is not None and g.layout != torch.strided}
+        new = sparse - self._sparse
+        self._sparse = frozenset(sparse | self._sparse)
+        return [self.names[i] for i in sorted(new)]
+
+    def without_sparse(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
+        """The gradients that can be read."""
+        if not self._sparse:
+            return gradients
+        return [None if i in self._sparse else g for i, g in enumerate(gradients)]
+
+    def query(self, number_format: NumberFormat, scale: float, histogram: bool) -> Query:
+        """Counts for this format: flushed, subnormal, and what other formats would lose."""
+        key = (number_format, scale, histogram)
+        if self._query is not None and self._query[0] == key:
+            return self._query[1]
+        shift = round(math.log2(scale)) if scale > 0 else 0
+        flush, normal = number_format.flush_exponent, number_format.normal_exponent
+        wanted = [-126, flush, normal, *(exponent + shift for exponent in (-25, -17, -14, -10, -6))]
+        levels = np.clip(np.array(wanted) + _BIAS, 1, 255).astype(np.uint8)
+        limits = np.full(len(self.parameters), number_format.overflow_from)
+        query = Query(levels, limits, histogram)
+        if not histogram:
+            self._query = (key, query)
+        return query
+
+    @property
+    def rate(self) -> float:
+        """The largest learning rate of the groups; a tensor on a device is not read."""
+        rates = [group.get("lr", 0.0) for group in self.optimizer.param_groups]
+        known = [float(r) for r in rates if not isinstance(r, Tensor) or r.device.type == "cpu"]
+        return max(known, default=0.0)
+
+    @property
+    def moving(self) -> NDArray[np.bool_]:
+        """Parameters whose group has a learning rate above zero."""
+        rates = {
+            id(p): group.get("lr", 0.0) for group in self.optimizer.param_groups
+            for p in group["params"]
+        }  # fmt: skip
+        return np.array([bool(rates.get(id(p), 0.0) > 0) for p in self.parameters])
+
+    @property
+    def dtypes(self) -> set[torch.dtype]:
+        return {p.dtype for p in self.parameters}
+
+
+def narrowest(dtypes: Sequence[torch.dtype]) -> NumberFormat:
+    """The format with the fewest exponent bits, then the fewest mantissa bits."""
+    return min(map(format_of, dtypes), key=lambda f: (f.exponent_bits, f.mantissa_bits))
+
+
+def _named(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> list[tuple[str, Tensor]]:
+    found: list[tuple[str, Tensor]] = []
+    seen: set[int] = set()
+    for g, group in enumerate(optimizer.param_groups):
+        for i, parameter in enumerate(group["params"]):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                found.append((names.get(id(parameter), f"group{g}.{i}"), parameter))
+    return found
+
+
+def _by_owner(named: list[tuple[str, Tensor]]) -> list[tuple[str, Tensor]]:
+    """Parameters of one layer side by side; layers in the order of their first parameter."""
+    order: dict[str, int] = {}
+    for name, _ in named:
+        order.setdefault(owner(name), len(order))
+    return sorted(named, key=lambda item: order[owner(item[0])])
+
+
+def owner(name: str) -> str:
+    """The module that holds a parameter."""
+    return name.rpartition(".")[0] or name
+
+
+def _layers(names: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    owners = [owner(name) for name in names]
+    starts = [i for i, item in enumerate(owners) if i == 0 or item != owners[i - 1]]
+    return np.array(starts, np.int64), tuple(owners[i] for i in starts)
+
+
+def _device(parameter: Tensor) -> str:
+    return parameter.device.type
+
+
+def _unreadable(parameter: Tensor) -> Text | None:
+    if parameter.is_meta:
+        return Text("it is a meta tensor, without values", "它是 meta 张量，没有数值")
+    if parameter.is_quantized:
+        return Text("it is quantised, and has no gradient", "它是量化张量，没有梯度")
+    if not (parameter.is_floating_point() or parameter.is_complex()):
+        return Text(
+            f"it is {parameter.dtype}, and has no gradient", f"它是 {parameter.dtype}，没有梯度"
+        )
+    if parameter.layout != torch.strided:
+        return Text("it is sparse", "它是稀疏张量")
+    return None

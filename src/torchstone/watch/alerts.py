@@ -1,0 +1,104 @@
+"""An alert is what a person is told; an episode is a stretch of alarms that is told once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.bank import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One signal that left its range, or one thing that is wrong."""
+
+    step: int
+    signal: str
+    layer: str
+    value: float
+    severity: Severity
+    centre: float = math.nan
+    """The usual value, for a learned signal."""
+    width: float = math.nan
+    """One spread of the usual values."""
+    sigmas: float = math.nan
+    channel: str = ""
+    others: int = 0
+    """Further layers that left their range with this one."""
+    text: Text = Text("", "")
+    """What was seen, for a signal that is not learned."""
+
+    @property
+    def learned(self) -> bool:
+        return not math.isnan(self.centre)
+
+    def line(self, lang: str = "en") -> str:
+        """The line of the terminal and the log."""
+        return f"[ALERT] Step {self.step} | {self.body(lang)}"
+
+    def body(self, lang: str = "en") -> str:
+        """The line without its head."""
+        if not self.learned:
+            return self.text.get(lang)
+        place = f"Layer '{self.layer}' " if self.layer else ""
+        usual = f"(baseline: {short(self.centre)}±{short(self.width)})"
+        far = "" if self.layer else f" | Deviation: {abs(self.sigmas):.0f}σ"
+        kind = "" if self.channel == "spike" else f" | {self.channel}"
+        more = f" | +{self.others} layers" if self.others else ""
+        return f"{place}{self.signal}: {short(self.value)} {usual}{far}{kind}{more}"
+
+
+class TrainingAlertError(TorchstoneError):
+    """Raised out of the training step when `on_alert="raise"`."""
+
+    def __init__(self, alert: Alert) -> None:
+        self.alert = alert
+        super().__init__(
+            f"step {alert.step}",
+            alert.body("en"),
+            Text("a signal in its usual range", "信号处于正常范围"),
+            Text(
+                "look at the evidence of the alert, or pass on_alert=None to go on",
+                "查看该告警的证据，或传入 on_alert=None 继续",
+            ),
+        )
+
+
+def short(value: float) -> str:
+    """Three digits, as a person would write them."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.3g}"
+
+
+def channel_name(channel: int) -> str:
+    """The channel as it is printed."""
+    return Channel(channel).name.lower()
+
+
+@dataclass(slots=True)
+class Episodes:
+    """Alarms less than `window` steps apart are one episode; each signal speaks once in it."""
+
+    window: int
+    count: int = 0
+    _last: int = -(10**9)
+    _said: set[str] = field(default_factory=set)
+
+    def admit(self, step: int, signal: str) -> bool:
+        """True when this signal is to be told now."""
+        if step - self._last > self.window:
+            self.count += 1
+            self._said.clear()
+        self._last = step
+        if signal in self._said:
+            return False
+        self._said.add(signal)
+        return True
+
+    def open_at(self, step: int) -> bool:
+        """An episode is going on."""
+        return step - self._last <= self.window

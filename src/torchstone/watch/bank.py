@@ -1,0 +1,233 @@
+"""A bank learns the normal range of many series at once, on a rolling window of their log values.
+
+Three channels look for three kinds of trouble: `spike` (one value), `shift` (the median of the
+last dozen) and `ramp` (the median of the last forty against the four hundred before). Each asks
+for two things at once: far from normal in units of the usual spread (σ, from the median absolute
+deviation), and far in effect (a factor that a person would care about).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW = 128
+SHORT = 12
+BEFORE = 24
+BLOCK = 10
+RECENT_BLOCKS = 4
+BLOCKS = 44
+_MAD = 1.4826  # of a normal distribution, to its standard deviation
+_TURNS = 16  # a sixteenth of a wide bank has its medians refreshed at each step
+_NARROW = 32
+_JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
+_CLIP = 6.0  # values enter the window no further out than this many spreads
+_TRUSTED = 24  # values before a median means anything
+
+
+class Channel(IntEnum):
+    """What kind of departure was seen."""
+
+    NONE = 0
+    SPIKE = 1
+    SHIFT = 2
+    RAMP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far is too far, as factors up and down, and in units of the usual spread."""
+
+    spike: tuple[float, float] = (2.5, 5.0)
+    shift: tuple[float, float] = (3.0, 5.0)
+    ramp: tuple[float, float] = (4.0, 8.0)
+    sigmas: float = 8.0
+    shift_sigmas: float = 5.0
+    floor: float = 1e-30
+    """Added before the logarithm: a share below it is as good as zero."""
+    spread: float = 0.02
+    """The least spread of the log values: a constant series must not alarm on a rounding."""
+
+    def scaled(self, factor: float) -> Limits:
+        """Wider for a factor above 1: effects as powers, sigmas as products."""
+
+        def wider(pair: tuple[float, float]) -> tuple[float, float]:
+            return pair[0] ** factor, pair[1] ** factor
+
+        return replace(
+            self, spike=wider(self.spike), shift=wider(self.shift), ramp=wider(self.ramp),
+            sigmas=self.sigmas * factor, shift_sigmas=self.shift_sigmas * factor,
+        )  # fmt: skip
+
+
+NEVER = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a bank says about one value of every series."""
+
+    channel: NDArray[np.int8]
+    sigmas: NDArray[np.float64]
+    """Signed distance from the median in spreads, of the channel that spoke."""
+    centre: NDArray[np.float64]
+    """What was normal when the value came, where one left its range."""
+    width: NDArray[np.float64]
+
+
+class Bank:
+    """The recent past of a number of series, and what is normal for each."""
+
+    def __init__(self, limits: list[Limits], warmup: int) -> None:
+        self.count = len(limits)
+        self.warmup = warmup
+        self.seen = 0
+        self._fresh = 0
+        """Values since the last event that made the past a poor guide."""
+        self._floor = np.array([item.floor for item in limits])
+        self._least = np.array([item.spread for item in limits])
+        self._sigmas = np.array([item.sigmas for item in limits])
+        self._shift_sigmas = np.array([item.shift_sigmas for item in limits])
+        self._effects = {
+            channel: tuple(np.log(np.array(pairs)).T)
+            for channel, pairs in (
+                (Channel.SPIKE, [item.spike for item in limits]),
+                (Channel.SHIFT, [item.shift for item in limits]),
+                (Channel.RAMP, [item.ramp for item in limits]),
+            )
+        }
+        self._values = np.zeros((WINDOW, self.count))
+        self._raw_values = np.zeros((WINDOW, self.count))
+        self._blocks = np.full((BLOCKS, self.count), np.nan)
+        self._raw = np.zeros((BLOCK, self.count))
+        self.median = np.zeros(self.count)
+        self.spread = np.ones(self.count)
+        self.last: NDArray[np.float64] | None = None
+        """Log values of the last push."""
+        self._turn = 0
+
+    # -- what is normal
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """The usual value of every series."""
+        return np.asarray(np.exp(self.median) - self._floor)
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """One spread, in the unit of the series."""
+        return np.asarray(np.exp(self.median) * np.expm1(np.minimum(self.spread, 50.0)))
+
+    def forget(self) -> None:
+        """The past is no guide any more: learn again, gross departures excepted."""
+        self._fresh = 0
+        self._blocks[:] = np.nan
+
+    # -- one more value of every series
+
+    def push(self, values: NDArray[np.float64], stretch: float = 0.0) -> Judgement:
+        """Judge one value of every series (NaN: none), then let it into the window."""
+        with np.errstate(all="ignore"):
+            logs = np.log(np.maximum(values, 0.0) + self._floor)
+        missing = ~np.isfinite(logs)
+        if self.seen == 0:
+            self.median = np.where(missing, 0.0, logs)
+            self._values[:] = self._raw_values[:] = self.median
+        logs = self.last = np.where(missing, self.median, logs)
+        away = logs - self.median
+        judgement = Judgement(
+            np.zeros(self.count, np.int8), away / self.spread, self.median, self.spread
+        )
+        if self.seen >= self.warmup:
+            self._judge(judgement, away, stretch)
+            judgement.channel[missing] = 0
+            if judgement.channel.any():
+                judgement = replace(judgement, centre=self.centre, width=self.width)
+        self._enter(logs, away)
+        return judgement
+
+    def _judge(self, judgement: Judgement, away: NDArray[np.float64], stretch: float) -> None:
+        fresh = self._fresh < min(self.warmup, _TRUSTED)
+        extra = stretch + (math.log(8.0) if fresh else 0.0)
+        self._mark(judgement, Channel.SPIKE, away, judgement.sigmas, self._sigmas, extra)
+        if self._fresh < SHORT + BEFORE:
+            return
+        if self.seen % 4 == 0:
+            self._judge_shift(judgement, away, stretch)
+        if self.seen % BLOCK == 0:
+            self._judge_ramp(judgement, stretch)
+
+    def _judge_shift(self, judgement: Judgement, away: NDArray[np.float64], stretch: float) -> None:
+        """A new level: far from the window, and reached at a jump, not along a trend."""
+        rows = [(self.seen - 1 - i) % WINDOW for i in range(SHORT + BEFORE - 1)]
+        recent = _middle(
+            np.concatenate([self._raw_values[rows[: SHORT - 1]], (self.median + away)[None]])
+        )
+        moved = recent - self.median
+        jump = recent - _middle(self._raw_values[rows[SHORT - 1 :]])
+        moved = np.where(np.sign(jump) == np.sign(moved), moved, 0.0)
+        moved = np.sign(moved) * np.minimum(np.abs(moved), np.abs(jump) / _JUMP)
+        sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
+        self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch)
+
+    def _judge_ramp(self, judgement: Judgement, stretch: float) -> None:
+        filled = int(np.isfinite(self._blocks[:, 0]).sum()) if self.count else 0
+        if filled < RECENT_BLOCKS + 8:
+            return
+        order = [(self.seen // BLOCK - 1 - i) % BLOCKS for i in range(filled)]
+        recent = _middle(self._blocks[order[:RECENT_BLOCKS]])
+        moved = recent - _middle(self._blocks[order[RECENT_BLOCKS:]])
+        sigmas = moved / self.spread
+        self._mark(judgement, Channel.RAMP, moved, sigmas, np.ones(self.count), stretch)
+
+    def _mark(
+        self, judgement: Judgement, channel: Channel, moved: NDArray[np.float64],
+        sigmas: NDArray[np.float64], limit: NDArray[np.float64], stretch: float,
+    ) -> None:  # fmt: skip
+        up, down = self._effects[channel]
+        high = (sigmas > limit) & (moved > up + stretch)
+        low = (sigmas < -limit) & (-moved > down + stretch)
+        new = (high | low) & (judgement.channel == 0)
+        judgement.channel[new] = channel
+        judgement.sigmas[new] = sigmas[new]
+
+    def _enter(self, logs: NDArray[np.float64], away: NDArray[np.float64]) -> None:
+        bound = _CLIP * self.spread
+        clipped = self.median + np.clip(away, -bound, bound) if self.seen >= _TRUSTED else logs
+        self._values[self.seen % WINDOW] = clipped
+        self._raw_values[self.seen % WINDOW] = logs
+        self._raw[self.seen % BLOCK] = logs
+        self.seen += 1
+        self._fresh += 1
+        if self.seen % BLOCK == 0:
+            self._blocks[(self.seen // BLOCK - 1) % BLOCKS] = _middle(self._raw)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        rows = self._values[: min(self.seen, WINDOW)]
+        if self.seen == self.warmup or self.seen < _TRUSTED:
+            columns = slice(None)
+        elif self.count < _NARROW:
+            if self.seen % 4:
+                return
+            columns = slice(None)
+        else:
+            size = -(-self.count // _TURNS)
+            columns = slice(self._turn * size, (self._turn + 1) * size)
+            self._turn = (self._turn + 1) % _TURNS
+        part = rows[:, columns]
+        if not part.size:
+            return
+        middle = _middle(part)
+        self.median[columns] = middle
+        self.spread[columns] = _MAD * _middle(np.abs(part - middle)) + self._least[columns]
+
+
+def _middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The (upper) median of every column; np.median spends its time on cases we do not have."""
+    middle = len(rows) // 2
+    return np.asarray(np.partition(rows, middle, axis=0)[middle])

@@ -1,0 +1,135 @@
+"""What can be known of a batch from outside: its size, and whether it was there before."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.eval_frame import OptimizedModule
+
+from torchstone.watch.beat import Call
+from torchstone.watch.discover import tensors_in
+
+_SAMPLED = 64
+_PATIENCE = 4  # the last batch of an epoch is smaller; four in a row are a new size
+_CHANGED = 1.4
+
+
+class Batches:
+    """Follows the size of batches, so that thresholds know of it."""
+
+    def __init__(self) -> None:
+        self.stretch = 0.0
+        """How much further a value may go because this batch is of another size."""
+        self._usual = 0
+        self._other = 0
+        self.autocast: torch.dtype | None = None
+        """The narrow dtype of an autocast region that the model was called in."""
+        self._scale = math.nan
+        self._losses: deque[tuple[Tensor, Any]] = deque()
+
+    def see(self, call: Call, batch: Any) -> None:
+        """Note the size and a digest of the tensors of a call."""
+        digest = 0
+        elements = 0
+        for place, tensor in enumerate(tensors_in(batch)):
+            if place == 4:
+                break
+            if place == 0:
+                call.batch_size = tensor.shape[0] if tensor.dim() else 1
+            elements += tensor.numel()
+            if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.numel():
+                flat = tensor.detach().reshape(-1)
+                part = flat[:: max(1, flat.numel() // _SAMPLED)][:_SAMPLED]
+                digest = zlib.crc32(_bytes(part), digest)
+        call.batch_digest = digest
+        call.batch_indices = _indices(batch)
+        call.batch_elements = elements
+
+    def listen(self, model: nn.Module) -> Callable[[], None] | None:
+        """See what the model is given; a compiled model is left alone, to stay whole."""
+        if isinstance(model, OptimizedModule) or model._compiled_call_impl is not None:
+            return None
+        return model.register_forward_pre_hook(self._called, with_kwargs=True).remove
+
+    def _called(self, _: nn.Module, args: Any, kwargs: Any) -> None:
+        if not torch.is_grad_enabled():
+            return  # evaluation
+        for tensor in tensors_in((args, kwargs)):
+            kind = tensor.device.type
+            if torch.is_autocast_enabled(kind):
+                self.autocast = torch.get_autocast_dtype(kind)
+            if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
+                flat = tensor.detach().reshape(-1)
+                part = flat[:: max(1, flat.numel() // _SAMPLED)][: 2 * _SAMPLED].float()
+                self._scale = float(part.square().mean().sqrt())
+            break
+
+    def fill(self, call: Call) -> None:
+        """What the model was given in this call."""
+        call.input_scale, self._scale = self._scale, math.nan
+
+    def changed(self, call: Call) -> bool:
+        """The batches have another size from now on."""
+        size = call.batch_elements
+        self.stretch = 0.0
+        if not size:
+            return False
+        if not self._usual:
+            self._usual = size
+        ratio = size / self._usual
+        if 1 / _CHANGED < ratio < _CHANGED:
+            self._other = 0
+            return False
+        self.stretch = 0.5 * abs(math.log(ratio))
+        self._other += 1
+        if self._other < _PATIENCE:
+            return False
+        self._usual, self._other = size, 0
+        return True
+
+    def later(self, loss: Tensor) -> float | None:
+        """A loss on a device: copied without waiting, and read when it has arrived."""
+        host = torch.empty((), dtype=torch.float32, pin_memory=loss.device.type == "cuda")
+        host.copy_(loss.detach().reshape(()).float(), non_blocking=True)
+        event = None
+        if loss.device.type == "cuda":
+            event = torch.cuda.Event()
+            event.record()
+        self._losses.append((host, event))
+        newest = None
+        while self._losses and (self._losses[0][1] is None or self._losses[0][1].query()):
+            newest = float(self._losses.popleft()[0])
+        return newest
+
+
+def _bytes(part: Tensor) -> bytes:
+    if part.dtype == torch.bfloat16:
+        part = part.view(torch.int16)
+    return part.contiguous().numpy().tobytes()
+
+
+def _indices(batch: Any) -> list[int]:
+    """Dataset indices, when the batch carries them under a name that says so."""
+    for mapping in _mappings(batch):
+        for name in ("index", "indices", "idx", "ids", "sample_id", "sample_ids"):
+            value = mapping.get(name)
+            if isinstance(value, Tensor) and value.dim() <= 1 and not value.is_floating_point():
+                if value.device.type == "cpu":
+                    return [int(item) for item in value.reshape(-1)[:4096]]
+    return []
+
+
+def _mappings(batch: Any, depth: int = 3) -> Iterator[Mapping[Any, Any]]:
+    if isinstance(batch, Mapping):
+        yield batch
+        for item in batch.values():
+            yield from _mappings(item, depth - 1) if depth else ()
+    elif isinstance(batch, (list, tuple)) and depth:
+        for item in batch[:32]:
+            yield from _mappings(item, depth - 1)

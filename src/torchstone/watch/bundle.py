@@ -1,0 +1,131 @@
+"""The evidence of an alert: the steps before it, the layers that moved, and how to replay the step."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from torchstone.core.files import write_atomically
+from torchstone.watch.alerts import Alert
+
+if TYPE_CHECKING:
+    from torchstone.watch.monitor import Watch
+
+_LAYERS_SHOWN = 10
+
+_SCRIPT = '''"""Replays step {step} of a watched run, where {signal} raised an alert.
+
+The random state of the step is restored from evidence.json. Two things only you have: the weights
+(the last checkpoint before step {step}) and the batch{batch}.
+"""
+
+import json
+import random
+from pathlib import Path
+
+import torch
+
+{origin}
+
+evidence = json.loads((Path(__file__).parent / "evidence.json").read_text())
+
+
+def restore_random_state():
+    state = evidence["random_state"]
+    if state:
+        torch.set_rng_state(torch.tensor(list(bytes.fromhex(state["torch"])), dtype=torch.uint8))
+        version, internal, gauss = state["python"]
+        random.setstate((version, tuple(internal), gauss))
+
+
+def replay(build):
+    """`build()` gives the arguments of the training step: the model with its weights, the batch."""
+    arguments = build()
+    restore_random_state()
+    return {call}
+
+
+if __name__ == "__main__":
+    raise SystemExit("import replay from this file and call replay(build); see its docstring")
+'''
+
+
+def write_bundle(folder: Path, alert: Alert, watch: Watch, recent: list[dict[str, float]]) -> str:
+    """Write the evidence beside the run; gives its folder's name."""
+    name = f"alerts/step-{alert.step:06d}-{re.sub(r'[^A-Za-z0-9_-]', '_', alert.signal)[:40]}"
+    place = folder / name
+    evidence = {
+        "step": alert.step,
+        "signal": alert.signal,
+        "layer": alert.layer,
+        "what": alert.body("en"),
+        "last_steps": recent,
+        "first_layers_to_move": _moved(watch),
+        "batch": {"size": watch.call.batch_size, "digest": watch.call.batch_digest,
+                  "indices": watch.call.batch_indices},
+        "random_state": watch.random_state,
+    }  # fmt: skip
+    write_atomically(place / "evidence.json", json.dumps(_plain(evidence), ensure_ascii=False))
+    write_atomically(place / "replay_step.py", _script(alert, watch))
+    return name
+
+
+def _script(alert: Alert, watch: Watch) -> str:
+    function = watch.function
+    module = getattr(function, "__module__", "") or ""
+    named = getattr(function, "__qualname__", "") or ""
+    usable = module not in ("", "__main__") and named.isidentifier()
+    origin = (
+        f"from {module} import {named}" if usable
+        else "# import your training step here, without the decorator"
+    )  # fmt: skip
+    call = f"{named}.__wrapped__(*arguments)" if usable else "train_step(*arguments)"
+    indices = watch.call.batch_indices
+    batch = f" (indices {indices[:32]})" if indices else ""
+    return _SCRIPT.format(
+        step=alert.step, signal=alert.signal, origin=origin, call=call, batch=batch
+    )
+
+
+def _moved(watch: Watch) -> list[dict[str, Any]]:
+    """Layers by how far their signals are from usual, the furthest first."""
+    found: list[dict[str, Any]] = []
+    for actor in watch.actors.values():
+        for learner in actor.banks.values():
+            bank = learner.bank
+            if bank.last is None or bank.seen < bank.warmup:
+                continue
+            away = (bank.last - bank.median) / bank.spread
+            for signal, start, end in learner.spans:
+                if signal.of == "layer":
+                    worst = int(np.abs(away[start:end]).argmax())
+                    found.append({
+                        "layer": actor.layers[worst], "signal": signal.name,
+                        "sigmas": float(away[start + worst]),
+                    })  # fmt: skip
+    return sorted(found, key=lambda item: -abs(item["sigmas"]))[:_LAYERS_SHOWN]
+
+
+def random_state() -> dict[str, Any]:
+    """The state of the generators on the host; those of a device are not asked for."""
+    version, internal, gauss = random.getstate()
+    return {
+        "torch": bytes(torch.get_rng_state().numpy()).hex(),
+        "python": [version, list(internal), gauss],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value

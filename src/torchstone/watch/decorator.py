@@ -1,0 +1,77 @@
+"""`@watch_training`: one line above a training step, nothing else to configure."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from torchstone.watch.monitor import Watch
+from torchstone.watch.settings import OnAlert, Settings
+
+Step = TypeVar("Step", bound=Callable[..., Any])
+
+
+@overload
+def watch_training(function: Step, /) -> Step: ...
+
+
+@overload
+def watch_training(
+    *,
+    warmup_steps: int = 100,
+    alert_window: int = 50,
+    false_alarms_per_10k: float = 2.0,
+    on_alert: OnAlert = None,
+    model: Any = None,
+    optimizer: Any = None,
+    scaler: Any = None,
+    scheduler: Any = None,
+    **options: Any,
+) -> Callable[[Step], Step]: ...
+
+
+def watch_training(
+    function: Any = None,
+    /,
+    warmup_steps: int = 100,
+    alert_window: int = 50,
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    scaler: Any = None,
+    scheduler: Any = None,
+    **options: Any,
+) -> Any:
+    """Watch every call of a training step, and say when something leaves its usual range.
+
+    Model, optimizers, scaler, scheduler and loss are found in the call (arguments, the object of
+    a method, closure, globals, the value returned); each can be named instead. The step's result
+    and its exceptions pass through unchanged. `function.watch` is the Watch behind it.
+    """
+    if function is not None and not callable(function):
+        warmup_steps, function = function, None  # watch_training(100, 50), by position
+    found = {"warmup_steps": warmup_steps, "alert_window": alert_window, **options}
+
+    def decorate(step: Any) -> Any:
+        watch = Watch(model, optimizer, scaler=scaler, scheduler=scheduler, **found)
+
+        @functools.wraps(step)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            watch.prepare(step, args, kwargs)
+            watch.begin()
+            try:
+                result = step(*args, **kwargs)
+            except BaseException:
+                watch.abandon()
+                raise
+            watch.end(result, (args, kwargs))
+            return result
+
+        watched.watch = watch  # type: ignore[attr-defined]
+        return watched
+
+    return decorate if function is None else decorate(function)
+
+
+__all__ = ["Settings", "watch_training"]

@@ -1,0 +1,214 @@
+/* One read of every gradient: norm, largest value, NaN, infinity, zero and exponent counts.
+ *
+ * Plain C with the vector types that gcc and clang share, so that one file serves every machine.
+ * The exponents of a block are kept as bytes: comparing 32 of them costs one instruction, and the
+ * block is still in the first-level cache.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#define BLOCK 4096 /* 128 byte vectors: a byte counter cannot overflow */
+#define LEVELS 8
+#define LANES 32
+
+typedef float vf __attribute__((vector_size(LANES)));
+typedef int32_t vi __attribute__((vector_size(LANES)));
+typedef uint8_t vb __attribute__((vector_size(LANES)));
+typedef signed char vc __attribute__((vector_size(LANES)));
+
+enum { FP32 = 0, BF16 = 1, FP16 = 2 };
+
+typedef struct {
+    double sum_of_squares;
+    double largest; /* of the finite values */
+    int64_t nan, infinite, zero, beyond;
+    int64_t below[LEVELS];
+} Row;
+
+static inline float as_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static inline uint32_t as_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+static inline float half_to_float(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
+    if (rest >= 0x7c00u) return as_float(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+    /* the product is exact, for subnormal halves too: 2**112 moves the exponent into place */
+    return as_float(sign | as_bits(as_float(rest << 13) * as_float(0x77800000u)));
+}
+
+static inline float load(const void *data, int kind, int64_t i) {
+    if (kind == FP32) return ((const float *)data)[i];
+    if (kind == BF16) return as_float((uint32_t)((const uint16_t *)data)[i] << 16);
+    return half_to_float(((const uint16_t *)data)[i]);
+}
+
+static const float *widen(const void *data, int kind, int64_t start, int n, float *buffer) {
+    if (kind == FP32) return (const float *)data + start;
+    const uint16_t *source = (const uint16_t *)data + start;
+    if (kind == BF16)
+        for (int i = 0; i < n; i++) ((uint32_t *)buffer)[i] = (uint32_t)source[i] << 16;
+    else
+        for (int i = 0; i < n; i++) buffer[i] = half_to_float(source[i]);
+    return buffer;
+}
+
+static int64_t sum_bytes(vb counts) {
+    int64_t total = 0;
+    for (int lane = 0; lane < LANES; lane++) total += counts[lane];
+    return total;
+}
+
+/* Blocks with a NaN, an infinity, an overflow or a square that leaves fp32 are counted one by one. */
+static void careful(const float *x, int n, double limit, Row *row) {
+    for (int i = 0; i < n; i++) {
+        uint32_t u = as_bits(x[i]) & 0x7fffffffu;
+        if (u > 0x7f800000u) { row->nan++; continue; }
+        if (u == 0x7f800000u) { row->infinite++; row->beyond++; continue; }
+        double value = as_float(u);
+        row->zero += u == 0;
+        row->beyond += value >= limit;
+        row->sum_of_squares += value * value;
+        if (value > row->largest) row->largest = value;
+    }
+}
+
+/* Four lanes of exponents share one 32-bit lane: counting does not care about their order. */
+static inline vb exponents_of(const vi u[4]) {
+    return (vb)((u[0] >> 23) | ((u[1] >> 15) & 0xff00) | ((u[2] >> 7) & 0xff0000) |
+                ((u[3] << 1) & (int32_t)0xff000000));
+}
+
+static int64_t zeros(const float *x, int n) {
+    vi counts = {0};
+    int64_t total = 0;
+    int whole = n / 8 * 8;
+    for (int i = 0; i < whole; i += 8) {
+        vf v;
+        memcpy(&v, x + i, sizeof v);
+        counts -= v == 0;
+    }
+    for (int j = 0; j < 8; j++) total += counts[j];
+    for (int i = whole; i < n; i++) total += x[i] == 0;
+    return total;
+}
+
+/* Neighbours often share an exponent: four tables keep the increments from waiting on each other. */
+static void count_exponents(const float *x, int n, int64_t *histogram) {
+    uint32_t tables[4][256] = {{0}};
+    for (int i = 0; i < n; i++) tables[i & 3][(as_bits(x[i]) >> 23) & 0xff]++;
+    for (int e = 0; e < 256; e++)
+        histogram[e] += tables[0][e] + tables[1][e] + tables[2][e] + tables[3][e];
+}
+
+static void block(const float *x, int n, const uint8_t *levels, double limit, int64_t *histogram,
+                  Row *row) {
+    vf sums[4] = {{0}, {0}, {0}, {0}};
+    vi most[4] = {{0}, {0}, {0}, {0}};
+    vc counts[LEVELS] = {{0}};
+    int whole = n / 32 * 32;
+    for (int i = 0; i < whole; i += 32) {
+        vi u[4];
+        for (int k = 0; k < 4; k++) {
+            vf v;
+            memcpy(&v, x + i + 8 * k, sizeof v);
+            sums[k] += v * v;
+            u[k] = (vi)v & 0x7fffffff;
+            vi more = u[k] > most[k];
+            most[k] = (u[k] & more) | (most[k] & ~more);
+        }
+        /* signed bytes compare in one instruction: both sides move down by 128 */
+        vc e = (vc)(exponents_of(u) ^ 0x80);
+        for (int level = 0; level < LEVELS; level++)
+            counts[level] += e < (signed char)(levels[level] ^ 0x80);
+    }
+    int32_t top = 0;
+    double total = 0;
+    int64_t below[LEVELS];
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < 8; j++) {
+            total += sums[k][j];
+            if (most[k][j] > top) top = most[k][j];
+        }
+    for (int level = 0; level < LEVELS; level++) below[level] = sum_bytes((vb)-counts[level]);
+    for (int i = whole; i < n; i++) {
+        uint32_t u = as_bits(x[i]) & 0x7fffffffu;
+        total += (double)x[i] * x[i];
+        if ((int32_t)u > top) top = (int32_t)u;
+        for (int level = 0; level < LEVELS; level++) below[level] += (u >> 23) < levels[level];
+    }
+    /* 2**63 squared still fits into fp32, and 2**-60 squared is still a normal number. */
+    int odd = top >= 0x5f000000 || (top != 0 && top < 0x21800000);
+    if (odd || as_float((uint32_t)top) >= limit) {
+        careful(x, n, limit, row);
+    } else {
+        /* level 0 is the smallest normal number: below it are zeros and subnormals */
+        if (below[0]) row->zero += zeros(x, n);
+        row->sum_of_squares += total;
+        if (as_float((uint32_t)top) > row->largest) row->largest = as_float((uint32_t)top);
+    }
+    for (int level = 0; level < LEVELS; level++) row->below[level] += below[level];
+    if (histogram) count_exponents(x, n, histogram);
+}
+
+/* `levels` are biased fp32 exponents: below[k] counts values, zeros too, with exponent < levels[k].
+ * `limits` is the value from which a gradient of this tensor overflows its format. */
+void torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, const int32_t *kinds,
+                     const uint8_t *levels, const double *limits, Row *rows, int64_t *histograms) {
+    float buffer[BLOCK];
+    for (int64_t t = 0; t < tensors; t++) {
+        Row *row = rows + t;
+        memset(row, 0, sizeof *row);
+        int64_t *histogram = histograms ? histograms + 256 * t : 0;
+        for (int64_t start = 0; start < sizes[t]; start += BLOCK) {
+            int n = (int)(sizes[t] - start < BLOCK ? sizes[t] - start : BLOCK);
+            block(widen(data[t], kinds[t], start, n, buffer), n, levels, limits[t], histogram, row);
+        }
+    }
+}
+
+/* `width` values of every tensor, evenly spread; a shorter tensor gives all its values, then zeros. */
+void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
+                       const int32_t *kinds, int64_t width, float *out) {
+    for (int64_t t = 0; t < tensors; t++) {
+        int64_t n = sizes[t] < width ? sizes[t] : width;
+        int64_t stride = n ? sizes[t] / n : 1;
+        for (int64_t i = 0; i < n; i++) out[t * width + i] = load(data[t], kinds[t], i * stride);
+        for (int64_t i = n; i < width; i++) out[t * width + i] = 0;
+    }
+}
+
+typedef struct {
+    double update_squares, weight_squares;
+    int64_t changed, moved_by_gradient, absorbed, not_finite;
+    uint64_t digest;
+} Step;
+
+/* What a step did to the sampled weights: how far they moved, and which gradients were swallowed. */
+void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const float *before,
+                     const float *after, const float *gradients, Step *steps) {
+    for (int64_t t = 0; t < tensors; t++) {
+        Step step = {0, 0, 0, 0, 0, 0, 1469598103934665603ull};
+        int64_t n = sizes[t] < width ? sizes[t] : width;
+        for (int64_t i = t * width; i < t * width + n; i++) {
+            double d = (double)after[i] - before[i];
+            int same = as_bits(after[i]) == as_bits(before[i]);
+            int pushed = gradients && gradients[i] != 0;
+            step.update_squares += d * d;
+            step.weight_squares += (double)after[i] * after[i];
+            step.changed += !same;
+            step.moved_by_gradient += pushed;
+            step.absorbed += pushed && same;
+            step.not_finite += (as_bits(after[i]) & 0x7f800000u) == 0x7f800000u;
+            step.digest = (step.digest ^ as_bits(after[i])) * 1099511628211ull;
+        }
+        steps[t] = step;
+    }
+}

@@ -1,0 +1,84 @@
+"""From what was read to alerts: learned signals through their banks, the others through a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.watch.alerts import Alert, channel_name
+from torchstone.watch.bank import Bank
+from torchstone.watch.beat import Beat, Call
+from torchstone.watch.signal import Alarm, Phase, Signal, all_signals, checked
+
+
+@dataclass(slots=True)
+class Values:
+    """What the learned signals of one phase said: for the record."""
+
+    signals: tuple[Signal, ...]
+    values: list[NDArray[np.float64]]
+    """Of every signal: one, or one for every layer."""
+
+
+def judge_beat(beat: Beat, phase: Phase, stretch: float) -> Iterator[Alert | Values]:
+    """Alerts of one phase of a beat, and the values they were judged on."""
+    for signal in checked(phase):
+        assert signal.check is not None
+        for alarm in signal.check(beat):
+            yield of_alarm(alarm, signal, beat.step)
+    learner = beat.actor.banks.get(phase)
+    if learner is None or not learner.signals:
+        return
+    rows = [
+        np.atleast_1d(np.asarray(s.value(beat), np.float64)) for s in learner.signals if s.value
+    ]
+    yield Values(learner.signals, rows)
+    yield from judge_bank(
+        learner.bank, learner.spans, np.concatenate(rows), beat.actor.layers, beat.step, stretch
+    )
+
+
+def judge_bank(
+    bank: Bank, spans: list[tuple[Signal, int, int]], values: NDArray[np.float64],
+    layers: tuple[str, ...], step: int, stretch: float,
+) -> Iterator[Alert]:  # fmt: skip
+    """The worst layer of every signal that left its range, with the number of the others."""
+    judgement = bank.push(values, stretch)
+    if not judgement.channel.any():
+        return
+    for signal, start, end in spans:
+        bad = np.flatnonzero(judgement.channel[start:end])
+        if not len(bad):
+            continue
+        place = int(bad[np.abs(judgement.sigmas[start:end][bad]).argmax()])
+        worst = start + place
+        yield Alert(
+            step, signal.name, layers[place] if signal.of == "layer" else "",
+            float(values[worst]), signal.severity, float(judgement.centre[worst]),
+            float(judgement.width[worst]), float(judgement.sigmas[worst]),
+            channel_name(judgement.channel[worst]), len(bad) - 1,
+        )  # fmt: skip
+
+
+def judge_call(call: Call) -> Iterator[Alert]:
+    """Alerts of what a call shows beside its beats."""
+    for signal in checked("call"):
+        assert signal.check is not None
+        for alarm in signal.check(call):
+            yield of_alarm(alarm, signal, call.step)
+
+
+def of_alarm(alarm: Alarm, signal: Signal, step: int) -> Alert:
+    """An alarm as an alert."""
+    return Alert(
+        step, alarm.signal, alarm.layer, alarm.value, alarm.severity or signal.severity,
+        text=alarm.text,
+    )  # fmt: skip
+
+
+def signal_named(name: str) -> Signal:
+    """The signal of this name."""
+    return next(signal for signal in all_signals() if signal.name == name)

@@ -1,0 +1,275 @@
+"""The recorder writes a run to its folder: statistics only, appended, and never more than its limit."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone._version import __version__
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.files import write_atomically
+from torchstone.core.text import Text
+from torchstone.watch.actor import Actor
+from torchstone.watch.alerts import Alert
+from torchstone.watch.beat import Call
+from torchstone.watch.bundle import write_bundle
+from torchstone.watch.lines import say
+from torchstone.watch.runfile import (
+    FORMAT,
+    NAME,
+    Frame,
+    counts_frame,
+    frames_in,
+    json_frame,
+    layers_frame,
+    rows_frame,
+)
+from torchstone.watch.settings import Settings
+from torchstone.watch.signal import layer_signals
+
+if TYPE_CHECKING:
+    from torchstone.watch.monitor import Watch
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+LIMIT_BYTES = 40 << 20
+_FLUSH_SECONDS = 0.5
+_KEPT = 200
+_MOST_ALERTS = 2000
+_MOST_BUNDLES = 20
+
+
+class Recorder:
+    """Appends what a run shows to one file; a disk that fails ends the recording, not the run."""
+
+    def __init__(self, folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> None:
+        self.folder = folder
+        self._settings = settings
+        self._limit = limit
+        self._file = open(folder / NAME, "ab", buffering=0)  # noqa: SIM115
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._size = self._mend()
+        self._actors: list[Actor] = []
+        self._columns: tuple[str, ...] = ()
+        self._rows: list[tuple[float, ...]] = []
+        self.recent: deque[dict[str, float]] = deque(maxlen=_KEPT)
+        """The last steps by column, for the evidence of an alert."""
+        self._alerts = 0
+        self._bundles = 0
+        self._flushed = time.monotonic()
+        self._last_step = time.monotonic()
+        self._put(json_frame("H", {
+            "format": FORMAT, "torchstone": __version__, "python": sys.version.split()[0],
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "pid": os.getpid(), "warmup_steps": settings.warmup_steps,
+            "alert_window": settings.alert_window,
+            "false_alarms_per_10k": settings.false_alarms_per_10k, **what,
+        }))  # fmt: skip
+
+    def _mend(self) -> int:
+        """A run that was killed may have left half a frame: cut it away before going on."""
+        path = self.folder / NAME
+        data = path.read_bytes()
+        end = max((place for place, _ in frames_in(data)), default=0)
+        if end < len(data):
+            os.truncate(path, end)
+        return end
+
+    # -- what is recorded
+
+    def step(self, call: Call, actors: Iterable[Actor]) -> None:
+        """One row of scalars."""
+        row = {"loss": math_nan(call.loss), "scale": call.scale, "batch": float(call.batch_size),
+               "skipped": float(call.skipped)}  # fmt: skip
+        for i, actor in enumerate(actors):
+            tail = "" if i == 0 else f"[{actor.name}]"
+            row[f"grad_norm{tail}"] = actor.norm
+            row[f"lr{tail}"] = actor.rate
+            for item in actor.values.values():
+                for signal, values in zip(item.signals, item.values, strict=True):
+                    if signal.of == "run":
+                        row[f"{signal.name}{tail}"] = float(values[0])
+        self.recent.append({"step": float(call.step), **row})
+        if tuple(row) != self._columns:
+            self._flush_rows()
+            self._columns = tuple(row)
+            self._put(json_frame("C", {"columns": list(self._columns)}))
+        self._rows.append((float(call.step), *row.values()))
+        now = time.monotonic()
+        if now - self._flushed + (now - self._last_step) > _FLUSH_SECONDS or len(self._rows) >= 512:
+            self._flush_rows()
+        self._last_step = now
+
+    def layers(self, step: int, actor: Actor) -> None:
+        """The layer signals of an actor at this step; NaN where one was not judged yet."""
+        rows = np.full((len(layer_signals()), len(actor.layers)), np.nan)
+        names = [signal.name for signal in layer_signals()]
+        for item in actor.values.values():
+            for signal, values in zip(item.signals, item.values, strict=True):
+                if signal.of == "layer":
+                    rows[names.index(signal.name)] = values
+        self._put(layers_frame(step, self._actors.index(actor), rows))
+
+    def histograms(self, step: int, actor: Actor, counts: NDArray[np.int64], scale: float) -> None:
+        """Exponent counts of every layer."""
+        by_layer = np.add.reduceat(counts, actor.starts, axis=0)
+        self._put(counts_frame(step, self._actors.index(actor), by_layer, scale))
+
+    def actor(self, actor: Actor) -> None:
+        """An optimizer and the layers it moves."""
+        self._actors.append(actor)
+        self._put(json_frame("E", {
+            "event": "actor", "actor": len(self._actors) - 1, "name": actor.name,
+            "layers": list(actor.layers),
+            "signals": [signal.name for signal in layer_signals()],
+            "sizes": actor.by_layer(actor.sizes.astype(float)).tolist(),
+        }))  # fmt: skip
+
+    def note(self, step: int, text: Text) -> None:
+        """Something that was said."""
+        self._put(json_frame("E", {"event": "note", "step": step, "en": text.en, "zh": text.zh}))
+
+    def alert(self, alert: Alert, watch: Watch) -> None:
+        """An alert with its evidence."""
+        self._alerts += 1
+        if self._alerts > _MOST_ALERTS:
+            return
+        event: dict[str, Any] = {
+            "event": "alert", "step": alert.step, "signal": alert.signal, "layer": alert.layer,
+            "value": alert.value, "severity": str(alert.severity), "centre": alert.centre,
+            "width": alert.width, "sigmas": alert.sigmas, "channel": alert.channel,
+            "others": alert.others, "en": alert.body("en"), "zh": alert.body("zh"),
+        }  # fmt: skip
+        if self._bundles < _MOST_BUNDLES:
+            self._bundles += 1
+            with self._careful():
+                event["evidence"] = write_bundle(self.folder, alert, watch, list(self.recent))
+        self._flush_rows()
+        self._put(json_frame("E", event))
+
+    def close(self, summary: dict[str, Any]) -> None:
+        """Write what is left, and let go of the file."""
+        if self._file.closed:
+            return
+        self._flush_rows()
+        self._put(json_frame("E", {"event": "summary", **summary}))
+        self._file.close()
+
+    # -- how it is written
+
+    def _flush_rows(self) -> None:
+        if self._rows:
+            self._put(rows_frame(self._rows))
+            self._rows = []
+        self._flushed = time.monotonic()
+
+    def _put(self, frame: Frame) -> None:
+        if self._file.closed:
+            return
+        data = frame.pack()
+        with self._careful():
+            if self._file.write(data) != len(data):
+                raise OSError("the disk is full")
+            self._size += len(data)
+            if self._size > self._limit:
+                self._thin()
+
+    @contextlib.contextmanager
+    def _careful(self) -> Any:
+        try:
+            yield
+        except (OSError, TorchstoneError) as error:
+            self._file.close()
+            text = Text("recording has ended, watching goes on", "记录已停止，监控继续")
+            say(f"[Monitor] {text.get(self._settings.lang)}: {error}", logging.WARNING)
+
+    def _thin(self) -> None:
+        """Keep every second layer frame, then every second step, of the older half."""
+        frames = [frame for _, frame in frames_in((self.folder / NAME).read_bytes())]
+        while sum(len(f.payload) for f in frames) > self._limit // 2:
+            thinned = thin(frames)
+            if len(thinned) == len(frames):
+                break
+            frames = thinned
+        data = b"".join(frame.pack() for frame in frames)
+        write_atomically(self.folder / NAME, data)
+        self._file.close()
+        self._file = open(self.folder / NAME, "ab", buffering=0)  # noqa: SIM115
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._size = len(data)
+
+
+def thin(frames: list[Frame]) -> list[Frame]:
+    """Half of the large frames; when there are none left to drop, half of the rows."""
+    large = [i for i, f in enumerate(frames) if f.kind in "LX"]
+    if len(large) > 200:
+        dropped = set(large[:-100:2])
+        return [f for i, f in enumerate(frames) if i not in dropped]
+    rows = [i for i, f in enumerate(frames) if f.kind == "S"]
+    dropped = set(rows[: len(rows) // 2 : 2])
+    return [f for i, f in enumerate(frames) if i not in dropped]
+
+
+def math_nan(value: float | None) -> float:
+    """NaN stands for nothing."""
+    return float("nan") if value is None else value
+
+
+def open_recorder(
+    settings: Settings, what: dict[str, Any], writes: bool, limit: int = LIMIT_BYTES
+) -> Recorder | None:
+    """A recorder in the folder of the settings; None, and said why, when there can be none."""
+    if settings.folder is False or not writes:
+        return None
+    try:
+        folder = _folder(settings)
+        recorder = _open(folder, settings, what, limit)
+    except OSError as error:
+        text = Text("nothing is recorded", "不做记录")
+        say(f"[Monitor] {text.get(settings.lang)}: {error}", logging.WARNING)
+        return None
+    text = Text("recording to", "记录到")
+    say(f"[Monitor] {text.get(settings.lang)} {recorder.folder}")
+    return recorder
+
+
+def _open(folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> Recorder:
+    for number in range(1, 100):
+        place = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            return Recorder(place, settings, what, limit)
+        except BlockingIOError:  # another process writes there
+            continue
+    raise OSError(f"{folder} and 98 more are in use")
+
+
+def _folder(settings: Settings) -> Path:
+    if not isinstance(settings.folder, bool):
+        return Path(settings.folder).expanduser()
+    home = Path(".torchstone")
+    home.mkdir(exist_ok=True)
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, "*\n")
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    return home / "watch" / f"{now}-{os.getpid()}"
+
+
+__all__ = ["LIMIT_BYTES", "Recorder", "open_recorder", "thin"]

@@ -1,0 +1,239 @@
+"""The file of a run: frames that are only appended, each with its length and checksum.
+
+A frame is `kind, length, crc32, payload`. A tail that was cut off is dropped when reading, and a
+writer that comes back cuts it away before it goes on.
+
+    H  JSON: format, version, times, what is watched
+    C  JSON: names of the columns of the S frames that follow
+    S  rows of one step number and one fp32 value for each column
+    L  one value for every signal and layer at one step, as log2 in fp16, deflated
+    X  exponent counts of every layer at one step, deflated
+    E  JSON: an alert, a note, an optimizer with its layers, or the summary
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
+from torchstone.core.text import Text
+
+NAME = "run.tsw"
+FORMAT = 1
+_HEAD = struct.Struct("<cxxxII")
+_MOST_BYTES = 1 << 28
+_MOST_PAYLOAD = 1 << 26
+_LAYERS = struct.Struct("<IHHI")
+_COUNTS = struct.Struct("<IHHId")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of the file."""
+
+    kind: str
+    payload: bytes
+
+    def pack(self) -> bytes:
+        head = _HEAD.pack(self.kind.encode(), len(self.payload), zlib.crc32(self.payload))
+        return head + self.payload
+
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.payload)
+        if not isinstance(found, dict):
+            raise ValueError("not an object")
+        return found
+
+
+def json_frame(kind: str, value: dict[str, Any]) -> Frame:
+    """A frame of JSON; numbers that are not finite travel as strings."""
+    return Frame(kind, json.dumps(_finite(value), ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value
+
+
+def layers_frame(step: int, actor: int, values: NDArray[np.float64]) -> Frame:
+    """Values of every signal and layer, kept as logarithms: fp16 would not hold them."""
+    with np.errstate(all="ignore"):
+        logs = np.log2(np.maximum(values, 0) + 2.0**-40).astype("<f2")
+    head = _LAYERS.pack(step, actor, *values.shape)
+    return Frame("L", head + zlib.compress(logs.tobytes(), 1))
+
+
+def counts_frame(step: int, actor: int, counts: NDArray[np.int64], scale: float) -> Frame:
+    """Exponent counts of every layer: only the exponents that occur."""
+    used = np.flatnonzero(counts.any(axis=0))
+    low, high = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+    head = _COUNTS.pack(step, actor, low, high, scale)
+    return Frame("X", head + zlib.compress(counts[:, low:high].astype("<u4").tobytes(), 1))
+
+
+def rows_frame(rows: list[tuple[float, ...]]) -> Frame:
+    """Rows of scalars, step first."""
+    return Frame("S", np.array(rows, "<f8").astype("<f4").tobytes() if rows else b"")
+
+
+def frames_in(data: bytes) -> Iterator[tuple[int, Frame]]:
+    """Whole frames and the offset after each; stops at the first that is cut or damaged."""
+    place = 0
+    while place + _HEAD.size <= len(data):
+        kind, length, check = _HEAD.unpack_from(data, place)
+        end = place + _HEAD.size + length
+        payload = data[place + _HEAD.size : end]
+        if length > _MOST_PAYLOAD or end > len(data) or zlib.crc32(payload) != check:
+            return
+        place = end
+        yield place, Frame(kind.decode("latin-1"), payload)
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run recorded, as arrays."""
+
+    path: Path
+    header: dict[str, Any]
+    columns: tuple[str, ...]
+    scalars: NDArray[np.float64]
+    """One row for every recorded step; the step number is the first column."""
+    actors: list[dict[str, Any]]
+    layers: list[tuple[int, int, NDArray[np.float64]]]
+    """Step, actor, and values of every signal (of `actors[i]["signals"]`) and layer."""
+    counts: list[tuple[int, int, float, NDArray[np.int64]]]
+    """Step, actor, scale, and 256 exponent counts of every layer."""
+    events: list[dict[str, Any]]
+    torn_bytes: int
+
+    @property
+    def alerts(self) -> list[dict[str, Any]]:
+        return [event for event in self.events if event.get("event") == "alert"]
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        return [event for event in self.events if event.get("event") == "note"]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return next((e for e in reversed(self.events) if e.get("event") == "summary"), {})
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """The values of one column; NaN where it was not recorded."""
+        if name not in self.columns:
+            return np.full(len(self.scalars), np.nan)
+        return self.scalars[:, self.columns.index(name)]
+
+
+def load_run(place: Path | str) -> Run:
+    """A run from its folder or its file."""
+    path = Path(place).expanduser()
+    file = path / NAME if path.is_dir() else path
+    try:
+        data = read_regular(file, _MOST_BYTES)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or type(error).__name__) from None
+    try:
+        return _assemble(file, data)
+    except (ValueError, KeyError, TypeError, IndexError, struct.error, zlib.error) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from None
+
+
+def _assemble(file: Path, data: bytes) -> Run:
+    run = Run(file, {}, (), np.zeros((0, 1)), [], [], [], [], 0)
+    columns: list[str] = ["step"]
+    now: list[str] = ["step"]
+    parts: list[tuple[list[str], NDArray[np.float64]]] = []
+    end = 0
+    for place, frame in frames_in(data):
+        end = place
+        if not run.header and frame.kind != "H":
+            raise ValueError("no header: not the file of a watched run")
+        if frame.kind == "H":
+            run.header = frame.json()
+            if run.header.get("format") != FORMAT:
+                raise ValueError(
+                    f"format {run.header.get('format')!r}, this version reads {FORMAT}"
+                )
+        elif frame.kind == "C":
+            now = ["step", *map(str, frame.json()["columns"])]
+            columns += [name for name in now if name not in columns]
+        elif frame.kind == "S":
+            rows = np.frombuffer(frame.payload, "<f4").astype(np.float64)
+            parts.append((now, rows.reshape(-1, len(now))))
+        elif frame.kind == "E":
+            event = frame.json()
+            (run.actors if event.get("event") == "actor" else run.events).append(event)
+        elif frame.kind == "L":
+            run.layers.append(_layers_of(frame.payload))
+        elif frame.kind == "X":
+            run.counts.append(_counts_of(frame.payload))
+    if not run.header:
+        raise ValueError("empty, or not the file of a watched run")
+    run.columns = tuple(columns)
+    run.scalars = _join(columns, parts)
+    run.torn_bytes = len(data) - end
+    return run
+
+
+def _join(
+    columns: list[str], parts: list[tuple[list[str], NDArray[np.float64]]]
+) -> NDArray[np.float64]:
+    whole = np.full((sum(len(rows) for _, rows in parts), len(columns)), np.nan)
+    start = 0
+    for names, rows in parts:
+        for i, name in enumerate(names):
+            whole[start : start + len(rows), columns.index(name)] = rows[:, i]
+        start += len(rows)
+    return whole
+
+
+def _layers_of(payload: bytes) -> tuple[int, int, NDArray[np.float64]]:
+    step, actor, signals, layers = _LAYERS.unpack_from(payload)
+    raw = _inflate(payload[_LAYERS.size :], 2 * signals * layers)
+    logs = np.frombuffer(raw, "<f2").astype(np.float64).reshape(signals, layers)
+    return step, actor, np.exp2(logs)
+
+
+def _counts_of(payload: bytes) -> tuple[int, int, float, NDArray[np.int64]]:
+    step, actor, low, high, scale = _COUNTS.unpack_from(payload)
+    if not 0 <= low <= high <= 256:
+        raise ValueError("exponents out of range")
+    raw = _inflate(payload[_COUNTS.size :], _MOST_PAYLOAD)
+    part = np.frombuffer(raw, "<u4").astype(np.int64)
+    width = high - low
+    counts = np.zeros((len(part) // width if width else 0, 256), np.int64)
+    counts[:, low:high] = part.reshape(-1, width) if width else 0
+    return step, actor, scale, counts
+
+
+def _inflate(data: bytes, most: int) -> bytes:
+    """Never more than was announced: a small frame could hold a huge one."""
+    worker = zlib.decompressobj()
+    raw = worker.decompress(data, most)
+    if worker.unconsumed_tail:
+        raise ValueError("a frame is larger than it says")
+    return raw
+
+
+def _unreadable(path: Path, given: str) -> InputError:
+    return InputError(
+        str(path), given,
+        Text(f"a folder with {NAME}, written by watch_training", f"含 {NAME} 的文件夹，由 watch_training 写出"),
+        Text("pass the folder that the run printed when it began", "请传入运行开始时打印的文件夹"),
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""A sentinel stands at one parameter of an optimizer and sees every backward pass go by.
+
+One hook on one parameter is all that a backward pass is charged for: it sees whether the old
+gradient was cleared, and which layers are in evaluation mode while gradients are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torchstone.watch.actor import Actor
+from torchstone.watch.beat import Call
+
+_MOST = 4096
+
+
+class Sentinel:
+    """The hook on one parameter of an actor."""
+
+    def __init__(self, actor: Actor, models: Sequence[nn.Module]) -> None:
+        self._actor = actor
+        self._modes = [item for model in models for item in _moody(model)]
+        self._clean = True
+        self._backwards = 0
+        self._seen = 0
+        self._in_eval: tuple[str, ...] = ()
+        present = actor.reading.present if actor.reading is not None else ()
+        there = [i for i, found in enumerate(present) if found]
+        # the smallest is the cheapest to look at
+        place = min(there, key=lambda i: int(actor.sizes[i]), default=None)
+        self._handle: Any = None
+        if place is not None and actor.parameters[place].requires_grad:
+            self._name = actor.names[place]
+            self._parameter = actor.parameters[place]
+            self._handle = self._parameter.register_hook(self._passes)
+
+    def _passes(self, _: Tensor) -> None:
+        self._backwards += 1
+        old = self._parameter.grad
+        if old is None or _is_zero(old):
+            self._clean = True
+        self._in_eval = tuple(name for name, module in self._modes if not module.training)
+
+    def before_step(self, call: Call) -> None:
+        """An optimizer steps on gradients: were they begun from nothing?"""
+        if self._handle is not None and self._backwards > self._seen and not self._clean:
+            call.stale = self._name
+
+    def stepped(self) -> None:
+        """The gradients are used up."""
+        self._clean = False
+        self._seen = self._backwards
+
+    def report(self, call: Call) -> None:
+        """What was seen during this call."""
+        call.backwards += self._backwards
+        call.in_eval = self._in_eval
+        self._backwards = 0
+        self._seen = 0
+
+    def remove(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+
+
+def _is_zero(gradient: Tensor) -> bool:
+    """Zero, as far as it can be known without waiting for a device."""
+    if gradient.layout != torch.strided or gradient.device.type != "cpu":
+        return True
+    return not bool(torch.count_nonzero(gradient.detach().reshape(-1)[:_MOST]))
+
+
+def _moody(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Modules that do something else in evaluation: batch norm and dropout, in all their forms."""
+    kinds = (
+        nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RReLU,
+        nn.MultiheadAttention, nn.modules.rnn.RNNBase,
+    )  # fmt: skip
+    return [
+        (name or type(module).__name__, module)
+        for name, module in model.named_modules()
+        if isinstance(module, kinds) and _matters(module)
+    ]
+
+
+def _matters(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    if isinstance(module, (nn.MultiheadAttention, nn.modules.rnn.RNNBase)):
+        return bool(module.dropout)
+    return bool(getattr(module, "track_running_stats", True))

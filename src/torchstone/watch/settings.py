@@ -1,0 +1,84 @@
+"""What a user may set about a watch; every default is meant to be left alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
+from torchstone.runtime.number_formats import NumberFormat, format_of
+from torchstone.watch.alerts import Alert
+
+OnAlert = Callable[[Alert], object] | Literal["raise", "skip"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to learn, how often to be wrong, what to do on an alert, where to write."""
+
+    warmup_steps: int = 100
+    """Learned signals are silent before this step; what is plainly wrong is told at once."""
+    alert_window: int = 50
+    """Alarms less than this many steps apart are one episode, and told once."""
+    false_alarms_per_10k: float = 2.0
+    """How many false alarms in ten thousand healthy steps are worth it."""
+    on_alert: OnAlert = None
+    """A function, "raise", or "skip" (leave out the optimizer step)."""
+    print_every: int = 100
+    folder: str | Path | bool = True
+    """Where to write; True: `.torchstone/watch/…` in the working folder, False: nowhere."""
+    budget: float = 0.1
+    """The largest share of a step that watching may take; beyond it, it reads every k-th step."""
+    narrow: NumberFormat | torch.dtype | str | None = None
+    """The narrowest format gradients pass through; found from the scaler and the parameters."""
+    ranks_every: int = 20
+    """Steps between two comparisons of the ranks."""
+    lang: str = "en"
+
+    def __post_init__(self) -> None:
+        for name, least in (("warmup_steps", 10), ("alert_window", 1), ("print_every", 1),
+                            ("ranks_every", 1)):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise _wrong(
+                    name, value, f"a whole number from {least} on", f"不小于 {least} 的整数"
+                )
+        rate = self.false_alarms_per_10k
+        if not _is_number(rate) or not 0 < rate <= 1000:
+            raise _wrong(
+                "false_alarms_per_10k",
+                rate,
+                "a number above 0, up to 1000",
+                "大于 0 且不超过 1000 的数",
+            )
+        if not _is_number(self.budget) or not 0 < self.budget <= 10:
+            raise _wrong("budget", self.budget, "a share of the step above 0", "大于 0 的占比")
+        if not (self.on_alert in (None, "raise", "skip") or callable(self.on_alert)):
+            raise _wrong("on_alert", self.on_alert, 'a function, "raise", "skip" or None',
+                         '函数、"raise"、"skip" 或 None')  # fmt: skip
+        if self.lang not in ("en", "zh"):
+            raise _wrong("lang", self.lang, '"en" or "zh"', '"en" 或 "zh"')
+        if self.narrow is not None:
+            format_of(self.narrow)
+
+    @property
+    def tightness(self) -> float:
+        """1 for two false alarms in 10 k steps; a quarter more for every fifth of that."""
+        return max(0.4, 1 + 0.25 * math.log(2.0 / self.false_alarms_per_10k, 5))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _wrong(name: str, value: object, en: str, zh: str) -> UsageError:
+    return UsageError(
+        f"watch_training({name}=…)", repr(value)[:80], Text(en, zh),
+        Text(f"leave {name} out, or pass {en}", f"省略 {name}，或传入{zh}"),
+    )  # fmt: skip

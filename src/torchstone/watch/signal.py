@@ -1,0 +1,102 @@
+"""A signal is one thing that is watched; each is one file in `signals/`, found by being there."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.bank import Limits
+
+if TYPE_CHECKING:
+    from torchstone.watch.beat import Beat, Call
+
+Phase = Literal["gradient", "sample", "update", "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that is wrong whatever the past was: said once for an episode."""
+
+    signal: str
+    text: Text
+    """What was seen, ready to print after `[ALERT] Step N | `."""
+    layer: str = ""
+    value: float = float("nan")
+    severity: Severity | None = None
+
+
+@dataclass(slots=True)
+class Signal:
+    """A number of the run or of every layer, and what to say when it leaves its range.
+
+    `limits` make it learned: the bank decides. Without them `check` decides.
+    """
+
+    name: str
+    phase: Phase
+    title: Text
+    why: Text
+    remedy: Text
+    of: Literal["run", "layer"] = "layer"
+    limits: Limits | None = None
+    unit: str = ""
+    severity: Severity = Severity.MEDIUM
+    value: Callable[[Beat], NDArray[np.float64] | float] | None = None
+    check: Callable[[Any], Iterable[Alarm]] | None = None
+    memory: dict[str, object] = field(default_factory=dict)
+
+    def measure(
+        self, function: Callable[[Beat], NDArray[np.float64] | float]
+    ) -> Callable[[Beat], NDArray[np.float64] | float]:
+        """The function that gives the value, for the run or for every layer."""
+        self.value = function
+        return function
+
+    def on_beat(
+        self, function: Callable[[Beat], Iterable[Alarm]]
+    ) -> Callable[[Beat], Iterable[Alarm]]:
+        """The function that looks at one optimizer step."""
+        self.check = function
+        return function
+
+    def on_call(
+        self, function: Callable[[Call], Iterable[Alarm]]
+    ) -> Callable[[Call], Iterable[Alarm]]:
+        """The function that looks at one call of the training step."""
+        self.check = function
+        return function
+
+
+@functools.cache
+def all_signals() -> tuple[Signal, ...]:
+    """Every signal in the folder, by name."""
+    package = importlib.import_module("torchstone.watch.signals")
+    names = sorted(item.name for item in pkgutil.iter_modules(package.__path__))
+    return tuple(importlib.import_module(f"{package.__name__}.{name}").SIGNAL for name in names)
+
+
+@functools.cache
+def learned(phase: Phase, of: str) -> tuple[Signal, ...]:
+    """The signals of one phase that a bank decides on."""
+    return tuple(s for s in all_signals() if s.limits and s.phase == phase and s.of == of)
+
+
+@functools.cache
+def checked(phase: Phase) -> tuple[Signal, ...]:
+    """The signals of one phase that are right or wrong without a past."""
+    return tuple(s for s in all_signals() if s.check is not None and s.phase == phase)
+
+
+@functools.cache
+def layer_signals() -> tuple[Signal, ...]:
+    """The learned signals of layers, in the order in which a run records them."""
+    return tuple(s for phase in ("gradient", "sample", "update") for s in learned(phase, "layer"))

@@ -1,0 +1,1 @@
+"""The signals, one file each: put a file here, and it is watched, tested and documented."""

@@ -1,0 +1,58 @@
+"""Weights that something other than the optimizer changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "changed_outside",
+    phase="gradient",
+    of="layer",
+    title=Text("weights changed outside the optimizer", "权重在优化器之外被改动"),
+    why=Text(
+        "training goes on from weights that no gradient led to: an averaged copy written back, a wrong load, an in-place slip",
+        "训练从非梯度得到的权重继续：写回的平均副本、错误的加载、误用的原地操作",
+    ),
+    remedy=Text(
+        "look for writes to `.data`, copies from an averaged model, or loads between steps",
+        "检查对 `.data` 的写入、从 EMA 模型的拷贝或步间加载",
+    ),
+    severity=Severity.MEDIUM,
+)
+
+
+_HABIT = 0.2  # weight clipping after every step is how some programs work
+
+
+@SIGNAL.on_beat
+def changed(beat: Beat) -> Iterator[Alarm]:
+    outside = beat.outside
+    if outside is None:
+        return
+    count = int(outside.sum())
+    often = int(beat.memory.get("outside", 0))  # type: ignore[call-overload]
+    beat.memory["outside"] = often + bool(count)
+    if not count or often > _HABIT * max(beat.number, 5):
+        return
+    name = beat.actor.names[int(outside.argmax())]
+    yield Alarm(
+        SIGNAL.name,
+        Text(
+            f"changed_outside: {count} parameter(s) changed since the last optimizer step, "
+            f"first '{name}'",
+            f"changed_outside：自上次优化器更新后有 {count} 个参数被改动，首个为 '{name}'",
+        ),
+        name,
+        float(count),
+    )
+
+
+def fault(toy: Any) -> None:
+    """The weights of one layer are halved between two steps."""
+    toy.model[4].weight.data.mul_(0.5)

@@ -1,0 +1,43 @@
+"""The share of gradient values that are exactly zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "dead_gradients",
+    phase="gradient",
+    of="layer",
+    title=Text("share of zero gradients", "零梯度比例"),
+    why=Text(
+        "a gradient of exact zeros teaches nothing: dead units, a detached branch, masked data, or values flushed by fp16",
+        "恒为零的梯度学不到任何东西：神经元死亡、分支被 detach、数据被屏蔽，或被 fp16 刷零",
+    ),
+    remedy=Text(
+        "look for dead activations, a detach, an empty mask, or a loss scale that is too low",
+        "检查死亡激活、detach、空掩码或过低的 loss scale",
+    ),
+    limits=Limits(
+        spike=(12.0, NEVER), shift=(4.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.05
+    ),
+)
+
+
+@SIGNAL.measure
+def zeros(beat: Beat) -> NDArray[np.float64]:
+    if not beat.reading.counted:
+        return np.full(len(beat.sizes), np.nan)
+    return beat.share(beat.reading.rows["zero"], beat.sizes)
+
+
+def fault(toy: Any) -> None:
+    """A bias drives every unit of the first layer below zero, where the ReLU is flat."""
+    toy.model[1].bias.data.fill_(-50.0)

@@ -1,0 +1,56 @@
+"""How far a cast to the narrow format turns the gradient: 1 - cosine, on a sample of every layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.runtime.number_formats import dtype_of
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "distortion",
+    phase="sample",
+    of="layer",
+    title=Text("distortion by the cast (1 - cosine)", "转换失真（1 - 余弦）"),
+    why=Text(
+        "the cast changes the direction of the gradient, so the step goes elsewhere; large values hide small ones in it, so read it beside the flushed share",
+        "转换改变了梯度方向，更新会偏离；该指标由大值主导，须与刷零比例一起看",
+    ),
+    remedy=Text(
+        "raise the loss scale, or keep this layer in a wider format",
+        "提高 loss scale，或让该层使用更宽的格式",
+    ),
+    limits=Limits(
+        spike=(30.0, NEVER), shift=(20.0, NEVER), ramp=(30.0, NEVER), sigmas=12.0, floor=1e-4
+    ),
+)
+
+
+@SIGNAL.measure
+def distortion(beat: Beat) -> NDArray[np.float64]:
+    samples = beat.reading.samples
+    if samples is None:
+        return np.full(len(beat.sizes), np.nan)
+    dtype = dtype_of(beat.format)
+    if dtype == torch.float32:
+        return np.zeros(len(beat.sizes))
+    wide = torch.from_numpy(samples)
+    kept = wide.clamp(-beat.format.largest, beat.format.largest).to(dtype).float().numpy()
+    by = beat.actor.by_layer
+    dot = by((samples * kept).sum(1, dtype=np.float64))
+    lengths = by((samples**2).sum(1, dtype=np.float64)) * by((kept**2).sum(1, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        return np.where(lengths > 0, 1 - dot / np.sqrt(lengths), np.nan)
+
+
+def fault(toy: Any) -> None:
+    """Gradients shrink until fp16 keeps few digits of them."""
+    toy.narrow = "fp16"
+    toy.loss_factor = 1e-5

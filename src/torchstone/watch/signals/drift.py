@@ -1,0 +1,69 @@
+"""How far the shape of a layer's gradient distribution is from its usual shape, in octaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "drift",
+    phase="sample",
+    of="layer",
+    title=Text("drift of the gradient distribution", "梯度分布漂移"),
+    why=Text(
+        "the spread between small and large gradients of a layer changed: sparse, saturated or outlier-ridden, while its norm may look normal",
+        "该层大小梯度的分布形状改变：变稀疏、饱和或出现离群值，而范数可能看似正常",
+    ),
+    remedy=Text(
+        "compare the exponent histograms of the layer before and after",
+        "对比该层前后的指数直方图",
+    ),
+    limits=Limits(
+        spike=(NEVER, NEVER), shift=(4.0, NEVER), ramp=(5.0, NEVER), sigmas=12.0, floor=0.5
+    ),
+    unit="octave",
+)
+
+
+_PERCENTILES = (10, 30, 50, 70, 90)
+_BASELINE = 8  # samples that make the usual shape
+
+
+@SIGNAL.measure
+def drift(beat: Beat) -> NDArray[np.float64]:
+    samples = beat.reading.samples
+    if samples is None:
+        return np.full(len(beat.sizes), np.nan)
+    logs = np.log2(np.abs(samples) + 1e-30)
+    shape = np.percentile(logs, _PERCENTILES, axis=1).T
+    shape = shape - shape[:, 2:3]
+    usual = beat.memory.setdefault("drift", [])
+    assert isinstance(usual, list)
+    if len(usual) < _BASELINE:
+        usual.append(shape)
+        return np.full(len(beat.sizes), np.nan)
+    if len(usual) == _BASELINE:
+        usual.append(np.median(np.array(usual), axis=0))
+    away = np.abs(shape - usual[-1]).mean(axis=1)
+    share = beat.actor.sizes.astype(np.float64)
+    return beat.actor.by_layer(away * share) / np.maximum(beat.actor.by_layer(share), 1)
+
+
+def fault(toy: Any) -> None:
+    """Nine of ten gradient values of every layer become a thousand times smaller."""
+
+    def thin(model: Any) -> None:
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                flat = parameter.grad.view(-1)
+                flat[3:] *= 1e-3 if len(flat) < 10 else 1.0
+                flat[::2] *= 1e-4
+
+    toy.after_backward = thin

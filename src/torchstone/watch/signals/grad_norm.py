@@ -1,0 +1,36 @@
+"""The norm of all gradients of an optimizer, before clipping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "grad_norm",
+    phase="gradient",
+    of="run",
+    title=Text("gradient norm", "梯度范数"),
+    why=Text(
+        "a gradient norm that leaves its range means that the data, the loss or the weights changed in kind",
+        "梯度范数偏离正常范围，说明数据、损失或权重发生了质变",
+    ),
+    remedy=Text(
+        "look at the batch of this step and at the layers that moved first; clip gradients or lower the learning rate",
+        "检查该步的批次和最先变化的层；裁剪梯度或降低学习率",
+    ),
+    limits=Limits(),
+)
+
+
+@SIGNAL.measure
+def norm(beat: Beat) -> float:
+    return beat.norm
+
+
+def fault(toy: Any) -> None:
+    """The loss is a hundred times too large."""
+    toy.loss_factor = 100.0

@@ -1,0 +1,58 @@
+"""Backward passes run, and no optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "idle_optimizer",
+    phase="call",
+    of="run",
+    title=Text("no optimizer step", "优化器没有更新"),
+    why=Text(
+        "gradients are computed and thrown away: nothing is learned",
+        "梯度算出后被丢弃：什么也没学到",
+    ),
+    remedy=Text(
+        "call optimizer.step(); with accumulation, check the condition",
+        "调用 optimizer.step()；使用梯度累积时检查条件",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+_PATIENCE = 16
+
+
+@SIGNAL.on_call
+def idle(call: Call) -> Iterator[Alarm]:
+    since = int(call.memory.get("idle", 0))  # type: ignore[call-overload]
+    longest = int(call.memory.get("idle_longest", 0))  # type: ignore[call-overload]
+    if call.beats or call.skipped:
+        call.memory["idle_longest"] = max(longest, since)
+        call.memory["idle"] = 0
+        return
+    if not call.backwards:
+        return
+    call.memory["idle"] = since + 1
+    if since + 1 > max(_PATIENCE, 2 * longest):
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"idle_optimizer: {since + 1} backward passes without an optimizer step "
+                f"(at most {longest} before)",
+                f"idle_optimizer：{since + 1} 次反向传播没有优化器更新（此前最多 {longest} 次）",
+            ),
+            value=float(since + 1),
+        )
+
+
+def fault(toy: Any) -> None:
+    """optimizer.step() is not called any more."""
+    toy.steps = False

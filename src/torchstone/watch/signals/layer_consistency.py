@@ -1,0 +1,42 @@
+"""Each layer's part in the gradient norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "layer_consistency",
+    phase="gradient",
+    of="layer",
+    title=Text("share of the gradient norm", "占梯度范数的比例"),
+    why=Text(
+        "one layer whose gradient grows or vanishes against the others points at that layer, not at the data",
+        "某一层梯度相对其他层暴涨或消失，问题在该层而不在数据",
+    ),
+    remedy=Text(
+        "look at this layer: its input range, its initialisation, what was changed in it",
+        "检查该层：输入范围、初始化、以及改动",
+    ),
+    limits=Limits(spike=(6.0, 12.0), shift=(5.0, 6.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
+)
+
+
+@SIGNAL.measure
+def share(beat: Beat) -> NDArray[np.float64]:
+    total = beat.squares.sum()
+    if total == 0 or not np.isfinite(beat.norm):
+        return np.full(len(beat.squares), np.nan)
+    return np.asarray(np.sqrt(beat.squares / total))
+
+
+def fault(toy: Any) -> None:
+    """One layer's output is multiplied, so that its gradient grows against the others."""
+    toy.model[4].register_forward_hook(lambda *call: call[-1] * 40)

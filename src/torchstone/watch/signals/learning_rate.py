@@ -1,0 +1,61 @@
+"""A learning rate that jumps far above all that it has been."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "learning_rate",
+    phase="gradient",
+    of="run",
+    title=Text("learning rate", "学习率"),
+    why=Text(
+        "a sudden rise of the learning rate undoes training in a few steps",
+        "学习率突然升高会在几步内毁掉训练",
+    ),
+    remedy=Text(
+        "check the scheduler, the restart of a schedule, and who writes to param_groups",
+        "检查调度器、调度重启以及谁改写了 param_groups",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+_JUMP = 4.0
+_KNOWN = 10
+
+
+@SIGNAL.on_beat
+def jumped(beat: Beat) -> Iterator[Alarm]:
+    most = float(beat.memory.get("rate", 0.0))  # type: ignore[arg-type]
+    if (
+        not math.isfinite(beat.rate)
+        or beat.rate < 0
+        or (beat.number >= _KNOWN and most > 0 and beat.rate > _JUMP * most)
+    ):
+        yield _alarm(beat, most)
+    beat.memory["rate"] = max(most, beat.rate)
+
+
+def _alarm(beat: Beat, most: float) -> Alarm:
+    return Alarm(
+        SIGNAL.name,
+        Text(
+            f"learning_rate: {beat.rate:.3g} (at most {most:.3g} before)",
+            f"learning_rate: {beat.rate:.3g}（此前最大 {most:.3g}）",
+        ),
+        value=beat.rate,
+    )
+
+
+def fault(toy: Any) -> None:
+    """The learning rate becomes ten times what it was."""
+    for group in toy.optimizer.param_groups:
+        group["lr"] *= 10

@@ -1,0 +1,46 @@
+"""The loss that the training function returns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "loss",
+    phase="call",
+    of="run",
+    title=Text("loss", "损失"),
+    why=Text(
+        "a loss that jumps, climbs or collapses says that data, labels or weights changed",
+        "损失突跳、爬升或骤降，说明数据、标签或权重发生了变化",
+    ),
+    remedy=Text(
+        "look at the batch of this step, then at what changed since the last good step",
+        "先检查该步的批次，再看自上次正常以来的改动",
+    ),
+    limits=Limits(spike=(3.0, NEVER), shift=(1.5, 5.0), ramp=(1.35, NEVER), sigmas=8.0, floor=1e-6),
+)
+
+
+@SIGNAL.measure
+def loss(call: Any) -> float:
+    """The loss, or a positive number that moves with it when losses have both signs."""
+    value = call.loss
+    if value is None or not math.isfinite(value):
+        return math.nan
+    memory = call.memory
+    if value <= 0 and "loss_unit" not in memory:
+        memory["loss_unit"] = max(abs(value), float(memory.get("loss_seen", 0.0)), 1e-3)
+    if "loss_unit" in memory:
+        return math.exp(math.asinh(value / memory["loss_unit"]))
+    memory["loss_seen"] = max(float(memory.get("loss_seen", 0.0)), value)
+    return float(value)
+
+
+def fault(toy: Any) -> None:
+    """Labels no longer belong to their inputs."""
+    toy.transform = lambda x, y: (x, y.roll(1))

@@ -1,0 +1,43 @@
+"""The loss itself is NaN or infinite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "loss_not_finite",
+    phase="call",
+    of="run",
+    title=Text("loss is NaN or infinite", "损失为 NaN 或无穷大"),
+    why=Text(
+        "the forward pass went wrong before any gradient was taken",
+        "在求梯度之前，前向就已出错",
+    ),
+    remedy=Text(
+        "look at the inputs of this step and at logarithms, divisions and exponentials of the forward pass",
+        "检查该步输入，以及前向中的对数、除法和指数",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+@SIGNAL.on_call
+def not_finite(call: Call) -> Iterator[Alarm]:
+    if call.loss is not None and not math.isfinite(call.loss):
+        yield Alarm(
+            SIGNAL.name,
+            Text(f"loss: {call.loss} | phase: forward", f"loss: {call.loss} | 阶段：前向"),
+            value=call.loss,
+        )
+
+
+def fault(toy: Any) -> None:
+    """The forward pass takes the logarithm of a negative number."""
+    toy.transform = lambda x, y: (-x.abs().log().log(), y)

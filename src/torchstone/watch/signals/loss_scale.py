@@ -1,0 +1,52 @@
+"""A loss scaler that backs off until nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "loss_scale",
+    phase="call",
+    of="run",
+    title=Text("loss scale", "损失缩放"),
+    why=Text(
+        "skipped step after skipped step: the scale falls until gradients underflow, and training stands still",
+        "不断跳过更新：scale 一路下降直至梯度下溢，训练停滞",
+    ),
+    remedy=Text(
+        "look for what overflows in fp16; use bf16 where the hardware has it",
+        "找出 fp16 中溢出的位置；硬件支持时改用 bf16",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+_IN_A_ROW = 8
+
+
+@SIGNAL.on_call
+def collapsed(call: Call) -> Iterator[Alarm]:
+    row = int(call.memory.get("skipped", 0))  # type: ignore[call-overload]
+    row = row + 1 if call.skipped else (0 if call.beats else row)
+    call.memory["skipped"] = row
+    if row >= _IN_A_ROW or (call.scaled and 0 <= call.scale < 1):
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"loss_scale: {call.scale:.4g} after {row} skipped steps in a row",
+                f"loss_scale: {call.scale:.4g}，已连续跳过 {row} 步",
+            ),
+            value=call.scale,
+        )
+
+
+def fault(toy: Any) -> None:
+    """Every gradient overflows under the loss scaler."""
+    toy.use_scaler()
+    toy.loss_factor = float("inf")

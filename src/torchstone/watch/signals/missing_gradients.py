@@ -1,0 +1,67 @@
+"""Parameters that used to get a gradient and get none any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "missing_gradients",
+    phase="gradient",
+    of="layer",
+    title=Text("gradients became None", "梯度变为 None"),
+    why=Text(
+        "a branch was detached, skipped or frozen: its weights keep what they have",
+        "某个分支被 detach、跳过或冻结：其权重不再更新",
+    ),
+    remedy=Text(
+        "look for a detach, an unused branch, or requires_grad set to False",
+        "检查 detach、未使用的分支或 requires_grad=False",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+_IN_A_ROW = 3
+_USUAL = 0.9
+_KNOWN = 10
+
+
+@SIGNAL.on_beat
+def missing(beat: Beat) -> Iterator[Alarm]:
+    present = beat.reading.present
+    seen = beat.memory.setdefault("present", np.zeros(len(present)))
+    gone = beat.memory.setdefault("gone", np.zeros(len(present), np.int64))
+    assert isinstance(seen, np.ndarray)
+    assert isinstance(gone, np.ndarray)
+    if beat.number >= _KNOWN:
+        usual = seen > _USUAL * beat.number
+        gone[:] = np.where(usual & ~present, gone + 1, 0)
+        lost = np.flatnonzero(gone >= _IN_A_ROW)
+        if len(lost):
+            name = beat.actor.names[int(lost[0])]
+            frozen = not beat.actor.parameters[int(lost[0])].requires_grad
+            yield Alarm(
+                SIGNAL.name,
+                Text(
+                    f"missing_gradients: {len(lost)} parameter(s) no longer get a gradient"
+                    f"{' (frozen)' if frozen else ''}, first '{name}'",
+                    f"missing_gradients：{len(lost)} 个参数不再得到梯度"
+                    f"{'（已冻结）' if frozen else ''}，首个为 '{name}'",
+                ),
+                name,
+                float(len(lost)),
+            )
+    seen += present
+
+
+def fault(toy: Any) -> None:
+    """The output of the first layer is detached."""
+    toy.model[0].register_forward_hook(lambda *call: call[-1].detach())

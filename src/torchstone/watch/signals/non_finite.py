@@ -1,0 +1,69 @@
+"""NaN or infinity in a gradient, in the loss or in a weight: which parameter first, and in which pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "non_finite",
+    phase="gradient",
+    of="layer",
+    title=Text("NaN or infinity", "NaN 或无穷大"),
+    why=Text(
+        "one NaN reaches every weight at the next step, and nothing brings them back",
+        "一个 NaN 会在下一步传遍所有权重，且无法恢复",
+    ),
+    remedy=Text(
+        "stop; load the last checkpoint; look at the first parameter named here and at the batch",
+        "停止训练；恢复最近的检查点；检查此处最先出现的参数和批次",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+@SIGNAL.on_beat
+def non_finite(beat: Beat) -> Iterator[Alarm]:
+    rows = beat.reading.rows
+    bad = np.flatnonzero((rows["nan"] > 0) | (rows["infinite"] > 0))
+    if not len(bad) or (beat.scaled and not _lasting(beat)):
+        return
+    # Backward runs from the output to the input: the last bad layer with healthy ones after it
+    # went wrong first. A loss that was bad already makes all of them bad.
+    first = int(bad[-1])
+    every = len(bad) == int(beat.reading.present.sum())
+    name = beat.actor.names[first]
+    phase = ("forward", "前向") if every else ("backward", "反向")
+    yield Alarm(
+        SIGNAL.name,
+        Text(
+            f"non_finite: {len(bad)} of {len(rows)} gradients hold NaN or Inf, "
+            f"first '{name}' in {phase[0]}",
+            f"non_finite：{len(rows)} 个梯度中有 {len(bad)} 个含 NaN 或 Inf，"
+            f"最先出现在{phase[1]}的 '{name}'",
+        ),
+        name,
+        float(len(bad)),
+    )
+
+
+def _lasting(beat: Beat) -> bool:
+    """A loss scaler meets infinities now and then; twenty in a row are not its daily work."""
+    count = int(beat.memory.get("non_finite", 0)) + 1  # type: ignore[call-overload]
+    last = beat.memory.get("non_finite_beat", -9)
+    count = count if last == beat.number - 1 else 1
+    beat.memory["non_finite"] = count
+    beat.memory["non_finite_beat"] = beat.number
+    return count >= 20
+
+
+def fault(toy: Any) -> None:
+    """A NaN appears in the input."""
+    toy.transform = lambda x, y: (x * float("nan"), y)

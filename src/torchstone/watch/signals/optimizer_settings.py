@@ -1,0 +1,57 @@
+"""Settings of the optimizer, other than the learning rate, that change at once in mid-run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "optimizer_settings",
+    phase="gradient",
+    of="run",
+    title=Text("settings of the optimizer", "优化器设置"),
+    why=Text(
+        "momentum, eps, decay or direction changed while the loss may show nothing for a long time",
+        "动量、eps、权重衰减或方向发生改变，而 loss 可能很久都看不出来",
+    ),
+    remedy=Text(
+        "look for code that writes to param_groups, or an optimizer loaded from another run",
+        "检查改写 param_groups 的代码，或加载了别的运行的优化器",
+    ),
+    severity=Severity.MEDIUM,
+)
+
+_SETTLED = 20  # a schedule of momentum changes it at every step
+_NAMES = ("momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha")
+
+
+@SIGNAL.on_beat
+def changed(beat: Beat) -> Iterator[Alarm]:
+    now = [tuple(group.get(name) for name in _NAMES) for group in beat.actor.optimizer.param_groups]
+    before = beat.memory.get("settings")
+    beat.memory["settings"] = now
+    if before == now or not isinstance(before, list):
+        return
+    since = int(beat.memory.get("settings_since", 0))  # type: ignore[call-overload]
+    beat.memory["settings_since"] = beat.number
+    if beat.number - since < _SETTLED or len(before) != len(now):
+        return
+    words = [
+        f"{name} {old} → {new}"
+        for was, is_ in zip(before, now, strict=True)
+        for name, old, new in zip(_NAMES, was, is_, strict=True)
+        if old != new
+    ]
+    said = ", ".join(words[:3])
+    yield Alarm(SIGNAL.name, Text(f"optimizer_settings: {said}", f"optimizer_settings：{said}"))
+
+
+def fault(toy: Any) -> None:
+    """eps becomes 1."""
+    for group in toy.optimizer.param_groups:
+        group["eps"] = 1.0

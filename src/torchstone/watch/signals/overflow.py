@@ -1,0 +1,58 @@
+"""Gradients that the narrow format cannot hold, and those one doubling away from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "overflow",
+    phase="gradient",
+    of="layer",
+    title=Text("largest gradient against the format's largest number", "最大梯度与格式上限之比"),
+    why=Text(
+        "beyond the largest number a cast gives infinity, or a clamped value in fp8",
+        "超过最大值时转换得到无穷大，fp8 则被截断",
+    ),
+    remedy=Text(
+        "lower the loss scale, clip, or use bf16 for this layer",
+        "降低 loss scale、裁剪，或对该层使用 bf16",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+@SIGNAL.on_beat
+def overflow(beat: Beat) -> Iterator[Alarm]:
+    if beat.format.exponent_bits > 5 or beat.scaled:
+        return  # bf16 and fp32 do not get there; a loss scaler backs off by itself
+    rows = beat.reading.rows
+    largest = rows["largest"]
+    for i in np.flatnonzero(largest >= beat.format.near_overflow)[:3]:
+        over = int(rows["beyond"][i])
+        kind = "overflow" if over else "near_overflow"
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"Layer '{beat.actor.names[i]}' {kind}: largest gradient {largest[i]:.4g} of "
+                f"{beat.format.largest:.6g} in {beat.format.name}",
+                f"Layer '{beat.actor.names[i]}' {kind}：最大梯度 {largest[i]:.4g}，"
+                f"{beat.format.name} 上限 {beat.format.largest:.6g}",
+            ),
+            beat.actor.names[i],
+            float(largest[i]),
+            Severity.HIGH if over else Severity.MEDIUM,
+        )
+
+
+def fault(toy: Any) -> None:
+    """The loss is so large that gradients leave the range of fp16."""
+    toy.narrow = "fp16"
+    toy.loss_factor = 1e7

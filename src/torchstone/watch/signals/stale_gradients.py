@@ -1,0 +1,47 @@
+"""Gradients of an earlier step that the new ones are added to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "stale_gradients",
+    phase="call",
+    of="run",
+    title=Text("stale gradients", "残留梯度"),
+    why=Text(
+        "the optimizer has stepped, and the next backward adds to gradients that it used already: every step repeats all before it",
+        "优化器已更新，而下一次反向又累加到用过的梯度上：每一步都重复之前的全部梯度",
+    ),
+    remedy=Text(
+        "call optimizer.zero_grad() after each step",
+        "每步之后调用 optimizer.zero_grad()",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+@SIGNAL.on_call
+def stale(call: Call) -> Iterator[Alarm]:
+    if call.stale:
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"stale_gradients: backward adds to gradients of an earlier step, "
+                f"'{call.stale}' among them; zero_grad is missing",
+                f"stale_gradients：反向传播累加到了之前步骤的梯度上（如 '{call.stale}'），"
+                "缺少 zero_grad",
+            ),
+            call.stale,
+        )
+
+
+def fault(toy: Any) -> None:
+    """zero_grad is not called any more."""
+    toy.zero_grad = False

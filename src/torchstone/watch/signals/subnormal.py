@@ -1,0 +1,45 @@
+"""The share of gradient values that lose digits because they are subnormal in the narrow format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "subnormal_ratio",
+    phase="gradient",
+    of="layer",
+    title=Text("share of subnormal values", "次正规数比例"),
+    why=Text(
+        "subnormal values keep fewer digits the smaller they are, and some hardware flushes them",
+        "次正规数越小有效位越少，部分硬件会直接刷零",
+    ),
+    remedy=Text(
+        "raise the loss scale, or keep this layer in bf16 or fp32",
+        "提高 loss scale，或让该层保持 bf16/fp32",
+    ),
+    limits=Limits(
+        spike=(8.0, NEVER), shift=(4.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.02
+    ),
+)
+
+
+@SIGNAL.measure
+def subnormal(beat: Beat) -> NDArray[np.float64]:
+    if not beat.reading.counted:
+        return np.full(len(beat.sizes), np.nan)
+    below = beat.reading.rows["below"]
+    return beat.share(below[:, 2] - below[:, 1], beat.nonzero)
+
+
+def fault(toy: Any) -> None:
+    """The loss is scaled down until most gradients are subnormal in fp16."""
+    toy.narrow = "fp16"
+    toy.loss_factor = 1e-3

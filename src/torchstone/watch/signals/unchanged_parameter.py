@@ -1,0 +1,67 @@
+"""A parameter with a gradient and a learning rate that a step leaves as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "unchanged_parameter",
+    phase="update",
+    of="layer",
+    title=Text("parameter unchanged by a step", "一步之后参数未变"),
+    why=Text(
+        "the optimizer has this parameter, it has a gradient and the learning rate is not zero, and yet nothing moves: it does not learn",
+        "优化器包含该参数，有梯度且学习率不为零，却毫无变化：它没有在学习",
+    ),
+    remedy=Text(
+        "look for a copy of the parameter, a learning rate lost in rounding, or a step on other tensors",
+        "检查是否操作了参数的副本、更新被舍入吞掉，或 step 作用在别的张量上",
+    ),
+    severity=Severity.HIGH,
+)
+
+
+_IN_A_ROW = 3
+
+
+@SIGNAL.on_beat
+def unchanged(beat: Beat) -> Iterator[Alarm]:
+    if beat.steps is None or beat.rate <= 0:
+        return
+    still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0)
+    if still.any():
+        still &= beat.actor.moving
+    runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
+    assert isinstance(runs, np.ndarray)
+    runs[:] = np.where(still, runs + 1, 0)
+    stuck = np.flatnonzero(runs >= _IN_A_ROW)
+    if len(stuck):
+        name = beat.actor.names[int(stuck[0])]
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"unchanged_parameter: {len(stuck)} parameter(s) did not move in {_IN_A_ROW} steps "
+                f"though lr is {beat.rate:.3g}, first '{name}'",
+                f"unchanged_parameter：{len(stuck)} 个参数在 {_IN_A_ROW} 步内未变"
+                f"（lr = {beat.rate:.3g}），首个为 '{name}'",
+            ),
+            name,
+            float(len(stuck)),
+        )
+
+
+def fault(toy: Any) -> None:
+    """Every step is undone for one layer."""
+    kept = toy.model[0].weight.detach().clone()
+    toy.model[0].weight.register_hook(lambda gradient: gradient)
+    toy.optimizer.register_step_post_hook(
+        lambda *_: toy.model[0].weight.data.copy_(kept),
+    )

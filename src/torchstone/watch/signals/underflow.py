@@ -1,0 +1,45 @@
+"""The share of gradient values that the cast to the narrow format would flush to zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "underflow_ratio",
+    phase="gradient",
+    of="layer",
+    title=Text("share flushed to zero by the cast", "转换时被刷为零的比例"),
+    why=Text(
+        "values at or below half the smallest subnormal become zero in the cast: those weights stop learning",
+        "不超过最小次正规数一半的数值在转换时变成零：对应权重停止学习",
+    ),
+    remedy=Text(
+        "raise the loss scale, or keep this layer in bf16 or fp32",
+        "提高 loss scale，或让该层保持 bf16/fp32",
+    ),
+    limits=Limits(
+        spike=(8.0, NEVER), shift=(5.0, NEVER), ramp=(8.0, NEVER), sigmas=12.0, floor=2e-3
+    ),
+)
+
+
+@SIGNAL.measure
+def flushed(beat: Beat) -> NDArray[np.float64]:
+    if not beat.reading.counted:
+        return np.full(len(beat.sizes), np.nan)
+    rows = beat.reading.rows
+    return beat.share(rows["below"][:, 1] - rows["zero"], beat.nonzero)
+
+
+def fault(toy: Any) -> None:
+    """Gradients shrink until fp16 cannot hold them, while everything is still fp32."""
+    toy.narrow = "fp16"
+    toy.loss_factor = 1e-5

@@ -1,0 +1,44 @@
+"""How far a step moves the weights of a layer for its learning rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "update_ratio",
+    phase="update",
+    of="layer",
+    title=Text("update per unit of learning rate", "单位学习率的更新量"),
+    why=Text(
+        "for one optimizer this ratio is a habit: it moves when optimizer state is lost, reset or mixed up, or a group gets another setting",
+        "对同一优化器该比值是稳定的：当优化器状态丢失、被重置或混淆，或参数组设置改变时才会变化",
+    ),
+    remedy=Text(
+        "compare the optimizer's state and groups with those of the last good step",
+        "将优化器状态和参数组与最近正常的一步比较",
+    ),
+    limits=Limits(spike=(6.0, 20.0), shift=(4.0, 6.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
+)
+
+
+@SIGNAL.measure
+def ratio(beat: Beat) -> NDArray[np.float64]:
+    if beat.steps is None or beat.rate <= 0:
+        return np.full(len(beat.sizes), np.nan)
+    counts = beat.actor.by_layer(beat.actor.sampled)
+    with np.errstate(all="ignore"):
+        return np.sqrt(beat.actor.by_layer(beat.steps["update_squares"]) / counts) / beat.rate
+
+
+def fault(toy: Any) -> None:
+    """The second moments of Adam are lost."""
+    for state in toy.optimizer.state.values():
+        state["exp_avg_sq"].mul_(1e-4)

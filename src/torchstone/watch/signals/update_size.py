@@ -1,0 +1,42 @@
+"""How far a step moves all weights, against their size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "update_size",
+    phase="update",
+    of="run",
+    title=Text("size of the step against the weights", "更新量与权重之比"),
+    why=Text(
+        "a step many times the usual size forgets what was learned, whatever the gradient looked like",
+        "远超平常的一步会抹掉已学到的东西，无论梯度看起来如何",
+    ),
+    remedy=Text(
+        "check the learning rate, the optimizer's state and the clipping",
+        "检查学习率、优化器状态和梯度裁剪",
+    ),
+    limits=Limits(spike=(4.0, NEVER), shift=(4.0, 8.0), ramp=(8.0, NEVER), floor=1e-12),
+)
+
+
+@SIGNAL.measure
+def size(beat: Beat) -> float:
+    if beat.steps is None:
+        return math.nan
+    weights = float((beat.steps["weight_squares"] * beat.actor.weight).sum())
+    moved = float((beat.steps["update_squares"] * beat.actor.weight).sum())
+    return math.sqrt(moved / weights) if weights > 0 else math.nan
+
+
+def fault(toy: Any) -> None:
+    """The learning rate becomes thirty times what it was."""
+    for group in toy.optimizer.param_groups:
+        group["lr"] *= 30

@@ -1,0 +1,44 @@
+"""The size of the weights of a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "weight_size",
+    phase="update",
+    of="layer",
+    title=Text("size of the weights", "权重大小"),
+    why=Text(
+        "weights that shrink or grow without end mean too much decay, a runaway layer, or weights that something else overwrote",
+        "权重持续缩小或增大，意味着衰减过强、某层失控，或权重被改写",
+    ),
+    remedy=Text(
+        "check weight decay, and what else writes to the weights",
+        "检查权重衰减，以及还有什么在写权重",
+    ),
+    limits=Limits(spike=(2.0, 2.0), shift=(1.6, 1.6), ramp=(3.0, 2.5), sigmas=12.0, floor=1e-3),
+)
+
+
+@SIGNAL.measure
+def size(beat: Beat) -> NDArray[np.float64]:
+    if beat.steps is None:
+        return np.full(len(beat.sizes), np.nan)
+    counts = beat.actor.by_layer(beat.actor.sampled)
+    with np.errstate(all="ignore"):
+        return np.sqrt(beat.actor.by_layer(beat.steps["weight_squares"]) / counts)
+
+
+def fault(toy: Any) -> None:
+    """Weight decay is a thousand times too strong."""
+    for group in toy.optimizer.param_groups:
+        group["weight_decay"] = 20.0
