@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 WINDOW = 128
 SHORT = 12
 BEFORE = 24
+_LOCAL = 24
 BLOCK = 10
 RECENT_BLOCKS = 4
 BLOCKS = 44
@@ -154,12 +155,35 @@ class Bank:
         fresh = self._fresh < min(self.warmup, _TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
         self._mark(judgement, Channel.SPIKE, away, judgement.sigmas, self._sigmas, extra)
+        self._judge_locally(judgement, away, extra)
         if self._fresh < SHORT + BEFORE:
             return
         if self.seen % 4 == 0:
             self._judge_shift(judgement, away, stretch)
         if self.seen % BLOCK == 0:
             self._judge_ramp(judgement, stretch)
+
+    def _judge_locally(
+        self, judgement: Judgement, away: NDArray[np.float64], stretch: float
+    ) -> None:
+        """A trend widens the window's spread; a spike still stands out from the steps before it."""
+        up, down = self._effects[Channel.SPIKE]
+        far = ((away > up + stretch) | (-away > down + stretch)) & (judgement.channel == 0)
+        if not far.any() or self._fresh < _LOCAL:
+            return
+        columns = np.flatnonzero(far)
+        rows = [(self.seen - 1 - i) % WINDOW for i in range(_LOCAL)]
+        recent = self._raw_values[np.ix_(rows, columns)]
+        centre = _middle(recent)
+        jitter = _MAD * _middle(np.abs(np.diff(recent, axis=0))) / math.sqrt(2)
+        moved = (self.median + away)[columns] - centre
+        sigmas = moved / (jitter + self._least[columns])
+        limit = 1.5 * self._sigmas[columns]  # from few values, so further out
+        high = (sigmas > limit) & (moved > up[columns] + stretch)
+        low = (sigmas < -limit) & (-moved > down[columns] + stretch)
+        new = columns[high | low]
+        judgement.channel[new] = Channel.SPIKE
+        judgement.sigmas[new] = sigmas[high | low]
 
     def _judge_shift(self, judgement: Judgement, away: NDArray[np.float64], stretch: float) -> None:
         """A new level: far from the window, and reached at a jump, not along a trend."""

@@ -7,6 +7,7 @@ pass, so that compiled models stay whole.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -37,12 +38,18 @@ def listen(listener: Listener) -> None:
     """Tell this listener of every optimizer step and every clipping from now on."""
     if not _listening:
         _install()
-    _listening.append(weakref.ref(listener))
+    _listening.append(weakref.ref(listener, lambda _: _prune()))
 
 
 def unlisten(listener: Listener) -> None:
-    """Stop telling it; the last one takes everything back."""
-    _listening[:] = [item for item in _listening if item() not in (None, listener)]
+    """Stop telling it."""
+    _listening[:] = [item for item in _listening if item() is not listener]
+    _prune()
+
+
+def _prune() -> None:
+    """Forget watches that are gone; the last one takes everything back."""
+    _listening[:] = [item for item in _listening if item() is not None]
     if not _listening:
         while _undo:
             _undo.pop()()
@@ -64,6 +71,27 @@ def _install() -> None:
 
     clip_grad._clip_grads_with_norm_ = clip
     _undo.append(lambda: setattr(clip_grad, "_clip_grads_with_norm_", original))
+    for kind in _scaler_kinds():
+        _undo.append(_tell_before_unscale(kind))
+
+
+def _scaler_kinds() -> list[Any]:
+    """Loss scalers that divide gradients themselves; the sharded one only where it is in use."""
+    sharded = sys.modules.get("torch.distributed.fsdp.sharded_grad_scaler")
+    return [torch.amp.GradScaler] + ([sharded.ShardedGradScaler] if sharded else [])
+
+
+def _tell_before_unscale(kind: Any) -> Callable[[], None]:
+    original = kind.unscale_
+
+    @functools.wraps(original)
+    def unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> Any:
+        if scaler.is_enabled():
+            _tell("before_unscale", scaler, optimizer)
+        return original(scaler, optimizer)
+
+    kind.unscale_ = unscale
+    return lambda: setattr(kind, "unscale_", original)
 
 
 def _tell(moment: str, *args: Any) -> None:
@@ -71,20 +99,3 @@ def _tell(moment: str, *args: Any) -> None:
         listener = reference()
         if listener is not None:
             getattr(listener, moment)(*args)
-
-
-def on_unscale(scaler: Any, listener: Listener) -> Callable[[], None]:
-    """Tell the listener before a loss scaler divides the gradients; gives the way back."""
-    original = scaler.unscale_
-
-    def unscale(optimizer: torch.optim.Optimizer) -> Any:
-        listener.before_unscale(scaler, optimizer)
-        return original(optimizer)
-
-    scaler.unscale_ = unscale
-
-    def undo() -> None:
-        if vars(scaler).get("unscale_") is unscale:
-            del scaler.unscale_
-
-    return undo

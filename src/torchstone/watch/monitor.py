@@ -38,6 +38,7 @@ _SAMPLE_EVERY = 10
 _LAYERS_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _FREE_SECONDS = 1e-3  # a millisecond for each step is nobody's budget
+_UNOWNED_EVERY = 40
 _RATE_MEMORY = 0.01  # of the learning rate that thresholds stretch with
 
 
@@ -130,8 +131,6 @@ class Watch:
             head = f"model{place + 1}." if many else ""
             for name, parameter in model.named_parameters():
                 self._names.setdefault(id(parameter), head + _plain_name(name))
-        for _, scaler in self._found.scalers:
-            self._undo.append(hooks.on_unscale(scaler, cast(hooks.Listener, self)))
         for _, model in self._found.models:
             if (undo := self._batches.listen(model)) is not None:
                 self._undo.append(undo)
@@ -333,7 +332,7 @@ class Watch:
                 f"batch changed to {call.batch_size}: learning again",
                 f"批次大小变为 {call.batch_size}：重新学习",
             ))  # fmt: skip
-        if call.step in (_UNOWNED_AT, 5 * _UNOWNED_AT) or call.step % 200 == 0:
+        if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._unowned()
         for sentinel in self._sentinels.values():
             sentinel.report(call)

@@ -40,7 +40,9 @@ def absorbed(beat: Beat) -> NDArray[np.float64]:
 
 
 def fault(toy: Any) -> None:
-    """Weights are rounded to bf16 after every step."""
-    toy.after_step = lambda model: [p.data.copy_(p.data.bfloat16()) for p in model.parameters()]
+    """Weights are rounded to bf16 by every step, and steps are small."""
     for group in toy.optimizer.param_groups:
         group["lr"] *= 0.1
+    toy.optimizer.register_step_post_hook(
+        lambda *_: [p.data.copy_(p.data.bfloat16()) for p in toy.model.parameters()]
+    )

@@ -26,14 +26,15 @@ SIGNAL = Signal(
         "对比该层前后的指数直方图",
     ),
     limits=Limits(
-        spike=(NEVER, NEVER), shift=(4.0, NEVER), ramp=(5.0, NEVER), sigmas=12.0, floor=0.5
+        spike=(3.5, NEVER), shift=(4.0, NEVER), ramp=(5.0, NEVER), sigmas=12.0, floor=0.5
     ),
     unit="octave",
 )
 
 
 _PERCENTILES = (10, 30, 50, 70, 90)
-_BASELINE = 8  # samples that make the usual shape
+_ENOUGH = 32  # nonzero values before a shape means anything
+_BASELINE = 5  # samples that make the usual shape
 
 
 @SIGNAL.measure
@@ -41,9 +42,12 @@ def drift(beat: Beat) -> NDArray[np.float64]:
     samples = beat.reading.samples
     if samples is None:
         return np.full(len(beat.sizes), np.nan)
-    logs = np.log2(np.abs(samples) + 1e-30)
-    shape = np.percentile(logs, _PERCENTILES, axis=1).T
+    size = np.where(np.isfinite(samples), np.abs(samples), 0)
+    # what is a million times smaller than the largest is as good as zero
+    least = np.maximum(size.max(axis=1, keepdims=True) * 2.0**-20, 1e-38)
+    shape = np.percentile(np.log2(np.maximum(size, least)), _PERCENTILES, axis=1).T
     shape = shape - shape[:, 2:3]
+    few = (size > least).sum(axis=1) < _ENOUGH
     usual = beat.memory.setdefault("drift", [])
     assert isinstance(usual, list)
     if len(usual) < _BASELINE:
@@ -52,8 +56,10 @@ def drift(beat: Beat) -> NDArray[np.float64]:
     if len(usual) == _BASELINE:
         usual.append(np.median(np.array(usual), axis=0))
     away = np.abs(shape - usual[-1]).mean(axis=1)
-    share = beat.actor.sizes.astype(np.float64)
-    return beat.actor.by_layer(away * share) / np.maximum(beat.actor.by_layer(share), 1)
+    share = np.where(few, 0.0, beat.actor.sizes.astype(np.float64))
+    whole = beat.actor.by_layer(share)
+    with np.errstate(all="ignore"):
+        return np.asarray(beat.actor.by_layer(away * share) / whole)
 
 
 def fault(toy: Any) -> None:

@@ -38,5 +38,5 @@ def share(beat: Beat) -> NDArray[np.float64]:
 
 
 def fault(toy: Any) -> None:
-    """One layer's output is multiplied, so that its gradient grows against the others."""
-    toy.model[4].register_forward_hook(lambda *call: call[-1] * 40)
+    """The gradient of one layer is multiplied on its way."""
+    toy.model[4].weight.register_hook(lambda gradient: gradient * 100)

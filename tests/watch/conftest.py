@@ -1,0 +1,27 @@
+"""Small models gain nothing from threads, and lose much on a loaded machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from torchstone.watch import hooks
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """A watch that a test forgot must not listen to the next one."""
+    yield
+    for reference in tuple(hooks._listening):
+        if (listener := reference()) is not None:
+            hooks.unlisten(listener)

@@ -1,0 +1,133 @@
+"""The C pass and the torch fallback give the same counts, for every format and every odd value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from torchstone.watch import fused as fused_module
+from torchstone.watch.fused import Fused, load_fused
+from torchstone.watch.reading import (
+    DeviceReader,
+    HostReader,
+    Query,
+    numpy_step,
+    plain,
+    torch_rows,
+    torch_samples,
+)
+
+LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
+
+
+def _query(count: int, histogram: bool = True) -> Query:
+    return Query(LEVELS, np.full(count, 65520.0), histogram)
+
+
+def _odd_tensors(dtype: torch.dtype) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    base = torch.randn(9000, generator=generator) * 10.0 ** torch.randint(
+        -30, 5, (9000,), generator=generator
+    )
+    special = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-45, 65520.0,
+                            65519.0, 2.0**-25, 2.0**-24, 3e38, -3e38])  # fmt: skip
+    tensors = [
+        base, torch.zeros(5000), special, torch.cat([base[:4095], special]), torch.empty(0),
+        torch.randn(1, generator=generator), torch.full((8192,), 1e-42), torch.full((77,), 3e38),
+        torch.randn(64, 33, generator=generator).t(), torch.randn(3, 4, 5, 6)[:, ::2],
+        torch.randn(2, 8, 5, 5).to(memory_format=torch.channels_last),
+    ]  # fmt: skip
+    return [item.to(dtype) for item in tensors]
+
+
+@pytest.fixture(scope="module")
+def built() -> Fused:
+    found = load_fused()
+    assert isinstance(found, Fused), found
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_fallback_agrees(dtype: torch.dtype, built: Fused) -> None:
+    tensors = _odd_tensors(dtype)
+    [reading] = HostReader(tensors, built).read(0, tensors, _query(len(tensors)))
+    rows, histograms = torch_rows(tensors, _query(len(tensors)))
+    for name in ("nan", "infinite", "zero", "beyond", "below", "largest"):
+        np.testing.assert_array_equal(reading.rows[name], rows[name], err_msg=name)
+    np.testing.assert_allclose(reading.rows["sum_of_squares"], rows["sum_of_squares"], rtol=1e-5)
+    assert reading.histograms is not None
+    np.testing.assert_array_equal(reading.histograms, histograms)
+
+
+def test_samples_and_steps_agree(built: Fused) -> None:
+    tensors = [plain(t) for t in _odd_tensors(torch.float32)]
+    reader = HostReader(tensors, built)
+    before = reader.sample(tensors)
+    np.testing.assert_array_equal(before, torch_samples(tensors))
+    moved = [t + (torch.arange(t.numel()).reshape(t.shape) % 3 == 0) * 0.5 for t in tensors]
+    after = reader.sample(moved)
+    c = reader.step(before, after, before)
+    python = numpy_step(reader.sizes, before, after, before)
+    for name in ("changed", "pushed", "absorbed", "not_finite", "digest"):
+        np.testing.assert_array_equal(c[name], python[name], err_msg=name)
+    finite = np.isfinite(python["update_squares"])
+    np.testing.assert_allclose(
+        c["update_squares"][finite], python["update_squares"][finite], rtol=1e-9
+    )
+
+
+def test_missing_gradients_leave_empty_rows(built: Fused) -> None:
+    tensors = [torch.ones(10), torch.ones(20)]
+    [reading] = HostReader(tensors, built).read(0, [None, torch.ones(20)], _query(2))
+    assert reading.present.tolist() == [False, True]
+    assert reading.rows["sum_of_squares"].tolist() == [0.0, 20.0]
+
+
+def test_without_a_compiler_norms_are_read_by_torch() -> None:
+    tensors = [torch.full((4,), 3.0), torch.tensor([float("nan")])]
+    reader = HostReader(tensors, "no compiler")
+    assert reader.reason == "no compiler"
+    [reading] = reader.read(1, tensors, _query(2, histogram=False))
+    assert not reading.counted
+    assert reading.rows["sum_of_squares"][0] == pytest.approx(36.0)
+    assert reading.rows["nan"].tolist() == [0, 1]
+    [counted] = reader.read(50, tensors, _query(2))
+    assert counted.counted
+    assert counted.rows["zero"].tolist() == [0, 0]
+
+
+def test_a_library_that_others_may_write_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "torchstone"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "can be written by others" in str(fused_module._load("cc"))
+
+
+class _NoWaiting(torch.overrides.TorchFunctionMode):
+    """Refuses what would make the host wait for a device."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        if getattr(function, "__name__", "") in {"item", "tolist", "__bool__", "nonzero", "cpu"}:
+            raise AssertionError(f"{function.__name__} waits for the device")
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_device_reader_never_waits_and_arrives_late() -> None:
+    tensors = [torch.ones(100), torch.full((10,), 2.0), torch.tensor([float("inf")])]
+    reader = DeviceReader(tensors, every=4)
+    arrived = []
+    with _NoWaiting():
+        for beat in range(8):
+            arrived.append(reader.read(beat, [t * (beat + 1) for t in tensors], _query(3)))
+    assert [len(item) for item in arrived] == [0, 0, 0, 4, 0, 0, 0, 4]
+    late = arrived[3]
+    assert [item.beat for item in late] == [0, 1, 2, 3]
+    assert np.sqrt(late[2].rows["sum_of_squares"][0]) == pytest.approx(30.0)
+    assert late[0].rows["infinite"].tolist() == [0, 0, 1]
+    assert late[3].histograms is not None

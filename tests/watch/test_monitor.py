@@ -1,0 +1,422 @@
+"""A watch finds the parts of many kinds of loops, and never harms the training."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tests.watch.toy import Toy
+from torchstone.core.errors import UsageError
+from torchstone.watch import TrainingAlertError, Watch, watch_training
+
+OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
+
+
+def _net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+
+
+def _batch() -> tuple[Tensor, Tensor]:
+    return torch.randn(16, 8), torch.randint(4, (16,))
+
+
+MODEL = _net()
+OPTIMIZER = torch.optim.SGD(MODEL.parameters(), lr=0.01)
+
+
+@watch_training(**OPTIONS)
+def global_step(batch: tuple[Tensor, Tensor]) -> Tensor:
+    OPTIMIZER.zero_grad()
+    loss = F.cross_entropy(MODEL(batch[0]), batch[1])
+    loss.backward()
+    OPTIMIZER.step()
+    return loss
+
+
+def test_parts_are_found_in_globals(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        for _ in range(40):
+            global_step(_batch())
+    assert "model MODEL (Sequential)" in caplog.text
+    assert "optimizer OPTIMIZER (SGD)" in caplog.text
+    assert "[Monitor] Baseline established: {'grad_norm'" in caplog.text
+    watch = global_step.watch  # type: ignore[attr-defined]
+    assert next(iter(watch.actors.values())).layers == ("0", "2")
+    assert not watch.alerts
+
+
+def test_bare_decorator_and_closure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = _net()
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    @watch_training
+    def step(batch: tuple[Tensor, Tensor]) -> dict[str, Any]:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(batch[0]), batch[1])
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss, "n": 16}
+
+    for _ in range(5):
+        assert step(_batch())["n"] == 16
+    watch = step.watch  # type: ignore[attr-defined]
+    watch.close()
+    assert watch.call.loss is not None
+    assert (tmp_path / ".torchstone" / ".gitignore").read_text() == "*\n"
+    assert list((tmp_path / ".torchstone" / "watch").glob("*/run.tsw"))
+
+
+def test_methods_find_their_own_parts() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.net = _net()
+            self.parts = {"optimizer": torch.optim.SGD(self.net.parameters(), lr=0.1)}
+
+        @watch_training(**OPTIONS)
+        def training_step(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+            self.parts["optimizer"].zero_grad()
+            loss = F.cross_entropy(self.net(batch[0]), batch[1])
+            loss.backward()
+            self.parts["optimizer"].step()
+            return loss, 1
+
+    trainer = Trainer()
+    for _ in range(3):
+        trainer.training_step(_batch())
+    watch = Trainer.training_step.watch  # type: ignore[attr-defined]
+    assert [name for name, _ in watch._found.optimizers] == ["argument 1.parts['optimizer']"]
+    assert watch.call.loss is not None
+
+
+def test_a_plain_loop() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+    assert watch.call.step == 6
+    assert next(iter(watch.actors.values())).beats == 5
+
+
+def test_training_is_bit_for_bit_the_same() -> None:
+    def final(watched: bool) -> Tensor:
+        toy = Toy()
+        toy.transform = lambda x, y: (x, y)
+        if watched:
+            toy.watched(None, steps=40)
+        else:
+            for _ in range(40):
+                toy.train_step(toy.next_batch())
+        return torch.cat([p.detach().flatten() for p in toy.model.parameters()])
+
+    assert torch.equal(final(True), final(False))
+
+
+def test_accumulation_over_calls() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    count = 0
+
+    @watch_training(**OPTIONS)
+    def step(batch: tuple[Tensor, Tensor]) -> Tensor:
+        nonlocal count
+        loss = F.cross_entropy(model(batch[0]), batch[1]) / 4
+        loss.backward()
+        count += 1
+        if count % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss
+
+    for _ in range(200):
+        step(_batch())
+    watch = step.watch  # type: ignore[attr-defined]
+    assert next(iter(watch.actors.values())).beats == 50
+    assert [a.line() for a in watch.alerts] == []
+
+
+def test_two_optimizers_of_a_gan() -> None:
+    torch.manual_seed(1)
+    generator = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    critic = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+    one = torch.optim.Adam(generator.parameters(), 1e-3)
+    two = torch.optim.Adam(critic.parameters(), 1e-3)
+
+    @watch_training(**OPTIONS)
+    def step(real: Tensor) -> dict[str, Tensor]:
+        two.zero_grad()
+        fake = generator(torch.randn(32, 4))
+        d_loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(real)).mean()
+        d_loss.backward()
+        two.step()
+        one.zero_grad()
+        g_loss = F.softplus(-critic(fake)).mean()
+        g_loss.backward()
+        one.step()
+        return {"d_loss": d_loss, "g_loss": g_loss}
+
+    for _ in range(150):
+        step(torch.randn(32, 2) * 0.5 + 1)
+    watch = step.watch  # type: ignore[attr-defined]
+    assert len(watch.actors) == 2
+    assert [a.line() for a in watch.alerts] == []
+    assert watch.call.loss is not None
+
+
+def test_autocast_and_a_loss_scaler() -> None:
+    model = _net()
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24, growth_interval=20)
+
+    @watch_training(**OPTIONS)
+    def step(batch: tuple[Tensor, Tensor]) -> Tensor:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.float16):
+            loss = F.cross_entropy(model(batch[0]).float(), batch[1])
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    for _ in range(80):
+        step(_batch())
+    watch = step.watch  # type: ignore[attr-defined]
+    actor = next(iter(watch.actors.values()))
+    assert watch.call.scaled
+    assert 0 < actor.norm < 100, "unscaled"
+    assert watch._format(actor, True).name == "fp16"
+    assert [a.line() for a in watch.alerts] == [], "backing off is a scaler's daily work"
+
+
+def test_a_compiled_model_is_watched() -> None:
+    model = torch.compile(_net(), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watch = Watch(model, optimizer, **OPTIONS)
+    with watch:
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+    assert next(iter(watch.actors.values())).layers == ("0", "2")
+    assert next(iter(watch.actors.values())).beats == 5
+
+
+def test_the_norm_is_read_before_clipping() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @watch_training(**OPTIONS)
+    def step(batch: tuple[Tensor, Tensor]) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(batch[0]), batch[1])
+        loss.backward()
+        step.norm = nn.utils.clip_grad_norm_(model.parameters(), 1e-4)  # type: ignore[attr-defined]
+        optimizer.step()
+        return loss
+
+    step(_batch())
+    step(_batch())
+    watch = step.watch  # type: ignore[attr-defined]
+    assert next(iter(watch.actors.values())).norm == pytest.approx(
+        float(step.__wrapped__.norm if hasattr(step.__wrapped__, "norm") else step.norm), rel=1e-5  # type: ignore[attr-defined]
+    )
+
+
+def test_the_users_exception_passes_through_and_the_next_step_is_watched() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    error = KeyError("theirs")
+
+    @watch_training(**OPTIONS)
+    def step(batch: tuple[Tensor, Tensor], fail: bool = False) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(batch[0]), batch[1])
+        loss.backward()
+        if fail:
+            raise error
+        optimizer.step()
+        return loss
+
+    step(_batch())
+    with pytest.raises(KeyError) as caught:
+        step(_batch(), fail=True)
+    assert caught.value is error
+    step(_batch())
+    assert next(iter(step.watch.actors.values())).beats == 2  # type: ignore[attr-defined]
+
+
+def test_on_alert_may_call_raise_or_skip() -> None:
+    seen: list[str] = []
+    Toy().watched(_loud, at=80, steps=90, on_alert=lambda alert: seen.append(alert.signal))
+    assert "grad_norm" in seen
+    with pytest.raises(TrainingAlertError, match="step 8"):
+        Toy().watched(_loud, at=80, steps=90, on_alert="raise")
+    toy = Toy()
+    kept: list[Tensor] = []
+
+    def poison(toy: Toy) -> None:
+        kept.append(toy.model[0].weight.detach().clone())
+        toy.loss_factor = float("nan")
+
+    toy.watched(poison, at=80, steps=81, on_alert="skip")
+    assert torch.equal(toy.model[0].weight, kept[0]), "the step was left out"
+
+
+def test_an_exception_of_the_users_callback_is_theirs() -> None:
+    def fails(alert: object) -> None:
+        raise ZeroDivisionError("theirs")
+
+    with pytest.raises(ZeroDivisionError):
+        Toy().watched(_loud, at=80, steps=90, on_alert=fails)
+
+
+def _loud(toy: Toy) -> None:
+    toy.loss_factor = 100.0
+
+
+def test_a_failure_of_the_watch_ends_the_watching_not_the_training(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watch = Watch(model, optimizer, **OPTIONS)
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("inside")
+
+    with watch:
+        monkeypatch.setattr(watch, "_read", broken)
+        for _ in range(3):
+            loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+    assert caplog.text.count("watching has ended, training goes on: RuntimeError: inside") == 1
+
+
+def test_parameters_that_cannot_be_read_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(10, 4, sparse=True)
+            self.wave = nn.Parameter(torch.randn(4, dtype=torch.complex64))
+            self.wide = nn.Parameter(torch.randn(4, dtype=torch.float64))
+            self.ghost = nn.Parameter(torch.empty(3, device="meta"))
+
+    model = Odd()
+    real = [p for name, p in model.named_parameters() if name != "words.weight"]
+    dense = torch.optim.SGD(real, lr=0.1)
+    sparse = torch.optim.SparseAdam([model.words.weight], lr=0.1)
+    with caplog.at_level(logging.INFO), Watch(model, [dense, sparse], **OPTIONS) as watch:
+        for _ in range(3):
+            loss = model.words(torch.tensor([1, 2])).sum() * (model.wave.abs().sum() + model.wide.sum())
+            dense.zero_grad()
+            sparse.zero_grad()
+            loss.backward()
+            dense.step()
+            sparse.step()
+            watch.step(loss)
+    assert "'ghost': it is a meta tensor" in caplog.text
+    assert "gradient of 'words.weight' (sparse)" in caplog.text
+    assert "ended" not in caplog.text
+    norm = next(iter(watch.actors.values())).norm
+    assert norm > 0
+
+
+def test_a_model_without_gradients_and_no_model_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    @watch_training(**OPTIONS)
+    def step(x: Tensor) -> Tensor:
+        return x.sum()
+
+    for _ in range(3):
+        step(torch.ones(3))
+    assert "no model found" in caplog.text
+    assert not step.watch.alerts  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"warmup_steps": 0}, "warmup_steps"), ({"alert_window": "x"}, "alert_window"),
+     ({"false_alarms_per_10k": 0}, "false_alarms"), ({"on_alert": 5}, "on_alert"),
+     ({"narrow": "fp7"}, "number format"), ({"typo": 1}, "typo"), ({"lang": "de"}, "lang")],
+)  # fmt: skip
+def test_wrong_settings_are_told_at_once(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        watch_training(**options)(lambda: None)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected a Module"):
+        Watch("model")  # type: ignore[arg-type]
+
+
+_SCRIPT = """
+import torch
+from torch import nn
+from torchstone import watch_training
+torch.manual_seed(0)
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+factor = 1.0
+
+@watch_training(warmup_steps=20, alert_window=50, folder=False, print_every=50)
+def train_step(model, batch):
+    optimizer.zero_grad()
+    loss = (model(batch) - torch.randn(32, 2)).square().mean() * factor
+    loss.backward()
+    optimizer.step()
+    return loss
+
+for i in range(120):
+    factor = 500.0 if i == 100 else 1.0
+    train_step(model, torch.randn(32, 4))
+"""
+
+
+def test_lines_appear_without_any_logging_set_up() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    lines = result.stderr.splitlines()
+    assert lines[0] == "[Monitor] watching: model argument 1 (Linear), optimizer optimizer (SGD)"
+    assert any(line.startswith("[Monitor] Baseline established: {") for line in lines)
+    assert any(
+        line.startswith("[Monitor] Step 50 | grad_norm: ") and line.endswith("| Status: OK")
+        for line in lines
+    )
+    alert = next(line for line in lines if line.startswith("[ALERT] Step 101 | grad_norm: "))
+    assert "(baseline: " in alert
+    assert alert.endswith("σ")
+    assert "±" in alert
+    assert result.stdout == ""
+
+
+def test_nothing_is_left_behind() -> None:
+    from torch.nn.utils import clip_grad
+    from torch.optim import optimizer as module
+
+    gc.collect()
+    before = clip_grad._clip_grads_with_norm_, torch.amp.GradScaler.unscale_, 0
+    Toy().watched(None, steps=3)
+    after = (clip_grad._clip_grads_with_norm_, torch.amp.GradScaler.unscale_,
+             len(module._global_optimizer_pre_hooks))  # fmt: skip
+    assert before == after

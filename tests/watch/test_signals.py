@@ -1,0 +1,46 @@
+"""Every signal finds its own fault, and is silent on the healthy program."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+from tests.watch.toy import Toy
+from torchstone.watch import signals
+from torchstone.watch.signal import all_signals
+
+FILES = sorted(item.name for item in pkgutil.iter_modules(signals.__path__))
+# two processes are needed for these: see test_ranks.py
+BY_RANKS = {"replicas"}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in BY_RANKS])
+def test_a_signal_finds_its_own_fault(name: str) -> None:
+    module = importlib.import_module(f"torchstone.watch.signals.{name}")
+    toy = Toy()
+    if name == "loss_scale":
+        toy.use_scaler()
+    at = 230 if module.SIGNAL.phase == "sample" else 130  # those look at every tenth step
+    alerts = toy.watched(module.fault, at, at + 55)
+    assert not [a for a in alerts if a.step <= at], "before the fault"
+    found = [alert for alert in alerts if alert.signal == module.SIGNAL.name]
+    assert found, [alert.line() for alert in alerts]
+    assert found[0].step <= at + 51
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_healthy_program_is_silent(seed: int) -> None:
+    assert [alert.line() for alert in Toy(seed).watched(None, steps=500)] == []
+
+
+def test_every_signal_is_complete() -> None:
+    names = [signal.name for signal in all_signals()]
+    assert len(names) == len(set(names)) == len(FILES)
+    for signal in all_signals():
+        assert (signal.limits is None) == (signal.check is not None), signal.name
+        assert (signal.limits is None) == (signal.value is None), signal.name
+        for text in (signal.title, signal.why, signal.remedy):
+            assert text.en, signal.name
+            assert text.zh, signal.name
