@@ -121,10 +121,10 @@ class _NoWaiting(torch.overrides.TorchFunctionMode):
 def test_the_device_reader_never_waits_and_arrives_late() -> None:
     tensors = [torch.ones(100), torch.full((10,), 2.0), torch.tensor([float("inf")])]
     reader = DeviceReader(tensors, every=4)
-    arrived = []
     with _NoWaiting():
-        for beat in range(8):
-            arrived.append(reader.read(beat, [t * (beat + 1) for t in tensors], _query(3)))
+        arrived = [
+            reader.read(beat, [t * (beat + 1) for t in tensors], _query(3)) for beat in range(8)
+        ]
     assert [len(item) for item in arrived] == [0, 0, 0, 4, 0, 0, 0, 4]
     late = arrived[3]
     assert [item.beat for item in late] == [0, 1, 2, 3]

@@ -236,7 +236,8 @@ def test_the_norm_is_read_before_clipping() -> None:
     step(_batch())
     watch = step.watch  # type: ignore[attr-defined]
     assert next(iter(watch.actors.values())).norm == pytest.approx(
-        float(step.__wrapped__.norm if hasattr(step.__wrapped__, "norm") else step.norm), rel=1e-5  # type: ignore[attr-defined]
+        float(step.__wrapped__.norm if hasattr(step.__wrapped__, "norm") else step.norm),
+        rel=1e-5,  # type: ignore[attr-defined]
     )
 
 
@@ -327,7 +328,9 @@ def test_parameters_that_cannot_be_read_are_named(caplog: pytest.LogCaptureFixtu
     sparse = torch.optim.SparseAdam([model.words.weight], lr=0.1)
     with caplog.at_level(logging.INFO), Watch(model, [dense, sparse], **OPTIONS) as watch:
         for _ in range(3):
-            loss = model.words(torch.tensor([1, 2])).sum() * (model.wave.abs().sum() + model.wide.sum())
+            loss = model.words(torch.tensor([1, 2])).sum() * (
+                model.wave.abs().sum() + model.wide.sum()
+            )
             dense.zero_grad()
             sparse.zero_grad()
             loss.backward()
@@ -377,7 +380,7 @@ model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 factor = 1.0
 
-@watch_training(warmup_steps=20, alert_window=50, folder=False, print_every=50)
+@watch_training(warmup_steps=20, alert_window=50, folder=False, print_every=50, budget=10)
 def train_step(model, batch):
     optimizer.zero_grad()
     loss = (model(batch) - torch.randn(32, 2)).square().mean() * factor

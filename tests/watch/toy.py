@@ -61,7 +61,13 @@ class Toy:
         self, fault: Callable[[Any], object] | None, at: int = 130, steps: int = 185, **options: Any
     ) -> list[Alert]:
         """The alerts of a run in which the fault strikes at step `at`."""
-        options = {"warmup_steps": 60, "folder": False, "budget": 10, "narrow": self.narrow, **options}
+        options = {
+            "warmup_steps": 60,
+            "folder": False,
+            "budget": 10,
+            "narrow": self.narrow,
+            **options,
+        }
         watch = Watch(**options)
         watch.prepare(self.train_step, (), {})
         for step in range(steps):

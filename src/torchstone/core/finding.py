@@ -113,7 +113,7 @@ class Finding:
     @property
     def sort_key(self) -> tuple[str, int, int, int, str]:
         where = self.location
-        return (where.path, where.cell, where.line, where.column, self.rule)
+        return (where.path, where.cell, where.line or where.step or 0, where.column, self.rule)
 
 
 def fingerprint(rule: str, scope: str, source: str, nth: int = 0) -> str:

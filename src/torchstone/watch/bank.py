@@ -172,7 +172,7 @@ class Bank:
         if not far.any() or self._fresh < _LOCAL:
             return
         columns = np.flatnonzero(far)
-        rows = [(self.seen - 1 - i) % WINDOW for i in range(_LOCAL)]
+        rows = np.array([(self.seen - 1 - i) % WINDOW for i in range(_LOCAL)])
         recent = self._raw_values[np.ix_(rows, columns)]
         centre = _middle(recent)
         jitter = _MAD * _middle(np.abs(np.diff(recent, axis=0))) / math.sqrt(2)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from torchstone.core.files import write_atomically
 from torchstone.watch.alerts import Alert
@@ -110,15 +108,6 @@ def _moved(watch: Watch) -> list[dict[str, Any]]:
                         "sigmas": float(away[start + worst]),
                     })  # fmt: skip
     return sorted(found, key=lambda item: -abs(item["sigmas"]))[:_LAYERS_SHOWN]
-
-
-def random_state() -> dict[str, Any]:
-    """The state of the generators on the host; those of a device are not asked for."""
-    version, internal, gauss = random.getstate()
-    return {
-        "torch": bytes(torch.get_rng_state().numpy()).hex(),
-        "python": [version, list(internal), gauss],
-    }
 
 
 def _plain(value: Any) -> Any:

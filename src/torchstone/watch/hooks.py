@@ -71,8 +71,7 @@ def _install() -> None:
 
     clip_grad._clip_grads_with_norm_ = clip
     _undo.append(lambda: setattr(clip_grad, "_clip_grads_with_norm_", original))
-    for kind in _scaler_kinds():
-        _undo.append(_tell_before_unscale(kind))
+    _undo.extend(_tell_before_unscale(kind) for kind in _scaler_kinds())
 
 
 def _scaler_kinds() -> list[Any]:

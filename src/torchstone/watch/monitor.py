@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -64,8 +65,7 @@ class Watch:
         self.actors: dict[int, Actor] = {}
         self.recorder: Recorder | None = None
         self.function: Callable[..., Any] | None = None
-        self.random_state: dict[str, Any] = {}
-        """Of the host's generators, as they were when the call began."""
+        self._random_state: Any = None
         self.own_seconds = 0.0
         self.all_seconds = 0.0
         self._found = Found()
@@ -153,7 +153,7 @@ class Watch:
             return
         self._active = True
         self.call = Call(self.call.step + 1, memory=self._memory)
-        self._torch_state = torch.get_rng_state()
+        self._random_state = (torch.get_rng_state(), random.getstate())
         self._started = time.perf_counter()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
@@ -231,6 +231,7 @@ class Watch:
         # two in a row: what changed between them can only be seen from both
         actor.due = actor.beats % (2 * self._every) < 2
         if not actor.due:
+            actor.norm = math.nan
             actor.reading = Reading.empty(actor.beats)
             return
         number_format = self._format(actor, scaled)
@@ -561,8 +562,20 @@ class Watch:
                     name = signal.name if len(self.actors) == 1 else f"{signal.name}[{actor.name}]"
                     found[name] = _usual(learner.bank, start)
         if self._losses.seen and self.call.loss is not None and "loss_unit" not in self._memory:
-            found["loss"] = _usual(self._losses, 0)
+            column = [s.name for s in learned("call", "run")].index("loss")
+            found["loss"] = _usual(self._losses, column)
         return found
+
+    @property
+    def random_state(self) -> dict[str, Any]:
+        """Of the host's generators when the call began; those of a device are not asked for."""
+        if self._random_state is None:
+            return {}
+        state, (version, internal, gauss) = self._random_state
+        return {
+            "torch": bytes(state.numpy()).hex(),
+            "python": [version, list(internal), gauss],
+        }
 
     def summary(self) -> dict[str, Any]:
         """How many alarms there were, how often that is, and what watching cost."""
@@ -606,7 +619,7 @@ class Watch:
         """Training is never harmed: a failure of the watch is said, and ends the watching."""
         if self._broken:
             return
-        start = time.perf_counter()
+        start = time.thread_time()  # what others do on a busy machine is not our cost
         try:
             act()
         except TrainingAlertError:
@@ -623,7 +636,7 @@ class Watch:
             )
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
-            self.own_seconds += time.perf_counter() - start
+            self.own_seconds += time.thread_time() - start
 
     def _is_users(self, error: BaseException) -> bool:
         """An exception of the user's own `on_alert` function is theirs."""

@@ -207,7 +207,8 @@ def _layers_of(payload: bytes) -> tuple[int, int, NDArray[np.float64]]:
     step, actor, signals, layers = _LAYERS.unpack_from(payload)
     raw = _inflate(payload[_LAYERS.size :], 2 * signals * layers)
     logs = np.frombuffer(raw, "<f2").astype(np.float64).reshape(signals, layers)
-    return step, actor, np.exp2(logs)
+    values = np.exp2(logs)
+    return step, actor, np.where(values < 2.0**-39, 0.0, values)  # the floor was a zero
 
 
 def _counts_of(payload: bytes) -> tuple[int, int, float, NDArray[np.int64]]:

@@ -1,0 +1,112 @@
+"""`torchstone watch RUN`: what a watched run recorded, live or after; `watch diff A B`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option
+from torchstone.core.text import Text
+from torchstone.doors.common import CommonOptions
+from torchstone.doors.show import show
+from torchstone.doors.torch_door import needs_torch
+
+HELP = Text(
+    en="what a watched training run recorded: live, after, under other thresholds, or beside another",
+    zh="查看被监控的训练：实时、事后、其他阈值下，或与另一次运行对比",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """Which run, and what to ask of it."""
+
+    words: tuple[str, ...] = option(
+        (), "RUN (the folder that the run printed), or diff A B",
+        "RUN（运行开始时打印的文件夹），或 diff A B",
+        config=False, positional=True, metavar="RUN",
+    )  # fmt: skip
+    follow: bool = option(
+        False, "show it live, until it ends", "实时显示直到运行结束", short="-f", config=False
+    )
+    replay: str = option(
+        "", "judge this run again, with --false-alarms", "用 --false-alarms 重新判定该运行",
+        config=False, metavar="RUN",
+    )  # fmt: skip
+    false_alarms: float = option(
+        2.0, "false alarms in 10k healthy steps that are worth it", "每 1 万健康步可接受的误报数",
+        config=False, metavar="N",
+    )  # fmt: skip
+    what_if: str = option(
+        "", "what a cast of the gradients would lose: fp16, bf16, e5m2, e4m3, fp16:2^12 …",
+        "把梯度转换为该格式会损失什么：fp16、bf16、e5m2、e4m3、fp16:2^12 …",
+        config=False, metavar="FORMAT",
+    )  # fmt: skip
+
+
+OPTIONS = WatchOptions
+
+
+def run(options: WatchOptions, common: CommonOptions) -> int:
+    words = options.words
+    if options.replay:
+        words = (*words, options.replay)
+    wanted = 3 if words[:1] == ("diff",) else 1
+    if len(words) != wanted:
+        raise UsageError(
+            "watch", " ".join(words) or "nothing",
+            Text("one RUN, or diff A B", "一个 RUN，或 diff A B"),
+            Text("pass the folder that the run printed: .torchstone/watch/…", "请传入运行打印的文件夹：.torchstone/watch/…"),
+        )  # fmt: skip
+    needs_torch("watch")
+    from torchstone.watch.runfile import load_run
+
+    if wanted == 3:
+        from torchstone.watch.difference import compare_watched
+
+        show(compare_watched(load_run(words[1]), load_run(words[2])), common)
+        return 0
+    if options.replay:
+        from torchstone.watch.report import replay_report
+
+        _check_rate(options.false_alarms)
+        show(replay_report(load_run(words[0]), options.false_alarms), common)
+        return 0
+    if options.follow:
+        return _follow(Path(words[0]), common)
+    from torchstone.watch.report import report_of
+    from torchstone.watch.whatif import parse_what_if
+
+    asked = parse_what_if(options.what_if) if options.what_if else None
+    report = report_of(load_run(words[0]), asked)
+    show(report, common)
+    return 1 if report.findings else 0
+
+
+def _check_rate(rate: float) -> None:
+    from torchstone.watch.settings import Settings
+
+    Settings(false_alarms_per_10k=rate)
+
+
+def _follow(place: Path, common: CommonOptions) -> int:
+    """Redraw every second; Ctrl-C or the end of the run ends it."""
+    from torchstone.watch.live import screen
+    from torchstone.watch.runfile import load_run
+
+    clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""
+    try:
+        while True:
+            found = load_run(place)
+            size = shutil.get_terminal_size((100, 40)).columns
+            sys.stdout.write(clear + screen(found, size, common.lang))
+            sys.stdout.flush()
+            if found.summary:
+                return 1 if found.alerts else 0
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        return 0

@@ -1,0 +1,122 @@
+"""Two runs beside each other: where their curves part, and what each alerted on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone._version import __version__
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence, Plot, Series, Table
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+from torchstone.watch.report import RECORDED, count_episodes, measure
+from torchstone.watch.runfile import Run
+
+_POINTS = 600
+_PART = 0.01
+_IN_A_ROW = 5
+
+
+def compare_watched(first: Run, second: Run) -> Report:
+    """Curves of both, the step at which they part, layers and alerts."""
+    both = [c for c in first.columns[1:] if c in second.columns]
+    measures = [m for column in both if (m := _curve(first, second, column)) is not None]
+    measures.append(_alerts(first, second))
+    if (layers := _layers(first, second)) is not None:
+        measures.append(layers)
+    return Report(
+        tool="watch", subject=f"{first.path.parent} | {second.path.parent}",
+        measures=tuple(measures), environment={"torchstone": __version__},
+    )  # fmt: skip
+
+
+def parts_at(a: Run, b: Run, column: str) -> int | None:
+    """The first of five steps in a row at which two runs differ by more than a hundredth."""
+    steps, left, right = _joined(a, b, column)
+    with np.errstate(all="ignore"):
+        apart = np.abs(left - right) > _PART * np.maximum(np.abs(left), np.abs(right))
+    row = 0
+    for step, differs in zip(steps, apart, strict=True):
+        row = row + 1 if differs else 0
+        if row == _IN_A_ROW:
+            return int(step) - _IN_A_ROW + 1
+    return None
+
+
+def _joined(
+    a: Run, b: Run, column: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    steps, left, right = np.intersect1d(a.scalars[:, 0], b.scalars[:, 0], return_indices=True)
+    return steps, a.column(column)[left], b.column(column)[right]
+
+
+def _curve(a: Run, b: Run, column: str) -> Measure | None:
+    series = []
+    for name, run in (("A", a), ("B", b)):
+        values = run.column(column)
+        if not np.isfinite(values).any():
+            return None
+        keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), _POINTS)).astype(int))
+        marks = tuple(float(e["step"]) for e in run.alerts if e["signal"] == column)
+        series.append(Series(
+            f"{name}: {run.path.parent.name}", tuple(run.scalars[keep, 0]), tuple(values[keep]), "",
+            RECORDED, marks=marks,
+        ))  # fmt: skip
+    part = parts_at(a, b, column)
+    said = Text(f"{column}: no difference", f"{column}：无差异") if part is None else Text(
+        f"{column}: parts at step {part}", f"{column}：自第 {part} 步起不同"
+    )  # fmt: skip
+    picture: Evidence = Plot(Text(column, column), tuple(series), "step", "")
+    return measure(
+        f"parts_{column}", float(-1 if part is None else part), "", said, (picture,),
+        Text("first of five steps in a row that differ by more than 1 %; -1: none",
+             "连续五步相差超过 1% 的第一步；-1 表示没有"),
+    )  # fmt: skip
+
+
+def _alerts(a: Run, b: Run) -> Measure:
+    rows = []
+    for name, run in (("A", a), ("B", b)):
+        rows += [
+            (name, int(e["step"]), Text(str(e.get("en")), str(e.get("zh")))) for e in run.alerts
+        ]
+    table = Table(
+        Text("Alerts of both runs", "两次运行的告警"),
+        (Text("run", "运行"), Text("step", "步"), Text("alert", "告警")), tuple(rows), RECORDED,
+    )  # fmt: skip
+    return measure(
+        "episodes_difference", float(count_episodes(b) - count_episodes(a)), "",
+        Text("alert episodes of B less those of A", "B 与 A 的告警片段数之差"), (table,),
+    )  # fmt: skip
+
+
+def _layers(a: Run, b: Run) -> Measure | None:
+    """Layers whose signals differ most at the last step that both recorded."""
+    if not a.layers or not b.layers or a.actors[:1] != b.actors[:1]:
+        return None
+    left = {step: v for step, n, v in a.layers if n == 0}
+    right = {step: v for step, n, v in b.layers if n == 0}
+    shared = sorted(set(left) & set(right))
+    if not shared or left[shared[-1]].shape != right[shared[-1]].shape:
+        return None
+    step = shared[-1]
+    with np.errstate(all="ignore"):
+        ratio = np.abs(np.log2(right[step] / left[step]))
+    ratio = np.nan_to_num(ratio, nan=0.0, posinf=0.0)
+    names, signals = a.actors[0]["layers"], a.actors[0]["signals"]
+    order = np.argsort(-ratio, axis=None)[:10]
+    rows = []
+    for place in order:
+        i, j = np.unravel_index(int(place), ratio.shape)
+        if ratio[i, j] > 0.1:
+            rows.append(
+                (signals[int(i)], names[int(j)], float(left[step][i, j]), float(right[step][i, j]))
+            )
+    table = Table(
+        Text(f"Layers that differ most at step {step}", f"第 {step} 步差异最大的层"),
+        (Text("signal", "信号"), Text("layer", "层"), "A", "B"),
+        tuple(rows),
+        RECORDED,
+    )
+    return measure("layers_that_differ", float(len(rows)), "", Text("layers that differ", "有差异的层"), (table,))  # fmt: skip

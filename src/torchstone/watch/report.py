@@ -1,0 +1,340 @@
+"""A recorded run as a report: curves with alerts marked, layers over steps, exponents, what if."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone._version import __version__
+from torchstone.core.evidence import Command
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.runtime.number_formats import FORMATS, NumberFormat
+from torchstone.watch.again import judge_again
+from torchstone.watch.runfile import Run
+from torchstone.watch.signal import all_signals
+from torchstone.watch.whatif import best_scale, gradient_counts, what_if
+
+RECORDED = Text("as recorded", "来自记录")
+_COLUMNS = 48
+_ROWS = 40
+_POINTS = 800
+_AROUND = 100
+
+
+def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) -> Report:
+    """Everything a run shows."""
+    return Report(
+        tool="watch",
+        subject=str(run.path.parent),
+        findings=tuple(_finding(run, alert) for alert in run.alerts),
+        measures=(*_totals(run), *_curves(run), *_layers(run), *_exponents(run, asked)),
+        gaps=tuple(_gaps(run)),
+        environment={"torchstone": __version__, "run": str(run.header.get("started", ""))},
+    )
+
+
+def measure(
+    name: str, value: float, unit: str, label: Text, evidence: tuple[Evidence, ...] = (),
+    how: Text = RECORDED,
+) -> Measure:  # fmt: skip
+    """A measure of this room."""
+    return Measure(name, value, unit, how, label, evidence=evidence, tool="watch")
+
+
+def _totals(run: Run) -> list[Measure]:
+    steps = int(run.scalars[-1, 0]) if len(run.scalars) else 0
+    episodes = count_episodes(run)
+    dial = _number(run.header.get("false_alarms_per_10k"), 2.0)
+    rate = episodes / steps * 1e4 if steps else 0.0
+    found = [
+        measure("steps", float(steps), "", Text("steps", "步数")),
+        measure(
+            "alert_episodes", float(episodes), "", Text("alert episodes", "告警次数（按片段）")
+        ),
+        measure(
+            "episodes_per_10k", rate, "/10k",
+            Text(f"episodes in 10k steps (asked for at most {dial:g} false ones)",
+                 f"每 1 万步的告警次数（允许误报不超过 {dial:g} 次）"),
+            how=Text("an upper bound on false alarms: all episodes count", "误报率的上界：所有告警都计入"),
+        ),
+    ]  # fmt: skip
+    summary = run.summary
+    if summary:
+        own, whole = _number(summary.get("own_seconds")), _number(summary.get("all_seconds"))
+        if whole > 0:
+            found.append(measure(
+                "overhead", own / whole, "", Text("share of a step spent watching", "监控占一步的比例"),
+                how=Text("wall clock of the last steps", "最近若干步的墙钟时间"),
+            ))  # fmt: skip
+    return found
+
+
+def count_episodes(run: Run) -> int:
+    """Stretches of alerts less than the alert window apart."""
+    window = _number(run.header.get("alert_window"), 50)
+    count, last = 0, -math.inf
+    for alert in run.alerts:
+        count += alert["step"] - last > window
+        last = alert["step"]
+    return count
+
+
+def _curves(run: Run) -> list[Measure]:
+    found = []
+    steps = run.scalars[:, 0] if len(run.scalars) else np.zeros(0)
+    for column in run.columns[1:]:
+        values = run.column(column)
+        good = values[np.isfinite(values)]
+        if not len(good) or (column in ("scale", "skipped", "batch") and len(set(good)) == 1):
+            continue
+        name = column.partition("[")[0]
+        marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
+        keep = _thinned(len(values))
+        series = Series(column, tuple(steps[keep]), tuple(values[keep]), "", RECORDED, marks=marks)
+        found.append(measure(
+            column, float(good[-1]), "", _title(name, column),
+            (Plot(_title(name, column), (series,), "step", "", log_y=bool((good > 0).all())),),
+        ))  # fmt: skip
+    return found
+
+
+def _thinned(count: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(0, count - 1, min(count, _POINTS)).astype(np.int64))
+
+
+def _title(name: str, column: str) -> Text:
+    known = next((s.title for s in all_signals() if s.name == name), None)
+    if known is None:
+        words = {"lr": Text("learning rate", "学习率"), "scale": Text("loss scale", "损失缩放"),
+                 "batch": Text("batch size", "批次大小"), "skipped": Text("skipped steps", "跳过的步")}  # fmt: skip
+        known = words.get(name, Text(name, name))
+    tail = column[len(name) :]
+    return Text(known.en + tail, known.zh + tail)
+
+
+def _layers(run: Run) -> list[Measure]:
+    found = []
+    for place, actor in enumerate(run.actors):
+        names = [str(name) for name in actor.get("layers", [])]
+        signals = [str(name) for name in actor.get("signals", [])]
+        frames = [(step, v) for step, n, v in run.layers if n == place and v.shape == (len(signals), len(names))]  # fmt: skip
+        if not frames:
+            continue
+        chosen = [
+            frames[i] for i in np.unique(np.linspace(0, len(frames) - 1, _COLUMNS).astype(int))
+        ]
+        cube = np.array([values for _, values in chosen])
+        for i, name in enumerate(signals):
+            if (picture := _heat(name, names, [s for s, _ in chosen], cube[:, i])) is not None:
+                tail = "" if place == 0 else f"[{actor.get('name')}]"
+                values = cube[-1, i]
+                good = values[np.isfinite(values)]
+                found.append(measure(
+                    f"layers_{name}{tail}", float(np.median(good)), "",
+                    _layer_title(name, tail), (picture,),
+                    Text("median of the layers at the last recorded step", "最后记录步各层的中位数"),
+                ))  # fmt: skip
+    return found
+
+
+def _layer_title(name: str, tail: str) -> Text:
+    title = _title(name, name)
+    return Text(f"{title.en} by layer{tail}", f"各层{title.zh}{tail}")
+
+
+def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.float64]) -> Heatmap | None:  # fmt: skip
+    """Layers that moved most come first when there are more than fit."""
+    good = np.isfinite(values) & (values > 0)
+    if not good.any():
+        return None
+    logs = np.log(np.where(good, values, 1.0))
+    moved = np.where(good, logs, -1e9).max(axis=0) - np.where(good, logs, 1e9).min(axis=0)
+    order = np.argsort(-moved)[:_ROWS]
+    order = np.sort(order)
+    title = _title(name, name)
+    return Heatmap(
+        Text(f"{title.en}, layer by step", f"{title.zh}，层 × 步"),
+        tuple(layers[i] for i in order), tuple(f"step {step}" for step in steps),
+        tuple(tuple(None if not np.isfinite(v) else float(v) for v in values[:, i]) for i in order),
+        "", RECORDED, log=True,
+    )  # fmt: skip
+
+
+def _exponents(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Measure]:
+    names, counts = gradient_counts(run)
+    if not counts.any():
+        return []
+    whole = counts.sum(axis=0)[1:255]
+    used = np.flatnonzero(whole)
+    low, high = int(used[0]), int(used[-1]) + 1
+    share = whole[low:high] / max(whole.sum(), 1)
+    x = tuple(float(e) for e in np.arange(low, high) + 1 - 127)
+    how = Text(
+        "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
+    )
+    bars = Plot(
+        Text("Exponents of the gradients", "梯度的指数分布"),
+        (Series(Text("share", "占比"), x, tuple(share.tolist()), "", how, "exponent"),),
+        "log2 |g|", "", bars=True,
+    )  # fmt: skip
+    middle = float((np.array(x) * share).sum())
+    label = Text("mean exponent of the gradients (log2)", "梯度指数的均值（log2）")
+    pictures = (bars, _what_if_table(names, counts, asked))
+    return [measure("mean_exponent", middle, "", label, pictures, how)]
+
+
+def _what_if_table(
+    names: tuple[str, ...], counts: NDArray[np.int64],
+    asked: tuple[NumberFormat, int | None] | None,
+) -> Table:  # fmt: skip
+    rows = []
+    formats = [asked[0]] if asked else [FORMATS[n] for n in ("fp16", "bf16", "e5m2", "e4m3")]
+    for item in formats:
+        best = best_scale(names, counts, item)
+        shifts = [asked[1]] if asked and asked[1] is not None else [0, best.shift]
+        for shift in dict.fromkeys(shifts):
+            loss = what_if(names, counts, item, shift)
+            rows.append((
+                loss.format, f"2^{shift}", 100 * loss.flushed, 100 * loss.subnormal,
+                100 * loss.overflow, loss.worst_layer, 100 * loss.worst_flushed,
+                Text("least is lost here", "此处损失最小") if shift == best.shift else None,
+            ))  # fmt: skip
+    return Table(
+        Text("What if the gradients were cast", "如果把梯度转换为"),
+        (Text("format", "格式"), Text("loss scale", "损失缩放"), Text("flushed to zero %", "刷零 %"),
+         Text("subnormal %", "次正规 %"), Text("overflow %", "上溢 %"),
+         Text("worst layer", "最差的层"), Text("flushed there %", "该层刷零 %"), ""),
+        tuple(rows), Text("from stored exponent counts", "由存储的指数计数得出"),
+    )  # fmt: skip
+
+
+def _finding(run: Run, alert: dict[str, Any]) -> Finding:
+    name = str(alert.get("signal", ""))
+    signal = next((s for s in all_signals() if s.name == name), None)
+    step = int(alert.get("step", 0))
+    layer = str(alert.get("layer", ""))
+    what = Message(f"watch.{name}", Text(str(alert.get("en", "")), str(alert.get("zh", ""))))
+    evidence: list[Evidence] = list(_around(run, name, step))
+    if alert.get("evidence"):
+        evidence.append(
+            Command(f"cat {run.path.parent / str(alert['evidence']) / 'evidence.json'}")
+        )
+    evidence.append(Table(
+        Text("The alert", "告警"), (Text("step", "步"), Text("signal", "信号"), Text("layer", "层"),
+        Text("value", "数值"), Text("usual", "通常"), Text("spread", "离散度")),
+        ((step, name, layer or None, _number(alert.get("value"), None), _number(alert.get("centre"), None),
+          _number(alert.get("width"), None)),), RECORDED,
+    ))  # fmt: skip
+    return Finding(
+        rule=f"watch-{name.replace('_', '-')}",
+        name=name.replace("_", "-"),
+        severity=_severity(alert),
+        confidence=Confidence.LIKELY if alert.get("channel") else Confidence.CERTAIN,
+        what=what,
+        why=Message("watch.why", signal.why if signal else Text("", "")),
+        remedy=Message("watch.remedy", signal.remedy if signal else Text("", "")),
+        location=Location(module=layer, step=step),
+        evidence=tuple(evidence),
+        fingerprint=fingerprint(name, layer, str(step)),
+        tool="watch",
+    )
+
+
+def _around(run: Run, name: str, step: int) -> list[Evidence]:
+    """The curve of the signal, or of the gradient norm and the loss, around the alert."""
+    columns = (
+        [name] if name in run.columns else [c for c in ("grad_norm", "loss") if c in run.columns]
+    )
+    found: list[Evidence] = []
+    for column in columns:
+        near = np.abs(run.scalars[:, 0] - step) <= _AROUND
+        values = run.column(column)[near]
+        if np.isfinite(values).any():
+            found.append(Series(
+                column, tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
+                marks=(float(step),),
+            ))  # fmt: skip
+    return found
+
+
+def _severity(alert: dict[str, Any]) -> Severity:
+    try:
+        return Severity(str(alert.get("severity")))
+    except ValueError:
+        return Severity.MEDIUM
+
+
+def _number(value: object, default: Any = 0.0) -> Any:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return value
+    return default
+
+
+def _gaps(run: Run) -> list[Gap]:
+    gaps = []
+    if run.torn_bytes:
+        gaps.append(_gap("torn", Text(
+            f"the last {run.torn_bytes} bytes were cut off, and are left out",
+            f"末尾 {run.torn_bytes} 字节不完整，已略去",
+        ), "–"))  # fmt: skip
+    if not run.summary:
+        gaps.append(_gap("open", Text(
+            "the run has not ended, or was killed: figures are as of the last record",
+            "运行尚未结束或被中止：数字截至最后一条记录",
+        ), f"torchstone watch {run.path.parent} --follow"))  # fmt: skip
+    gaps += [
+        _gap("unwatched", Text(str(n.get("en")), str(n.get("zh"))), "–")
+        for n in run.notes
+        if str(n.get("en", "")).startswith("not watched")
+    ]
+    return gaps
+
+
+def _gap(name: str, text: Text, close: str) -> Gap:
+    return Gap("run.tsw", Message(f"watch.{name}", text), close, tool="watch")
+
+
+def replay_report(run: Run, false_alarms: float) -> Report:
+    """What other settings of the dial would have told, beside what was told."""
+    steps = max(int(run.scalars[-1, 0]), 1) if len(run.scalars) else 1
+    dials = sorted({0.5, 1.0, 2.0, 5.0, 20.0, false_alarms})
+    outcomes = [judge_again(run, dial) for dial in dials]
+    table = Table(
+        Text("Learned signals under other dials", "其他阈值下学习型信号的结果"),
+        (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警片段"),
+         Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
+        tuple((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
+               ", ".join(f"{a.signal}@{a.step}" for a in o.alerts[:4]) or None) for o in outcomes),
+        Text("recorded values judged again; layers at every 10th step", "对记录的数值重新判定；各层每 10 步一次"),
+    )  # fmt: skip
+    chosen = next(o for o in outcomes if o.false_alarms_per_10k == false_alarms)
+    alerts = Table(
+        Text(f"Alerts at {false_alarms:g}", f"阈值 {false_alarms:g} 下的告警"),
+        (Text("step", "步"), Text("alert", "告警")),
+        tuple((a.step, a.body("en")) for a in chosen.alerts),
+        Text("recorded values judged again", "对记录的数值重新判定"),
+    )  # fmt: skip
+    recorded = Table(
+        Text("Alerts when it ran", "运行时的告警"),
+        (Text("step", "步"), Text("alert", "告警")),
+        tuple((int(a["step"]), Text(str(a.get("en")), str(a.get("zh")))) for a in run.alerts),
+        RECORDED,
+    )
+    return Report(
+        tool="watch", subject=str(run.path.parent),
+        measures=(measure(
+            "replayed_episodes", float(chosen.episodes), "",
+            Text(f"episodes at {false_alarms:g} false alarms in 10k steps",
+                 f"每 1 万步 {false_alarms:g} 次误报下的告警片段"),
+            (table, alerts, recorded), Text("recorded values judged again", "对记录的数值重新判定"),
+        ),),
+        environment={"torchstone": __version__},
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""The file of a run: whole after a kill, bounded, and never trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.watch.toy import Toy
+from torchstone.core.errors import InputError
+from torchstone.watch import Watch
+from torchstone.watch.recorder import Recorder, thin
+from torchstone.watch.report import replay_report, report_of
+from torchstone.watch.runfile import (
+    NAME,
+    Frame,
+    counts_frame,
+    frames_in,
+    json_frame,
+    layers_frame,
+    load_run,
+    rows_frame,
+)
+from torchstone.watch.settings import Settings
+
+
+def _loud(toy: Toy) -> None:
+    toy.loss_factor = 100.0
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    torch.set_num_threads(1)
+    Toy().watched(_loud, at=100, steps=120, folder=folder)
+    return folder
+
+
+def test_what_was_recorded_comes_back(recorded: Path) -> None:
+    run = load_run(recorded)
+    assert run.scalars[:, 0].tolist() == list(range(1, 121))
+    assert {"loss", "grad_norm", "lr", "update_size"} <= set(run.columns)
+    assert np.isfinite(run.column("grad_norm")).all()
+    assert run.actors[0]["layers"] == ["0", "1", "4", "5", "7"]
+    step, actor, values = run.layers[-1]
+    assert (step, actor) == (120, 0)
+    assert values.shape == (len(run.actors[0]["signals"]), 5)
+    assert run.counts[0][3].sum() == sum(run.actors[0]["sizes"])
+    assert run.summary["steps"] == 120
+    assert {alert["signal"] for alert in run.alerts} >= {"grad_norm", "loss"}
+    assert run.torn_bytes == 0
+
+
+def test_every_cut_is_readable(recorded: Path, tmp_path: Path) -> None:
+    data = (recorded / NAME).read_bytes()
+    whole = load_run(recorded)
+    for cut in range(len(data) - 1, 200, -len(data) // 40):
+        (tmp_path / NAME).write_bytes(data[:cut])
+        run = load_run(tmp_path)
+        rows = len(run.scalars)
+        np.testing.assert_array_equal(run.scalars, whole.scalars[:rows, : run.scalars.shape[1]])
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 500, b"H" + b"\xff" * 40])
+def test_what_is_no_run_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(content)
+    with pytest.raises(InputError, match="expected a folder with"):
+        load_run(tmp_path)
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(json_frame("H", {"format": 99}).pack())
+    with pytest.raises(InputError, match="format 99"):
+        load_run(tmp_path)
+
+
+def test_hostile_frames_end_in_one_error(tmp_path: Path) -> None:
+    head = json_frame("H", {"format": 1}).pack()
+    bombs = [
+        Frame("L", layers_frame(1, 0, np.ones((2, 3))).payload[:12] + b"junk"),
+        Frame("L", b"\x01\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff"),
+        Frame("X", counts_frame(1, 0, np.ones((2, 256), np.int64), 1.0).payload[:10]),
+        Frame("C", b'{"columns": 5}'),
+        Frame("S", b"123"),
+        Frame("E", b"[1, 2]"),
+    ]
+    for bomb in bombs:
+        (tmp_path / NAME).write_bytes(head + bomb.pack())
+        with pytest.raises(InputError):
+            load_run(tmp_path)
+
+
+def test_the_file_stays_under_its_limit_and_keeps_the_ends(tmp_path: Path) -> None:
+    settings = Settings(folder=tmp_path)
+    recorder = Recorder(tmp_path, settings, {}, limit=200_000)
+    model = nn.Linear(30, 30)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    from torchstone.watch.actor import Actor
+    from torchstone.watch.beat import Call
+
+    actor = Actor("optimizer1", optimizer, {}, 10, 1.0, 10)
+    recorder.actor(actor)
+    generator = np.random.default_rng(0)
+    for step in range(1, 6001):
+        recorder.step(Call(step, loss=float(step)), [actor])
+        if step % 10 == 0:
+            recorder.layers(step, actor)
+            counts = generator.integers(0, 1000, (2, 256))
+            recorder.histograms(step, actor, counts, 1.0)
+    recorder.close({"steps": 6000})
+    assert (tmp_path / NAME).stat().st_size < 210_000
+    run = load_run(tmp_path)
+    assert run.scalars[-1, 0] == 6000
+    assert run.counts[-1][0] == 6000
+    assert len(run.scalars) > 1000
+
+
+def test_thinning_drops_the_large_frames_first() -> None:
+    frames = [json_frame("H", {}), *[Frame("L", b"x")] * 300, *[rows_frame([(1.0, 2.0)])] * 10]
+    once = thin(frames)
+    assert sum(f.kind == "S" for f in once) == 10
+    assert sum(f.kind == "L" for f in once) == 200
+
+
+_KILLED = """
+import sys, time, torch
+from torch import nn
+from torchstone.watch import Watch
+torch.set_num_threads(1)
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+with Watch(model, optimizer, folder=sys.argv[1], budget=10) as watch:
+    while True:
+        optimizer.zero_grad()
+        loss = (model(torch.randn(8, 4)) - torch.randn(8, 4)).square().mean()
+        loss.backward()
+        optimizer.step()
+        watch.step(loss)
+        print(watch.call.step - 1, time.time(), flush=True)
+"""
+
+
+def test_a_killed_run_loses_at_most_the_last_second(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _KILLED, str(tmp_path / "run")], stdout=out,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while log.stat().st_size < 20_000 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    told = [line.split() for line in log.read_text().splitlines() if line.count(" ") == 1]
+    end = float(told[-1][1])
+    due = [int(step) for step, at in told if float(at) < end - 1.0]
+    assert due, "it must have run for a second"
+    run = load_run(tmp_path / "run")
+    assert run.scalars[-1, 0] >= due[-1]
+    assert not run.summary
+
+
+def test_a_writer_that_comes_back_cuts_the_torn_tail(recorded: Path, tmp_path: Path) -> None:
+    data = (recorded / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(data[:-7])
+    Recorder(tmp_path, Settings(folder=tmp_path), {}, 1 << 20).close({"steps": 1})
+    ends = [place for place, _ in frames_in((tmp_path / NAME).read_bytes())]
+    assert ends[-1] == (tmp_path / NAME).stat().st_size
+
+
+def test_two_processes_never_share_a_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = Recorder(tmp_path / "run", Settings(), {}, 1 << 20) if _made(tmp_path / "run") else None
+    toy = Toy()
+    toy.watched(None, steps=3, folder=tmp_path / "run")
+    assert (tmp_path / "run-2" / NAME).exists()
+    assert first is not None
+    first.close({})
+
+
+def _made(folder: Path) -> bool:
+    folder.mkdir()
+    return True
+
+
+def test_a_folder_that_cannot_be_written_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    alerts = Toy().watched(_loud, at=70, steps=80, folder=tmp_path / "file" / "run")
+    assert "nothing is recorded" in caplog.text
+    assert alerts, "watching goes on"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_fills_up_ends_the_recording_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    toy = Toy()
+    watch = Watch(folder=tmp_path, warmup_steps=20, budget=10)
+    watch.prepare(toy.train_step, (), {})
+    assert watch.recorder is not None
+    watch.recorder._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
+    for step in range(60):
+        toy.loss_factor = 100.0 if step == 50 else 1.0
+        watch.begin()
+        watch.end(toy.train_step(toy.next_batch()))
+    watch.close()
+    assert caplog.text.count("recording has ended, watching goes on") == 1
+    assert "grad_norm" in {alert.signal for alert in watch.alerts}
+
+
+def test_the_evidence_of_an_alert(recorded: Path) -> None:
+    run = load_run(recorded)
+    place = recorded / run.alerts[0]["evidence"]
+    evidence = json.loads((place / "evidence.json").read_text())
+    assert evidence["step"] == 101
+    assert len(evidence["last_steps"]) == 100
+    assert evidence["first_layers_to_move"]
+    assert evidence["random_state"]["torch"]
+    script = (place / "replay_step.py").read_text()
+    compile(script, "replay_step.py", "exec")
+    assert "Replays step 101" in script
+
+
+def test_the_report_of_a_run(recorded: Path, golden: Any) -> None:
+    report = report_of(load_run(recorded))
+    assert {finding.name for finding in report.findings} >= {"grad-norm", "loss"}
+    names = {measure.name for measure in report.measures}
+    assert {"steps", "loss", "grad_norm", "layers_layer_consistency", "mean_exponent"} <= names
+    page = report.to("html")
+    assert "<svg" in page
+    assert "每 1 万步" in page
+
+
+def test_another_dial_judges_the_same_run(recorded: Path) -> None:
+    run = load_run(recorded)
+    strict = replay_report(run, 0.001).measures[0].value
+    loose = replay_report(run, 1000).measures[0].value
+    assert strict <= loose
+    assert replay_report(run, 2.0).measures[0].value == 1
+
+
+def test_no_traceback_for_a_bad_run(tmp_path: Path) -> None:
+    env = {**os.environ, "LANG": "C.UTF-8"}
+    for words in (["watch", str(tmp_path)], ["watch"], ["watch", "diff", "a"],
+                  ["watch", "--replay", str(tmp_path), "--false-alarms", "-1"],
+                  ["watch", str(tmp_path), "--what-if", "fp17"]):  # fmt: skip
+        result = subprocess.run(
+            [sys.executable, "-m", "torchstone", *words], capture_output=True, text=True, env=env,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert result.returncode == 2, result.stderr
+        assert "Traceback" not in result.stderr
