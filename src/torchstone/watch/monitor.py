@@ -29,7 +29,7 @@ from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call
 from torchstone.watch.lines import LOGGER, say, show_lines
 from torchstone.watch.ranks import Ranks, join_ranks
 from torchstone.watch.reading import Reading
-from torchstone.watch.recorder import Recorder, open_recorder
+from torchstone.watch.recorder import Recorder, open_recorder, scalars
 from torchstone.watch.sentinel import Sentinel
 from torchstone.watch.settings import Settings
 from torchstone.watch.signal import Phase, learned
@@ -89,7 +89,6 @@ class Watch:
         self._stretch = 0.0
         self._told_baseline = False
         self._ranks: Ranks | None = None
-        self._writers: list[Any] = []
 
     # -- the loop
 
@@ -180,6 +179,8 @@ class Watch:
             self._undo.pop()()
         for sentinel in self._sentinels.values():
             sentinel.remove()
+        for writer in self.settings.writers:
+            self._guard(writer.close)
         if self.recorder:
             self._guard(self._close_recorder)
 
@@ -377,6 +378,8 @@ class Watch:
         say(self._from_rank(alert.line(self.settings.lang)), level)
         if self.recorder:
             self.recorder.alert(alert, self)
+        for writer in self.settings.writers:
+            writer.alert(alert)
         action = self.settings.on_alert
         if action == "raise":
             raise TrainingAlertError(alert)
@@ -591,6 +594,9 @@ class Watch:
         }
 
     def _record(self, call: Call) -> None:
+        for writer in self.settings.writers:
+            values = scalars(call, self.actors.values())
+            writer.step(call.step, {k: v for k, v in values.items() if math.isfinite(v)})
         if self.recorder is None:
             return
         self.recorder.step(call, self.actors.values())

@@ -94,16 +94,7 @@ class Recorder:
 
     def step(self, call: Call, actors: Iterable[Actor]) -> None:
         """One row of scalars."""
-        row = {"loss": math_nan(call.loss), "scale": call.scale, "batch": float(call.batch_size),
-               "skipped": float(call.skipped)}  # fmt: skip
-        for i, actor in enumerate(actors):
-            tail = "" if i == 0 else f"[{actor.name}]"
-            row[f"grad_norm{tail}"] = actor.norm
-            row[f"lr{tail}"] = actor.rate
-            for item in actor.values.values():
-                for signal, values in zip(item.signals, item.values, strict=True):
-                    if signal.of == "run":
-                        row[f"{signal.name}{tail}"] = float(values[0])
+        row = scalars(call, actors)
         self.recent.append({"step": float(call.step), **row})
         if tuple(row) != self._columns:
             self._flush_rows()
@@ -215,6 +206,21 @@ class Recorder:
         self._size = len(data)
 
 
+def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:
+    """The numbers of one step, by column."""
+    row = {"loss": math_nan(call.loss), "scale": call.scale, "batch": float(call.batch_size),
+           "skipped": float(call.skipped)}  # fmt: skip
+    for i, actor in enumerate(actors):
+        tail = "" if i == 0 else f"[{actor.name}]"
+        row[f"grad_norm{tail}"] = actor.norm
+        row[f"lr{tail}"] = actor.rate
+        for item in actor.values.values():
+            for signal, values in zip(item.signals, item.values, strict=True):
+                if signal.of == "run":
+                    row[f"{signal.name}{tail}"] = float(values[0])
+    return row
+
+
 def thin(frames: list[Frame]) -> list[Frame]:
     """Half of the large frames; when there are none left to drop, half of the rows."""
     large = [i for i, f in enumerate(frames) if f.kind in "LX"]
@@ -272,4 +278,4 @@ def _folder(settings: Settings) -> Path:
     return home / "watch" / f"{now}-{os.getpid()}"
 
 
-__all__ = ["LIMIT_BYTES", "Recorder", "open_recorder", "thin"]
+__all__ = ["LIMIT_BYTES", "Recorder", "open_recorder", "scalars", "thin"]

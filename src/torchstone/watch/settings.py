@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 
@@ -16,6 +16,14 @@ from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.alerts import Alert
 
 OnAlert = Callable[[Alert], object] | Literal["raise", "skip"] | None
+
+
+class Writer(Protocol):
+    """What gets the numbers of a run beside its folder."""
+
+    def step(self, step: int, values: Mapping[str, float]) -> None: ...
+    def alert(self, alert: Alert) -> None: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,8 @@ class Settings:
     """The narrowest format gradients pass through; found from the scaler and the parameters."""
     ranks_every: int = 20
     """Steps between two comparisons of the ranks."""
+    writers: tuple[Writer, ...] = ()
+    """Other tools that get the numbers too: `writers.tensorboard.TensorBoard`, `writers.wandb.WandB`."""
     lang: str = "en"
 
     def __post_init__(self) -> None:

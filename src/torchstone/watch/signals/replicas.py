@@ -36,6 +36,10 @@ def differ(call: Call) -> Iterator[Alarm]:
     if len(rows) < 2 or len({row.step for row in rows}) > 1:
         return
     step = int(rows[0].step)
+    # causes before what they lead to: an episode tells the first
+    rates = {row.rate for row in rows}
+    if len(rates) > 1 and (found := _odd(rows, "rate", call)):
+        yield _alarm(found, step, "has another learning rate", "学习率与其他 rank 不同")
     if found := _odd(rows, "digest", call):
         yield _alarm(found, step, "holds other weights", "权重与其他 rank 不同")
     if call.ranks_strict:
@@ -52,9 +56,6 @@ def differ(call: Call) -> Iterator[Alarm]:
             )
         if _repeated(rows, call):
             yield _alarm([], step, "all ranks see the same batch", "所有 rank 看到同一批数据")
-    rates = {row.rate for row in rows}
-    if len(rates) > 1 and (found := _odd(rows, "rate", call)):
-        yield _alarm(found, step, "has another learning rate", "学习率与其他 rank 不同")
     bad = [i for i, row in enumerate(rows) if math.isinf(row.loss)]
     if bad and len(bad) < len(rows):
         yield _alarm(bad, step, "has an infinite loss", "损失为无穷大")

@@ -1,0 +1,1 @@
+"""Writers hand the numbers of a run to other tools, one file each."""
