@@ -51,5 +51,6 @@ for step in range(60):
 watch = train_step.watch  # type: ignore[attr-defined]
 watch.close()
 alone = ["rank", str(rank), "alerts", *(f"{a.signal}|{a.body()}" for a in watch.alerts)]
-print("\n".join([" ; ".join(alone)]), flush=True)
+sys.stdout.write(" ; ".join(alone) + "\n")
+sys.stdout.flush()
 dist.destroy_process_group()

@@ -423,3 +423,14 @@ def test_nothing_is_left_behind() -> None:
     after = (clip_grad._clip_grads_with_norm_, torch.amp.GradScaler.unscale_,
              len(module._global_optimizer_pre_hooks))  # fmt: skip
     assert before == after
+
+
+def test_after_a_nan_the_first_layer_of_the_forward_pass_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def poison(toy: Toy) -> None:
+        toy.model[4].register_forward_hook(lambda *call: call[-1] * float("nan"))
+
+    alerts = Toy().watched(poison, at=40, steps=45, on_alert="skip")
+    assert alerts[0].signal == "non_finite"
+    assert "layer '5' (its input was bad already)" in caplog.text or "layer '4'" in caplog.text

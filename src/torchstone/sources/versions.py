@@ -10,7 +10,7 @@ from torchstone.core.pattern import pattern
 
 Version = tuple[int, int]
 
-_REQUIREMENT = pattern(r"^[ \t]*[\"']?torch[ \t]*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"']*)", re.M)
+_REQUIREMENT = pattern(r"^[ \t]*[\"']?torch[ \t]*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"'\n]*)", re.M)
 _CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d{1,4})\.(\d{1,4})")
 _FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
 _LEVELS = 4

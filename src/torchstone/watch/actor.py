@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -76,7 +76,10 @@ class Actor:
         self.sizes = self.reader.sizes
         self.sampled = np.minimum(self.sizes, WIDTH).astype(np.float64)
         self.weight = self.sizes / np.maximum(self.sampled, 1)
+        self.layer_sizes = self.by_layer(self.sizes.astype(np.float64))
+        self.layer_sampled = np.maximum(self.by_layer(self.sampled), 1)
         self.memory: dict[str, object] = {}
+        self.dtypes = frozenset(p.dtype for p in self.parameters)
         self.beats = 0
         self.reading: Reading | None = None
         self.due = True
@@ -98,7 +101,7 @@ class Actor:
         }
         self._query: tuple[object, Query] | None = None
 
-    def by_layer(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_layer(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Sums over the parameters of every layer."""
         if len(values) == 0:
             return values
@@ -158,10 +161,6 @@ class Actor:
             for p in group["params"]
         }  # fmt: skip
         return np.array([bool(rates.get(id(p), 0.0) > 0) for p in self.parameters])
-
-    @property
-    def dtypes(self) -> set[torch.dtype]:
-        return {p.dtype for p in self.parameters}
 
 
 def narrowest(dtypes: Sequence[torch.dtype]) -> NumberFormat:

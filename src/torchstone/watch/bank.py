@@ -15,6 +15,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from torchstone.watch.fused import load_fused
+
 WINDOW = 128
 SHORT = 12
 BEFORE = 24
@@ -23,7 +25,7 @@ BLOCK = 10
 RECENT_BLOCKS = 4
 BLOCKS = 44
 _MAD = 1.4826  # of a normal distribution, to its standard deviation
-_TURNS = 16  # a sixteenth of a wide bank has its medians refreshed at each step
+_TURNS = 4  # a quarter of a wide bank has its medians refreshed at every fourth step
 _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
@@ -94,7 +96,7 @@ class Bank:
         self._sigmas = np.array([item.sigmas for item in limits])
         self._shift_sigmas = np.array([item.shift_sigmas for item in limits])
         self._effects = {
-            channel: tuple(np.log(np.array(pairs)).T)
+            channel: tuple(np.ascontiguousarray(np.log(np.array(pairs)).T))
             for channel, pairs in (
                 (Channel.SPIKE, [item.spike for item in limits]),
                 (Channel.SHIFT, [item.shift for item in limits]),
@@ -104,11 +106,10 @@ class Bank:
         self._values = np.zeros((WINDOW, self.count))
         self._raw_values = np.zeros((WINDOW, self.count))
         self._blocks = np.full((BLOCKS, self.count), np.nan)
-        self._raw = np.zeros((BLOCK, self.count))
         self.median = np.zeros(self.count)
         self.spread = np.ones(self.count)
-        self.last: NDArray[np.float64] | None = None
-        """Log values of the last push."""
+        found = load_fused()
+        self._fused = None if isinstance(found, str) else found
         self._turn = 0
 
     # -- what is normal
@@ -123,6 +124,11 @@ class Bank:
         """One spread, in the unit of the series."""
         return np.asarray(np.exp(self.median) * np.expm1(np.minimum(self.spread, 50.0)))
 
+    @property
+    def last(self) -> NDArray[np.float64]:
+        """Log values of the last push."""
+        return np.asarray(self._raw_values[(self.seen - 1) % WINDOW])
+
     def forget(self) -> None:
         """The past is no guide any more: learn again, gross departures excepted."""
         self._fresh = 0
@@ -132,43 +138,65 @@ class Bank:
 
     def push(self, values: NDArray[np.float64], stretch: float = 0.0) -> Judgement:
         """Judge one value of every series (NaN: none), then let it into the window."""
-        with np.errstate(all="ignore"):
-            logs = np.log(np.maximum(values, 0.0) + self._floor)
-        missing = ~np.isfinite(logs)
         if self.seen == 0:
-            self.median = np.where(missing, 0.0, logs)
+            logs = np.log(np.maximum(values, 0.0) + self._floor)
+            self.median = np.where(np.isfinite(logs), logs, 0.0)
             self._values[:] = self._raw_values[:] = self.median
-        logs = self.last = np.where(missing, self.median, logs)
-        away = logs - self.median
-        judgement = Judgement(
-            np.zeros(self.count, np.int8), away / self.spread, self.median, self.spread
-        )
-        if self.seen >= self.warmup:
-            self._judge(judgement, away, stretch)
-            judgement.channel[missing] = 0
-            if judgement.channel.any():
-                judgement = replace(judgement, centre=self.centre, width=self.width)
-        self._enter(logs, away)
-        return judgement
-
-    def _judge(self, judgement: Judgement, away: NDArray[np.float64], stretch: float) -> None:
         fresh = self._fresh < min(self.warmup, _TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
-        self._mark(judgement, Channel.SPIKE, away, judgement.sigmas, self._sigmas, extra)
-        self._judge_locally(judgement, away, extra)
+        clip = _CLIP if self.seen >= _TRUSTED else math.inf
+        far, missing, away, sigmas, found = self._place(values, extra, clip)
+        judgement = Judgement(np.zeros(self.count, np.int8), sigmas, self.median, self.spread)
+        if self.seen >= self.warmup:
+            self._judge(judgement, far if found else None, away, stretch, extra)
+            if judgement.channel.any():
+                judgement.channel[missing] = 0
+                judgement = replace(judgement, centre=self.centre, width=self.width)
+        self._enter()
+        return judgement
+
+    def _place(
+        self, values: NDArray[np.float64], extra: float, clip: float
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64], int]:
+        """Where each value lies, in C where it could be built; it is in the window after this."""
+        row = self.seen % WINDOW
+        up, down = self._effects[Channel.SPIKE]
+        if self._fused is not None:
+            return self._fused.push(
+                np.ascontiguousarray(values, np.float64), self._floor, self.median, self.spread,
+                up, down, extra, clip, self._values[row], self._raw_values[row],
+            )  # fmt: skip
+        logs = np.log(np.maximum(values, 0.0) + self._floor)
+        missing = ~np.isfinite(logs)
+        logs = np.where(missing, self.median, logs)
+        away = logs - self.median
+        bound = clip * self.spread
+        self._values[row] = self.median + np.minimum(np.maximum(away, -bound), bound)
+        self._raw_values[row] = logs
+        far = ~missing & ((away > up + extra) | (away < -(down + extra)))
+        return far, missing, away, away / self.spread, int(far.sum())
+
+    def _judge(
+        self, judgement: Judgement, far: NDArray[np.bool_] | None, away: NDArray[np.float64],
+        stretch: float, extra: float,
+    ) -> None:  # fmt: skip
+        if far is not None:
+            self._mark(judgement, Channel.SPIKE, away, judgement.sigmas, self._sigmas, extra)
+            self._judge_locally(judgement, far, away, extra)
         if self._fresh < SHORT + BEFORE:
             return
         if self.seen % 4 == 0:
-            self._judge_shift(judgement, away, stretch)
+            self._judge_shift(judgement, stretch)
         if self.seen % BLOCK == 0:
             self._judge_ramp(judgement, stretch)
 
     def _judge_locally(
-        self, judgement: Judgement, away: NDArray[np.float64], stretch: float
-    ) -> None:
+        self, judgement: Judgement, far: NDArray[np.bool_], away: NDArray[np.float64],
+        stretch: float,
+    ) -> None:  # fmt: skip
         """A trend widens the window's spread; a spike still stands out from the steps before it."""
         up, down = self._effects[Channel.SPIKE]
-        far = ((away > up + stretch) | (-away > down + stretch)) & (judgement.channel == 0)
+        far = far & (judgement.channel == 0)
         if not far.any() or self._fresh < _LOCAL:
             return
         columns = np.flatnonzero(far)
@@ -185,14 +213,12 @@ class Bank:
         judgement.channel[new] = Channel.SPIKE
         judgement.sigmas[new] = sigmas[high | low]
 
-    def _judge_shift(self, judgement: Judgement, away: NDArray[np.float64], stretch: float) -> None:
+    def _judge_shift(self, judgement: Judgement, stretch: float) -> None:
         """A new level: far from the window, and reached at a jump, not along a trend."""
-        rows = [(self.seen - 1 - i) % WINDOW for i in range(SHORT + BEFORE - 1)]
-        recent = _middle(
-            np.concatenate([self._raw_values[rows[: SHORT - 1]], (self.median + away)[None]])
-        )
+        rows = [(self.seen - i) % WINDOW for i in range(SHORT + BEFORE)]
+        recent = _middle(self._raw_values[rows[:SHORT]])
         moved = recent - self.median
-        jump = recent - _middle(self._raw_values[rows[SHORT - 1 :]])
+        jump = recent - _middle(self._raw_values[rows[SHORT:]])
         moved = np.where(np.sign(jump) == np.sign(moved), moved, 0.0)
         moved = np.sign(moved) * np.minimum(np.abs(moved), np.abs(jump) / _JUMP)
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
@@ -219,30 +245,24 @@ class Bank:
         judgement.channel[new] = channel
         judgement.sigmas[new] = sigmas[new]
 
-    def _enter(self, logs: NDArray[np.float64], away: NDArray[np.float64]) -> None:
-        bound = _CLIP * self.spread
-        clipped = self.median + np.clip(away, -bound, bound) if self.seen >= _TRUSTED else logs
-        self._values[self.seen % WINDOW] = clipped
-        self._raw_values[self.seen % WINDOW] = logs
-        self._raw[self.seen % BLOCK] = logs
+    def _enter(self) -> None:
         self.seen += 1
         self._fresh += 1
         if self.seen % BLOCK == 0:
-            self._blocks[(self.seen // BLOCK - 1) % BLOCKS] = _middle(self._raw)
+            rows = [(self.seen - 1 - i) % WINDOW for i in range(BLOCK)]
+            self._blocks[(self.seen // BLOCK - 1) % BLOCKS] = _middle(self._raw_values[rows])
         self._refresh()
 
     def _refresh(self) -> None:
         rows = self._values[: min(self.seen, WINDOW)]
-        if self.seen == self.warmup or self.seen < _TRUSTED:
-            columns = slice(None)
-        elif self.count < _NARROW:
+        columns = slice(None)
+        if self.seen != self.warmup and self.seen >= _TRUSTED:
             if self.seen % 4:
                 return
-            columns = slice(None)
-        else:
-            size = -(-self.count // _TURNS)
-            columns = slice(self._turn * size, (self._turn + 1) * size)
-            self._turn = (self._turn + 1) % _TURNS
+            if self.count > _NARROW:
+                size = -(-self.count // _TURNS)
+                columns = slice(self._turn * size, (self._turn + 1) * size)
+                self._turn = (self._turn + 1) % _TURNS
         part = rows[:, columns]
         if not part.size:
             return

@@ -40,9 +40,10 @@ class Batches:
         for place, tensor in enumerate(tensors_in(batch)):
             if place == 4:
                 break
-            if place == 0:
-                call.batch_size = tensor.shape[0] if tensor.dim() else 1
             elements += tensor.numel()
+            if place:
+                continue
+            call.batch_size = tensor.shape[0] if tensor.dim() else 1
             if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.numel():
                 flat = tensor.detach().reshape(-1)
                 part = flat[:: max(1, flat.numel() // _SAMPLED)][:_SAMPLED]

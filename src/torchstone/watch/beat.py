@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -93,28 +94,55 @@ class Beat:
     @cached_property
     def squares(self) -> NDArray[np.float64]:
         """Sum of squares of every layer's gradient, unscaled."""
-        rows = np.asarray(self.reading.rows["sum_of_squares"], np.float64)
-        return self.actor.by_layer(rows) / self.scale**2
+        return self.actor.by_layer(self.reading.rows["sum_of_squares"]) / self.scale**2
+
+    @cached_property
+    def finite(self) -> bool:
+        """No gradient holds NaN or infinity."""
+        rows = self.reading.rows
+        return not (rows["nan"].any() or rows["infinite"].any())
 
     @cached_property
     def norm(self) -> float:
         """Norm of all gradients, unscaled; NaN when one is not finite."""
-        if self.reading.rows["nan"].any() or self.reading.rows["infinite"].any():
-            return float("nan")
-        return float(np.sqrt(self.squares.sum()))
+        return math.sqrt(float(self.squares.sum())) if self.finite else math.nan
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """Elements of every layer that have a gradient."""
-        there = np.where(self.reading.present, self.actor.sizes, 0)
-        return self.actor.by_layer(there.astype(np.float64))
-
-    def share(self, counts: NDArray[np.int64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Counts of a layer as a share of `of`; NaN where there is nothing to share."""
-        with np.errstate(all="ignore"):
-            return self.actor.by_layer(counts.astype(np.float64)) / of
+        present = self.reading.present
+        if present.all():
+            return self.actor.layer_sizes
+        return self.actor.by_layer(np.where(present, self.actor.sizes, 0))
 
     @cached_property
-    def nonzero(self) -> NDArray[np.float64]:
-        """Nonzero elements of every layer."""
-        return self.sizes - self.actor.by_layer(self.reading.rows["zero"].astype(np.float64))
+    def below(self) -> NDArray[np.int64]:
+        """Counts of every layer below the levels of the query, zeros among them."""
+        return np.asarray(np.add.reduceat(self.reading.rows["below"], self.actor.starts, axis=0))
+
+    @cached_property
+    def zeros(self) -> NDArray[np.float64]:
+        """Zero elements of every layer."""
+        return self.actor.by_layer(self.reading.rows["zero"])
+
+    @cached_property
+    def share_of_nonzero(self) -> NDArray[np.float64]:
+        """1 / nonzero elements of every layer; NaN where there are none, or nothing was counted."""
+        if not self.reading.counted:
+            return np.full(len(self.sizes), np.nan)
+        nonzero = self.sizes - self.zeros
+        return 1.0 / np.where(nonzero > 0, nonzero, np.nan)
+
+    @cached_property
+    def moved(self) -> NDArray[np.float64]:
+        """Sums over the sampled weights of every layer: update and weight squares, pushed, absorbed."""
+        steps = self.steps
+        assert steps is not None
+        table = np.stack(
+            [steps[name] for name in ("update_squares", "weight_squares", "pushed", "absorbed")]
+        )
+        return np.asarray(np.add.reduceat(table, self.actor.starts, axis=1))
+
+    def nothing(self) -> NDArray[np.float64]:
+        """NaN for every layer."""
+        return np.full(len(self.actor.layers), np.nan)

@@ -24,7 +24,6 @@ The random state of the step is restored from evidence.json. Two things only you
 """
 
 import json
-import random
 from pathlib import Path
 
 import torch
@@ -38,8 +37,6 @@ def restore_random_state():
     state = evidence["random_state"]
     if state:
         torch.set_rng_state(torch.tensor(list(bytes.fromhex(state["torch"])), dtype=torch.uint8))
-        version, internal, gauss = state["python"]
-        random.setstate((version, tuple(internal), gauss))
 
 
 def replay(build):
@@ -97,7 +94,7 @@ def _moved(watch: Watch) -> list[dict[str, Any]]:
     for actor in watch.actors.values():
         for learner in actor.banks.values():
             bank = learner.bank
-            if bank.last is None or bank.seen < bank.warmup:
+            if bank.seen < bank.warmup:
                 continue
             away = (bank.last - bank.median) / bank.spread
             for signal, start, end in learner.spans:

@@ -4,6 +4,7 @@
  * The exponents of a block are kept as bytes: comparing 32 of them costs one instruction, and the
  * block is still in the first-level cache.
  */
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -211,4 +212,27 @@ void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const
         }
         steps[t] = step;
     }
+}
+
+/* One value of every series against what is normal for it: logarithm, distance, and the value that
+ * enters the window. Gives the number of series that went far in effect; the rest is seldom done. */
+int64_t torchstone_push(int64_t n, const double *values, const double *floors, const double *median,
+                        const double *spread, const double *up, const double *down, double extra,
+                        double clip, double *logs, double *away, double *sigmas, uint8_t *missing,
+                        uint8_t *far, double *row_clipped, double *row_raw) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double value = values[i] > 0 ? values[i] : values[i] != values[i] ? values[i] : 0;
+        double l = log(value + floors[i]);
+        missing[i] = !(l - l == 0);
+        if (missing[i]) l = median[i];
+        double a = l - median[i], bound = clip * spread[i];
+        logs[i] = row_raw[i] = l;
+        away[i] = a;
+        sigmas[i] = a / spread[i];
+        far[i] = !missing[i] && (a > up[i] + extra || a < -(down[i] + extra));
+        count += far[i];
+        row_clipped[i] = median[i] + (a > bound ? bound : a < -bound ? -bound : a);
+    }
+    return count;
 }

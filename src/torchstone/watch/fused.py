@@ -71,6 +71,24 @@ class Fused:
             after.ctypes.data, gradients.ctypes.data, steps.ctypes.data,
         )  # fmt: skip
 
+    def push(
+        self, values: NDArray[np.float64], floors: NDArray[np.float64],
+        median: NDArray[np.float64], spread: NDArray[np.float64], up: NDArray[np.float64],
+        down: NDArray[np.float64], extra: float, clip: float, row_clipped: NDArray[np.float64],
+        row_raw: NDArray[np.float64],
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64], int]:  # fmt: skip
+        """Where one value of every series lies; see `Bank`."""
+        count = len(values)
+        places = np.empty((3, count))
+        flags = np.empty((2, count), np.bool_)
+        found = self.library.torchstone_push(
+            count, values.ctypes.data, floors.ctypes.data, median.ctypes.data, spread.ctypes.data,
+            up.ctypes.data, down.ctypes.data, extra, clip, places.ctypes.data,
+            places[1].ctypes.data, places[2].ctypes.data, flags.ctypes.data, flags[1].ctypes.data,
+            row_clipped.ctypes.data, row_raw.ctypes.data,
+        )  # fmt: skip
+        return flags[1], flags[0], places[1], places[2], int(found)
+
 
 @functools.cache
 def load_fused() -> Fused | str:
@@ -98,6 +116,9 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_pass.argtypes = [count] + [pointer] * 7
     library.torchstone_sample.argtypes = [count, pointer, pointer, pointer, count, pointer]
     library.torchstone_step.argtypes = [count, pointer, count] + [pointer] * 4
+    number: Any = ctypes.c_double
+    library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
+    library.torchstone_push.restype = count
     for function in ("torchstone_pass", "torchstone_sample", "torchstone_step"):
         getattr(library, function).restype = None
     return Fused(library)
@@ -124,7 +145,7 @@ def _build(compiler: str, path: Path) -> str:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         built = Path(folder) / "fused.so"
         command = [compiler, "-O3", "-march=native", "-fno-math-errno", "-Wno-psabi", "-shared",
-                   "-fPIC", "-o", str(built), str(SOURCE)]  # fmt: skip
+                   "-fPIC", "-o", str(built), str(SOURCE), "-lm"]  # fmt: skip
         result = subprocess.run(command, capture_output=True, timeout=_BUILD_SECONDS, check=False)
         if result.returncode:
             last = result.stderr.decode(errors="replace").strip().splitlines()[-1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -33,6 +32,7 @@ from torchstone.watch.recorder import Recorder, open_recorder, scalars
 from torchstone.watch.sentinel import Sentinel
 from torchstone.watch.settings import Settings
 from torchstone.watch.signal import Phase, learned
+from torchstone.watch.zoom import Zoom
 
 _HISTOGRAM_EVERY = 50
 _SAMPLE_EVERY = 10
@@ -89,6 +89,8 @@ class Watch:
         self._stretch = 0.0
         self._told_baseline = False
         self._ranks: Ranks | None = None
+        self._zoom: Zoom | None = None
+        self._zoomed_from = 0
 
     # -- the loop
 
@@ -152,7 +154,7 @@ class Watch:
             return
         self._active = True
         self.call = Call(self.call.step + 1, memory=self._memory)
-        self._random_state = (torch.get_rng_state(), random.getstate())
+        self._random_state = torch.get_rng_state()
         self._started = time.perf_counter()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
@@ -179,6 +181,8 @@ class Watch:
             self._undo.pop()()
         for sentinel in self._sentinels.values():
             sentinel.remove()
+        if self._zoom is not None:
+            self._zoom.remove()
         for writer in self.settings.writers:
             self._guard(writer.close)
         if self.recorder:
@@ -343,6 +347,7 @@ class Watch:
         self._judge_loss(call)
         for alert in judge_call(call):
             self._alert(alert)
+        self._end_zoom(call)
         self._record(call)
         self._print(call)
         self._keep_budget()
@@ -380,6 +385,9 @@ class Watch:
             self.recorder.alert(alert, self)
         for writer in self.settings.writers:
             writer.alert(alert)
+        if alert.signal in ("non_finite", "loss_not_finite") and self._zoom is None:
+            self._zoom = Zoom(model for _, model in self._found.models)
+            self._zoomed_from = self.call.step
         action = self.settings.on_alert
         if action == "raise":
             raise TrainingAlertError(alert)
@@ -387,6 +395,21 @@ class Watch:
             self._skip(alert)
         elif callable(action):
             action(alert)
+
+    def _end_zoom(self, call: Call) -> None:
+        """One call was looked at layer by layer: say where it went wrong first."""
+        if self._zoom is None or call.step <= self._zoomed_from:
+            return
+        zoom, self._zoom = self._zoom, None
+        zoom.remove()
+        if zoom.first:
+            how = Text("its input was bad already", "其输入已含非有限值") if zoom.had_bad_input else Text(
+                "its input was finite", "其输入是有限的"
+            )  # fmt: skip
+            self._note(Text(
+                f"first output that is not finite, in forward: layer '{zoom.first}' ({how.en})",
+                f"前向中最先出现非有限输出的层：'{zoom.first}'（{how.zh}）",
+            ), logging.WARNING)  # fmt: skip
 
     def _skip(self, alert: Alert) -> None:
         """Without gradients every optimizer leaves its parameters and state as they are."""
@@ -571,14 +594,10 @@ class Watch:
 
     @property
     def random_state(self) -> dict[str, Any]:
-        """Of the host's generators when the call began; those of a device are not asked for."""
+        """Of torch's generator on the host when the call began; a device is not asked for its own."""
         if self._random_state is None:
             return {}
-        state, (version, internal, gauss) = self._random_state
-        return {
-            "torch": bytes(state.numpy()).hex(),
-            "python": [version, list(internal), gauss],
-        }
+        return {"torch": bytes(self._random_state.numpy()).hex()}
 
     def summary(self) -> dict[str, Any]:
         """How many alarms there were, how often that is, and what watching cost."""

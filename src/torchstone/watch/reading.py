@@ -15,7 +15,7 @@ from torch import Tensor
 
 from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, load_fused
 
-WIDTH = 64
+WIDTH = 32
 """Values of each tensor that are sampled; a smaller tensor gives all of them."""
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 

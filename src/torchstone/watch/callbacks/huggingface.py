@@ -10,7 +10,7 @@ from torchstone.watch.discover import loss_in
 from torchstone.watch.monitor import Watch
 
 
-class WatchCallback(TrainerCallback):  # type: ignore[misc]
+class WatchCallback(TrainerCallback):
     """Watches every optimizer step of a Trainer; the loss is taken from the model's output."""
 
     def __init__(self, **options: Any) -> None:

@@ -9,7 +9,7 @@ from torchstone.core.text import Text
 from torchstone.watch.monitor import Watch
 
 try:
-    from lightning.pytorch import Callback
+    from lightning.pytorch import Callback  # type: ignore[import-not-found]
 except ImportError:
     try:
         from pytorch_lightning import Callback

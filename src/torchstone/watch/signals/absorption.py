@@ -34,9 +34,9 @@ SIGNAL = Signal(
 @SIGNAL.measure
 def absorbed(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0:
-        return np.full(len(beat.sizes), np.nan)
-    pushed = beat.actor.by_layer(beat.steps["pushed"].astype(np.float64))
-    return beat.share(beat.steps["absorbed"], np.where(pushed > 0, pushed, np.nan))
+        return beat.nothing()
+    pushed = beat.moved[2]
+    return np.asarray(beat.moved[3] / np.where(pushed > 0, pushed, np.nan))
 
 
 def fault(toy: Any) -> None:

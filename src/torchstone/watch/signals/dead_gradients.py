@@ -34,8 +34,8 @@ SIGNAL = Signal(
 @SIGNAL.measure
 def zeros(beat: Beat) -> NDArray[np.float64]:
     if not beat.reading.counted:
-        return np.full(len(beat.sizes), np.nan)
-    return beat.share(beat.reading.rows["zero"], beat.sizes)
+        return beat.nothing()
+    return beat.zeros / np.maximum(beat.sizes, 1)
 
 
 def fault(toy: Any) -> None:

@@ -37,10 +37,10 @@ SIGNAL = Signal(
 def distortion(beat: Beat) -> NDArray[np.float64]:
     samples = beat.reading.samples
     if samples is None:
-        return np.full(len(beat.sizes), np.nan)
+        return beat.nothing()
     dtype = dtype_of(beat.format)
     if dtype == torch.float32:
-        return np.zeros(len(beat.sizes))
+        return np.zeros(len(beat.actor.layers))
     wide = torch.from_numpy(samples)
     kept = wide.clamp(-beat.format.largest, beat.format.largest).to(dtype).float().numpy()
     by = beat.actor.by_layer

@@ -41,7 +41,7 @@ _BASELINE = 5  # samples that make the usual shape
 def drift(beat: Beat) -> NDArray[np.float64]:
     samples = beat.reading.samples
     if samples is None:
-        return np.full(len(beat.sizes), np.nan)
+        return beat.nothing()
     size = np.where(np.isfinite(samples), np.abs(samples), 0)
     # what is a million times smaller than the largest is as good as zero
     least = np.maximum(size.max(axis=1, keepdims=True) * 2.0**-20, 1e-38)
@@ -52,7 +52,7 @@ def drift(beat: Beat) -> NDArray[np.float64]:
     assert isinstance(usual, list)
     if len(usual) < _BASELINE:
         usual.append(shape)
-        return np.full(len(beat.sizes), np.nan)
+        return beat.nothing()
     if len(usual) == _BASELINE:
         usual.append(np.median(np.array(usual), axis=0))
     away = np.abs(shape - usual[-1]).mean(axis=1)

@@ -31,9 +31,9 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def share(beat: Beat) -> NDArray[np.float64]:
-    total = beat.squares.sum()
-    if total == 0 or not np.isfinite(beat.norm):
-        return np.full(len(beat.squares), np.nan)
+    total = float(beat.squares.sum())
+    if total == 0 or not beat.finite:
+        return beat.nothing()
     return np.asarray(np.sqrt(beat.squares / total))
 
 

@@ -37,7 +37,11 @@ _KNOWN = 10
 @SIGNAL.on_beat
 def missing(beat: Beat) -> Iterator[Alarm]:
     present = beat.reading.present
-    seen = beat.memory.setdefault("present", np.zeros(len(present)))
+    if present.all() and "gone" not in beat.memory:
+        beat.memory["all_present"] = beat.number + 1
+        return
+    start = float(beat.memory.get("all_present", 0))  # type: ignore[arg-type]
+    seen = beat.memory.setdefault("present", np.full(len(present), start))
     gone = beat.memory.setdefault("gone", np.zeros(len(present), np.int64))
     assert isinstance(seen, np.ndarray)
     assert isinstance(gone, np.ndarray)

@@ -33,10 +33,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def subnormal(beat: Beat) -> NDArray[np.float64]:
-    if not beat.reading.counted:
-        return np.full(len(beat.sizes), np.nan)
-    below = beat.reading.rows["below"]
-    return beat.share(below[:, 2] - below[:, 1], beat.nonzero)
+    return (beat.below[:, 2] - beat.below[:, 1]) * beat.share_of_nonzero
 
 
 def fault(toy: Any) -> None:

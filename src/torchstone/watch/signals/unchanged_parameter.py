@@ -39,6 +39,8 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
     still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0)
     if still.any():
         still &= beat.actor.moving
+    elif "unchanged" not in beat.memory:
+        return
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)

@@ -33,10 +33,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def flushed(beat: Beat) -> NDArray[np.float64]:
-    if not beat.reading.counted:
-        return np.full(len(beat.sizes), np.nan)
-    rows = beat.reading.rows
-    return beat.share(rows["below"][:, 1] - rows["zero"], beat.nonzero)
+    return (beat.below[:, 1] - beat.zeros) * beat.share_of_nonzero
 
 
 def fault(toy: Any) -> None:

@@ -32,10 +32,8 @@ SIGNAL = Signal(
 @SIGNAL.measure
 def ratio(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0:
-        return np.full(len(beat.sizes), np.nan)
-    counts = beat.actor.by_layer(beat.actor.sampled)
-    with np.errstate(all="ignore"):
-        return np.sqrt(beat.actor.by_layer(beat.steps["update_squares"]) / counts) / beat.rate
+        return beat.nothing()
+    return np.asarray(np.sqrt(beat.moved[0] / beat.actor.layer_sampled) / beat.rate)
 
 
 def fault(toy: Any) -> None:

@@ -32,10 +32,8 @@ SIGNAL = Signal(
 @SIGNAL.measure
 def size(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None:
-        return np.full(len(beat.sizes), np.nan)
-    counts = beat.actor.by_layer(beat.actor.sampled)
-    with np.errstate(all="ignore"):
-        return np.sqrt(beat.actor.by_layer(beat.steps["weight_squares"]) / counts)
+        return beat.nothing()
+    return np.asarray(np.sqrt(beat.moved[1] / beat.actor.layer_sampled))
 
 
 def fault(toy: Any) -> None:
