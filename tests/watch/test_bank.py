@@ -15,7 +15,7 @@ from torchstone.watch.settings import Settings
 def _series(steps: int, seed: int = 0, trend: float = 0.0) -> NDArray[np.float64]:
     """Heavy-tailed noise around a level that rises, as gradient norms do."""
     generator = np.random.default_rng(seed)
-    noise = generator.standard_t(5, size=steps) * 0.12
+    noise = generator.standard_t(8, size=steps) * 0.12
     return np.exp(noise + trend * np.arange(steps) / steps)
 
 
@@ -95,8 +95,8 @@ def test_c_and_numpy_agree() -> None:
     generator = np.random.default_rng(1)
     limits = [Limits(), Limits(floor=0.01), Limits(spike=(1.5, 1.5))] * 20
     c, python = Bank(limits, 50), Bank(limits, 50)
-    assert c._fused is not None
-    python._fused = None
+    assert c._pusher is not None
+    python._pusher = None
     for step in range(300):
         values = np.exp(generator.standard_t(3, size=60))
         values[generator.random(60) < 0.05] = np.nan

@@ -25,7 +25,7 @@ BLOCK = 10
 RECENT_BLOCKS = 4
 BLOCKS = 44
 _MAD = 1.4826  # of a normal distribution, to its standard deviation
-_TURNS = 4  # a quarter of a wide bank has its medians refreshed at every fourth step
+_TURNS = 4  # a quarter of a wide bank has its medians refreshed at a time
 _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
@@ -108,9 +108,19 @@ class Bank:
         self._blocks = np.full((BLOCKS, self.count), np.nan)
         self.median = np.zeros(self.count)
         self.spread = np.ones(self.count)
+        self._input = np.zeros(self.count)
+        self._places = np.zeros((3, self.count))
+        self._flags = np.zeros((2, self.count), np.bool_)
         found = load_fused()
-        self._fused = None if isinstance(found, str) else found
+        self._pusher = None
+        if not isinstance(found, str) and self.count:
+            up, down = self._effects[Channel.SPIKE]
+            inputs = [self._input, self._floor, self.median, self.spread, up, down]
+            self._pusher = found.pusher(
+                inputs, self._places, self._flags, self._values, self._raw_values
+            )
         self._turn = 0
+        self._pace = 4 if self.count <= _NARROW else 8  # medians of many series are dear
 
     # -- what is normal
 
@@ -140,7 +150,7 @@ class Bank:
         """Judge one value of every series (NaN: none), then let it into the window."""
         if self.seen == 0:
             logs = np.log(np.maximum(values, 0.0) + self._floor)
-            self.median = np.where(np.isfinite(logs), logs, 0.0)
+            self.median[:] = np.where(np.isfinite(logs), logs, 0.0)
             self._values[:] = self._raw_values[:] = self.median
         fresh = self._fresh < min(self.warmup, _TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
@@ -161,11 +171,10 @@ class Bank:
         """Where each value lies, in C where it could be built; it is in the window after this."""
         row = self.seen % WINDOW
         up, down = self._effects[Channel.SPIKE]
-        if self._fused is not None:
-            return self._fused.push(
-                np.ascontiguousarray(values, np.float64), self._floor, self.median, self.spread,
-                up, down, extra, clip, self._values[row], self._raw_values[row],
-            )  # fmt: skip
+        if self._pusher is not None:
+            np.copyto(self._input, values)
+            found = self._pusher(row, extra, clip)
+            return self._flags[1], self._flags[0], self._places[1], self._places[2], found
         logs = np.log(np.maximum(values, 0.0) + self._floor)
         missing = ~np.isfinite(logs)
         logs = np.where(missing, self.median, logs)
@@ -185,7 +194,7 @@ class Bank:
             self._judge_locally(judgement, far, away, extra)
         if self._fresh < SHORT + BEFORE:
             return
-        if self.seen % 4 == 0:
+        if self.seen % self._pace == 0:
             self._judge_shift(judgement, stretch)
         if self.seen % BLOCK == 0:
             self._judge_ramp(judgement, stretch)
@@ -257,7 +266,7 @@ class Bank:
         rows = self._values[: min(self.seen, WINDOW)]
         columns = slice(None)
         if self.seen != self.warmup and self.seen >= _TRUSTED:
-            if self.seen % 4:
+            if self.seen % self._pace:
                 return
             if self.count > _NARROW:
                 size = -(-self.count // _TURNS)

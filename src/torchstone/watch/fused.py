@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,23 +72,22 @@ class Fused:
             after.ctypes.data, gradients.ctypes.data, steps.ctypes.data,
         )  # fmt: skip
 
-    def push(
-        self, values: NDArray[np.float64], floors: NDArray[np.float64],
-        median: NDArray[np.float64], spread: NDArray[np.float64], up: NDArray[np.float64],
-        down: NDArray[np.float64], extra: float, clip: float, row_clipped: NDArray[np.float64],
-        row_raw: NDArray[np.float64],
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64], int]:  # fmt: skip
-        """Where one value of every series lies; see `Bank`."""
-        count = len(values)
-        places = np.empty((3, count))
-        flags = np.empty((2, count), np.bool_)
-        found = self.library.torchstone_push(
-            count, values.ctypes.data, floors.ctypes.data, median.ctypes.data, spread.ctypes.data,
-            up.ctypes.data, down.ctypes.data, extra, clip, places.ctypes.data,
-            places[1].ctypes.data, places[2].ctypes.data, flags.ctypes.data, flags[1].ctypes.data,
-            row_clipped.ctypes.data, row_raw.ctypes.data,
-        )  # fmt: skip
-        return flags[1], flags[0], places[1], places[2], int(found)
+    def pusher(
+        self, inputs: list[NDArray[np.float64]], places: NDArray[np.float64],
+        flags: NDArray[np.bool_], clipped: NDArray[np.float64], raw: NDArray[np.float64],
+    ) -> Callable[[int, float, float], int]:  # fmt: skip
+        """The push of one bank, with every address looked up once; the arrays must stay alive."""
+        function = self.library.torchstone_push
+        fixed = [len(inputs[0]), *(item.ctypes.data for item in inputs)]
+        out = [places[i].ctypes.data for i in range(3)] + [flags[i].ctypes.data for i in range(2)]
+        bases = (clipped.ctypes.data, raw.ctypes.data)
+        stride = clipped.strides[0]
+
+        def push(row: int, extra: float, clip: float) -> int:
+            rows = (bases[0] + row * stride, bases[1] + row * stride)
+            return int(function(*fixed, extra, clip, *out, *rows))
+
+        return push
 
 
 @functools.cache

@@ -18,8 +18,8 @@ from torchstone.watch.signal import Alarm, Phase, Signal, all_signals, checked
 class Values:
     """What the learned signals of one phase said: for the record."""
 
-    signals: tuple[Signal, ...]
-    values: list[NDArray[np.float64]]
+    spans: list[tuple[Signal, int, int]]
+    values: NDArray[np.float64]
     """Of every signal: one, or one for every layer."""
 
 
@@ -32,12 +32,13 @@ def judge_beat(beat: Beat, phase: Phase, stretch: float) -> Iterator[Alert | Val
     learner = beat.actor.banks.get(phase)
     if learner is None or not learner.signals:
         return
-    rows = [
-        np.atleast_1d(np.asarray(s.value(beat), np.float64)) for s in learner.signals if s.value
-    ]
-    yield Values(learner.signals, rows)
+    values = np.empty(learner.bank.count)
+    for signal, start, end in learner.spans:
+        assert signal.value is not None
+        values[start:end] = signal.value(beat)
+    yield Values(learner.spans, values)
     yield from judge_bank(
-        learner.bank, learner.spans, np.concatenate(rows), beat.actor.layers, beat.step, stretch
+        learner.bank, learner.spans, values, beat.actor.layers, beat.step, stretch
     )
 
 

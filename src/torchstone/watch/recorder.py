@@ -111,9 +111,9 @@ class Recorder:
         rows = np.full((len(layer_signals()), len(actor.layers)), np.nan)
         names = [signal.name for signal in layer_signals()]
         for item in actor.values.values():
-            for signal, values in zip(item.signals, item.values, strict=True):
+            for signal, start, end in item.spans:
                 if signal.of == "layer":
-                    rows[names.index(signal.name)] = values
+                    rows[names.index(signal.name)] = item.values[start:end]
         self._put(layers_frame(step, self._actors.index(actor), rows))
 
     def histograms(self, step: int, actor: Actor, counts: NDArray[np.int64], scale: float) -> None:
@@ -215,9 +215,9 @@ def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:
         row[f"grad_norm{tail}"] = actor.norm
         row[f"lr{tail}"] = actor.rate
         for item in actor.values.values():
-            for signal, values in zip(item.signals, item.values, strict=True):
+            for signal, start, _ in item.spans:
                 if signal.of == "run":
-                    row[f"{signal.name}{tail}"] = float(values[0])
+                    row[f"{signal.name}{tail}"] = float(item.values[start])
     return row
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torchstone.core.text import Text
 from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.reading import WIDTH
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(
@@ -32,8 +33,8 @@ SIGNAL = Signal(
 )
 
 
-_PERCENTILES = (10, 30, 50, 70, 90)
-_ENOUGH = 32  # nonzero values before a shape means anything
+_PLACES = [WIDTH * share // 10 for share in (1, 3, 5, 7, 9)]
+_ENOUGH = 24  # nonzero values before a shape means anything
 _BASELINE = 5  # samples that make the usual shape
 
 
@@ -45,7 +46,7 @@ def drift(beat: Beat) -> NDArray[np.float64]:
     size = np.where(np.isfinite(samples), np.abs(samples), 0)
     # what is a million times smaller than the largest is as good as zero
     least = np.maximum(size.max(axis=1, keepdims=True) * 2.0**-20, 1e-38)
-    shape = np.percentile(np.log2(np.maximum(size, least)), _PERCENTILES, axis=1).T
+    shape = np.log2(np.sort(np.maximum(size, least), axis=1)[:, _PLACES])
     shape = shape - shape[:, 2:3]
     few = (size > least).sum(axis=1) < _ENOUGH
     usual = beat.memory.setdefault("drift", [])

@@ -1,0 +1,150 @@
+"""The verifier over a corpus of right and wrong kernels: who is let in, who is not, at what cost.
+
+python benchmarks/kernels/score.py                 every set
+python benchmarks/kernels/score.py wrong           one set
+python benchmarks/kernels/score.py right/relu_*    kernels by their file
+
+A file opens with lines `# problem:`, `# implementation:` and `# mechanism:`; a wrong one names its
+`# origin:` too. `held_out` is written by people who have not seen the gates.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import resource
+import statistics
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.kernels.verifier import verify
+
+from torchstone.kernels.candidate import load_candidate
+from torchstone.kernels.problem import load_problem
+
+HERE = Path(__file__).parent
+SETS = ("right", "wrong", "held_out")
+CPU_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel of the corpus and what its header says of it."""
+
+    path: Path
+    problem: str
+    implementation: str
+    mechanism: str
+    origin: str
+
+    @property
+    def set(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.set}/{self.path.stem}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the verifier said of a kernel."""
+
+    entry: Entry
+    accepted: bool
+    gates: tuple[str, ...]
+    """Gates that it failed, or that could not be tried."""
+    log: str
+    cpu_s: float
+
+    @property
+    def good(self) -> bool:
+        return self.accepted == (self.entry.set == "right")
+
+
+def entries(patterns: Iterable[str] = ()) -> list[Entry]:
+    """The kernels of the corpus, all or those that a pattern fits."""
+    wanted = [item if "/" in item else f"{item}/*" for item in patterns] or ["*"]
+    found = [read(path) for name in SETS for path in sorted((HERE / name).glob("*.py"))]
+    return [item for item in found if any(fnmatch.fnmatch(item.name, word) for word in wanted)]
+
+
+def read(path: Path) -> Entry:
+    """The header of a kernel."""
+    told: dict[str, str] = {}
+    for line in path.read_text("utf-8").splitlines():
+        if not line.startswith("# "):
+            break
+        name, _, value = line[2:].partition(":")
+        told[name.strip()] = value.strip()
+    for name in ("problem", "implementation", "mechanism"):
+        if not told.get(name):
+            raise SystemExit(f"{path}: the header names no {name}")
+    return Entry(
+        path, told["problem"], told["implementation"], told["mechanism"], told.get("origin", "")
+    )
+
+
+def cpu_s() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(item.ru_utime + item.ru_stime for item in used)
+
+
+def score(entry: Entry) -> Score:
+    before = cpu_s()
+    candidate = load_candidate(entry.path, entry.implementation)
+    verdict = verify(load_problem(entry.problem), candidate)
+    gates = tuple(item.gate for item in verdict.results if item.status in ("failed", "gap"))
+    return Score(entry, verdict.accepted, gates, verdict.error_log(), cpu_s() - before)
+
+
+def scores(chosen: list[Entry]) -> Iterator[Score]:
+    for entry in chosen:
+        yield score(entry)
+
+
+def table(found: list[Score]) -> str:
+    """The figures by set and implementation, and every kernel that was judged wrongly."""
+    lines = [
+        "| set | implementation | kernels | accepted | rejected | CPU s per verdict, median | most |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for name in SETS:
+        mine = [item for item in found if item.entry.set == name]
+        kinds = sorted({item.entry.implementation for item in mine})
+        for kind in (*kinds, ""):
+            some = [item for item in mine if kind in ("", item.entry.implementation)]
+            if some:
+                lines.append(_row(name, kind or "**all**", some))
+    wrongly = [item for item in found if not item.good]
+    lines += ["", f"Judged wrongly: {len(wrongly)} of {len(found)}."]
+    lines += [f"- `{item.entry.name}`: {', '.join(item.gates) or 'accepted'}" for item in wrongly]
+    return "\n".join(lines)
+
+
+def _row(name: str, kind: str, some: list[Score]) -> str:
+    accepted = sum(item.accepted for item in some)
+    seconds = [item.cpu_s for item in some]
+    return (
+        f"| {name} | {kind} | {len(some)} | {accepted} | {len(some) - accepted} | "
+        f"{statistics.median(seconds):.1f} | {max(seconds):.1f} |"
+    )
+
+
+def main(words: list[str]) -> int:
+    found: list[Score] = []
+    for item in scores(entries(words)):
+        found.append(item)
+        mark = "ok   " if item.good else "WRONG"
+        said = "accepted" if item.accepted else f"rejected by {', '.join(item.gates)}"
+        print(f"{mark} {item.cpu_s:5.1f} s  {item.entry.name}: {said}", flush=True)
+        if not item.good:
+            print("      " + item.log.replace("\n", "\n      "), flush=True)
+    print("\n" + table(found))
+    return 0 if all(item.good for item in found) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,28 @@
+# problem: softmax
+# implementation: triton
+# mechanism: the last column is masked out of the sum and the store
+# origin: mechanism: off by one in a mask
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_pointer, out_pointer, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < width - 1
+    x = tl.load(x_pointer + row * width + columns, mask=inside, other=float("-inf"))
+    weights = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_pointer + row * width + columns, weights / tl.sum(weights, axis=0), mask=inside)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.zeros_like(x)
+        if x.numel():
+            width = x.shape[-1]
+            softmax_kernel[(x.numel() // width,)](x, out, width, BLOCK=triton.next_power_of_2(width))
+        return out
