@@ -180,8 +180,28 @@ def test_not_a_model() -> None:
         measure_cost(lambda x: x, torch.ones(1))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="adamw"):
         measure_cost(net(), torch.randn(2, 8), train=True, optimizer="adamww")
+    with pytest.raises(UsageError, match=r"optimizer: got '5', expected a known name; known: none"):
+        measure_cost(net(), torch.randn(2, 8), train=True, optimizer=5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="mac"):
         measure_cost(net(), torch.randn(2, 8), convention="macs")
+    with pytest.raises(UsageError, match=r"count_step: got str, expected torch\.nn\.Module"):
+        count_step("model")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimizer", [1]),
+        ("convention", 5),
+        ("stages", 5),
+        ("stages", "nothing"),
+        ("autocast", torch.int8),
+        ("autocast", "bf16"),
+    ],
+)
+def test_wrong_arguments_are_told(name: str, value: object) -> None:
+    with pytest.raises(UsageError, match=name):
+        measure_cost(net(), torch.randn(2, 8), train=True, **{name: value})  # type: ignore[arg-type]
 
 
 def test_an_operator_without_a_counter_is_named() -> None:

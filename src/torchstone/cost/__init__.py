@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         write_static_compute_markdown,
     )
     from torchstone.cost.plan import Plan
-    from torchstone.cost.real_mode import count_step
+    from torchstone.cost.real_step import count_step
     from torchstone.cost.report import CostReport
     from torchstone.cost.roofline_time import roofline
     from torchstone.cost.utilization import mfu
@@ -55,7 +55,7 @@ _HOMES = {
     "CostReport": "report",
     "Decoder": "closed_forms",
     "Plan": "plan",
-    "count_step": "real_mode",
+    "count_step": "real_step",
     "fit": "fitting",
     "measure_cost": "measure",
     "mfu": "utilization",

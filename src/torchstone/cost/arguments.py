@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from torch import nn
+
 from torchstone.core.errors import UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
@@ -18,7 +20,7 @@ def whole(name: str, value: object, least: int = 1) -> int:
             name,
             repr(value),
             Text(f"a whole number of at least {least}", f"不小于 {least} 的整数"),
-            Text(f"pass another {name}", f"请改传 {name}"),
+            Text(f"pass another {_last(name)}", f"请改传 {_last(name)}"),
         )
     return value
 
@@ -31,9 +33,13 @@ def positive(name: str, value: object) -> float:
             name,
             repr(value),
             Text("a number greater than 0", "大于 0 的数"),
-            Text(f"pass another {name}", f"请改传 {name}"),
+            Text(f"pass another {_last(name)}", f"请改传 {_last(name)}"),
         )
     return float(value)  # type: ignore[arg-type]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(": ")[2]
 
 
 def fraction(name: str, value: object) -> float:
@@ -51,9 +57,21 @@ def fraction(name: str, value: object) -> float:
 
 def choice(name: str, value: object, choices: Sequence[str]) -> str:
     """One of a few names."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise unknown(name, str(value), list(choices))
-    return str(value)
+    return value
+
+
+def module(where: str, value: object) -> nn.Module:
+    """A model of torch."""
+    if not isinstance(value, nn.Module):
+        raise UsageError(
+            where,
+            type(value).__name__,
+            "torch.nn.Module",
+            Text("pass the model itself", "请传入模型本身"),
+        )
+    return value
 
 
 def cost_of(source: object) -> Cost:

@@ -6,12 +6,13 @@ Counting a call is one increment; what a call costs is worked out once per disti
 from __future__ import annotations
 
 from collections import Counter as Tallies
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
-from torchstone.cost.ledger import BACKWARD, RECOMPUTE, Key, Tally
+from torchstone.cost.ledger import BACKWARD, FORWARD, RECOMPUTE, Key, Tally
 from torchstone.cost.operators import Operator
 from torchstone.runtime.modules import Paths, graph_task
 
@@ -55,29 +56,37 @@ class Books:
             found = self.scopes[key] = Scope(module, phase)
         return found
 
+    def place(self, module: str, again: bool) -> Scope:
+        """The page of a module that is called; `again` when that is inside a backward."""
+        return self.scope(module, RECOMPUTE if again else FORWARD)
+
+    def distinct(self) -> set[Entry]:
+        """Every entry that occurs, once."""
+        return set().union(*(scope.calls for scope in self.scopes.values()))
+
     def entries(self) -> dict[Key, Tally]:
         result: dict[Key, Tally] = {}
         products: dict[tuple[Entry, int], Tally] = {}  # equal layers ask for the same ones
         sums: dict[tuple[int, int], Tally] = {}
         for scope in self.scopes.values():
-            for entry, calls in scope.calls.items():
-                key = Key(scope.module, scope.phase, entry.name, entry.dtype)
-                tally = products.get((entry, calls))
+            module, phase = scope.module, scope.phase
+            for pair in scope.calls.items():
+                entry = pair[0]
+                key = _key(Key, (module, phase, entry.name, entry.dtype))
+                tally = products.get(pair)
                 if tally is None:
-                    tally = products[entry, calls] = entry.tally * calls
+                    tally = products[pair] = entry.tally * pair[1]
                 known = result.get(key)
                 if known is not None:
-                    pair = (id(known), id(tally))
-                    if pair not in sums:
-                        sums[pair] = known + tally
-                    tally = sums[pair]
+                    both = (id(known), id(tally))
+                    if both not in sums:
+                        sums[both] = known + tally
+                    tally = sums[both]
                 result[key] = tally
         return result
 
     def uncounted(self) -> frozenset[str]:
-        return frozenset(
-            entry.name for scope in self.scopes.values() for entry in scope.calls if not entry.known
-        )
+        return frozenset(entry.name for entry in self.distinct() if not entry.known)
 
     def peaks(self) -> dict[str, int]:
         """Highest memory in use, by phase."""
@@ -86,6 +95,10 @@ class Books:
             if scope.peak:
                 result[scope.phase] = max(result.get(scope.phase, 0), scope.peak)
         return result
+
+
+_key: Callable[..., Key] = tuple.__new__
+"""The short way to make one: there are as many as operators in a model."""
 
 
 class Pages:

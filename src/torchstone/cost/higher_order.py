@@ -1,7 +1,8 @@
-"""Operators that take functions: attention with a score function, branches, loops, checkpoints."""
+"""Operators that take functions, such as attention with a score function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,11 +22,17 @@ def run_higher_order(
     run = _RUNS.get(operator.name)
     if run is not None:
         return run(mode, operator, args, kwargs)
-    plain = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
-    if plain is None:
-        raise NotImplementedError(f"{operator.name} has no plain form to count")
     with mode:
-        return plain(*args, **kwargs)
+        return plain_form(operator, func)(*args, **kwargs)
+
+
+def plain_form(operator: Operator, func: Any) -> Callable[..., Any]:
+    """What a higher-order operator does, written with plain ones."""
+    found: Callable[..., Any] | None
+    found = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if found is None:
+        raise NotImplementedError(f"{operator.name} has no plain form to count")
+    return found
 
 
 def _flex(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -54,16 +61,4 @@ def _counted(mode: MetaMode, operator: Operator, args: Any, kwargs: Any, result:
     return result
 
 
-def _cond(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The branch that is taken when that is known, the first otherwise."""
-    predicate, yes, no, operands = args[:4]
-    if isinstance(predicate, torch.Tensor):
-        value = mode.content.shadows.get(predicate)
-        if value is None:
-            mode.content.tell("first-branch")
-        predicate = True if value is None else bool(value.item())
-    with mode:
-        return (yes if predicate else no)(*operands)
-
-
-_RUNS = {"flex_attention": _flex, "flex_attention_backward": _flex_backward, "cond": _cond}
+_RUNS = {"flex_attention": _flex, "flex_attention_backward": _flex_backward}

@@ -75,6 +75,11 @@ def _shared(parts: list[Part]) -> set[int]:
     return twice
 
 
+def has_hooks(module: nn.Module) -> bool:
+    """Is something else called when the module is?"""
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+
+
 def signature(module: nn.Module) -> Any:
     """Equal for layers that compute the same; None when that cannot be told."""
     kind = type(module)
@@ -82,7 +87,7 @@ def signature(module: nn.Module) -> Any:
         return None  # a copied layer gets a class of its own, and such a base would hear of it
     if any(name in vars(module) for name in _NUMBERS) and numbers_decide(kind):  # type: ignore[arg-type]
         return None
-    if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
+    if has_hooks(module):
         return None
     plain = tuple(
         (key, value if isinstance(value, _PLAIN) else type(value))

@@ -163,6 +163,8 @@ class Cost:
     """Operators without a counter: their bytes are known, their FLOPs are not."""
     assumptions: tuple[Assumption, ...] = ()
     failure: Failure | None = None
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """Modules and operators that other threads called, which are not counted, and how often."""
     train: bool = False
     seconds: float = 0.0
     """What the counting itself took."""
@@ -206,6 +208,20 @@ class Cost:
 
     def renamed(self, **changes: object) -> Cost:
         return replace(self, **changes)  # type: ignore[arg-type]
+
+
+def thinned(
+    taken: list[tuple[str, int, int]], most: int = 600
+) -> tuple[tuple[int, str, int, int], ...]:
+    """At most so many points of a curve, numbered; the highest of each stretch is the one that
+    stays."""
+    points = [(number, *point) for number, point in enumerate(taken)]
+    step = max(1, -(-len(points) // most))
+    if step == 1:
+        return tuple(points)
+    return tuple(
+        max(points[i : i + step], key=lambda point: point[2]) for i in range(0, len(points), step)
+    )
 
 
 def inside(module: str, path: str) -> bool:

@@ -14,12 +14,13 @@ from torchstone.core.errors import InputError, UsageError
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
-from torchstone.core.options import unknown
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Message, Text
 from torchstone.cost import pictures
+from torchstone.cost.arguments import choice, module
 from torchstone.cost.conventions import CONVENTIONS, by_convention
 from torchstone.cost.engine import Inputs, MakeOptimizer, run
+from torchstone.cost.gaps import gaps_of
 from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
 from torchstone.cost.report import CostReport
 from torchstone.cost.stages import StageMap, Stages, preset, top_stages
@@ -54,15 +55,22 @@ def measure_cost(
     `inputs` is a tensor, a tuple of positional arguments or a mapping of keyword arguments.
     With `train`, the backward and one step of `optimizer` (adamw by default) are counted too.
     """
-    if not isinstance(model, nn.Module):
+    module("measure_cost", model)
+    choice("measure_cost: convention", convention, list(CONVENTIONS))
+    if autocast not in (None, torch.bfloat16, torch.float16):
         raise UsageError(
-            "measure_cost",
-            type(model).__name__,
-            "torch.nn.Module",
-            Text("pass the model itself", "请传入模型本身"),
+            "measure_cost: autocast",
+            str(autocast),
+            "torch.bfloat16 | torch.float16",
+            Text("pass one of the two", "请传入其中之一"),
         )
-    if convention not in CONVENTIONS:
-        raise unknown("measure_cost: convention", convention, list(CONVENTIONS))
+    if not (stages is None or isinstance(stages, (str, Mapping))):
+        raise UsageError(
+            "measure_cost: stages",
+            type(stages).__name__,
+            Text("a preset, or a mapping of names to patterns", "预设名，或由名称到模式的映射"),
+            Text('pass {"name": ["module.*"]}', '请传入 {"名称": ["module.*"]}'),
+        )
     make = _optimizer(optimizer) if train else None
     cost = run(
         model, inputs, train=train, optimizer=make, replay=replay, fused=fused, autocast=autocast
@@ -85,9 +93,7 @@ def _optimizer(wanted: str | MakeOptimizer | None) -> MakeOptimizer | None:
     if callable(wanted):
         return wanted
     name = "adamw" if wanted is None else wanted
-    if name not in OPTIMIZERS:
-        raise unknown("measure_cost: optimizer", name, list(OPTIMIZERS))
-    return OPTIMIZERS[name]
+    return OPTIMIZERS[choice("measure_cost: optimizer", name, list(OPTIMIZERS))]
 
 
 def _refuse_nothing(cost: Cost, model: nn.Module, inputs: Inputs) -> None:
@@ -170,7 +176,7 @@ def _filled(
             )
         )  # fmt: skip
     own += [_assumption(item) for item in _assumed(report.cost)]
-    return replace(report, measures=(*own, *measures), gaps=(*_gaps(report.cost), *gaps))
+    return replace(report, measures=(*own, *measures), gaps=(*gaps_of(report.cost), *gaps))
 
 
 def _figures(report: CostReport) -> list[Measure]:
@@ -294,47 +300,3 @@ def _assumption(item: tuple[Message, str, int]) -> Measure:
         Location(scope=where),
         tool="cost",
     )
-
-
-def _gaps(cost: Cost) -> list[Gap]:
-    gaps: list[Gap] = []
-    if cost.failure is not None:
-        failure = cost.failure
-        gaps.append(
-            Gap(
-                failure.module or "(model)",
-                Message(
-                    "cost-stopped",
-                    Text(
-                        "the {phase} stopped here, at {operator}: {error}; "
-                        "what came before is counted, what comes after is not",
-                        "{phase} 在此处的 {operator} 中止：{error}；之前的已统计，之后的没有",
-                    ),
-                    {"phase": failure.phase, "operator": failure.operator, "error": failure.error},
-                ),
-                "torchstone cost … --input SHAPE, or measure the part that runs",
-                failed=True,
-                tool="cost",
-            )
-        )
-    whole = cost.total().bytes or 1
-    work = cost.by_operator()
-    for name in sorted(cost.uncounted):
-        share = work[name].bytes / whole
-        gaps.append(
-            Gap(
-                name,
-                Message(
-                    "cost-uncounted",
-                    Text(
-                        "no counter for this operator: {calls} calls, {share} of all bytes moved; "
-                        "its FLOPs are not in the total",
-                        "该算子没有计数器：调用 {calls} 次，占访存字节的 {share}；其 FLOPs 未计入总数",
-                    ),
-                    {"calls": str(work[name].calls), "share": f"{share:.2%}"},
-                ),
-                "add a counter in torchstone/cost/counters",
-                tool="cost",
-            )
-        )
-    return gaps

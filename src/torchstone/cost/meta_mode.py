@@ -18,6 +18,7 @@ from torchstone.cost.operators import (
     COMPOSITE,
     HIGHER_ORDER,
     IN_PLACE,
+    RESHAPE,
     VIEW,
     Operator,
     operator_of,
@@ -28,6 +29,7 @@ from torchstone.cost.operators import (
 from torchstone.cost.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.runtime.attention import attend
 from torchstone.runtime.content import Content, adopted
+from torchstone.runtime.kept import Kept
 from torchstone.runtime.modules import Paths, graph_task
 from torchstone.runtime.storage import Storages
 
@@ -54,6 +56,7 @@ class MetaMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.paths, self.books, self.content = paths, books, content
         self.storages = Storages()
+        self.kept = Kept()
         self.timeline: list[tuple[str, int, int]] = []
         """Phase, bytes alive and bytes of activations after every operator that made something."""
         self.last = ""
@@ -67,13 +70,25 @@ class MetaMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        operator = _OPERATORS.get(id(func))
-        if operator is None:
-            operator = operator_of(func)
-        kind = operator.kind
-        if kind == VIEW:
-            return func(*args, **kwargs) if kwargs else func(*args)
+        operator = _OPERATORS.get(id(func)) or operator_of(func)
+        if operator.kind == VIEW:
+            return operator.call(*args, **kwargs) if kwargs else operator.call(*args)
         self.last = operator.name
+        if operator.plain and not kwargs:  # nearly all that is no view
+            parts: list[Any] = [operator]
+            if _describe(args, parts, 0) == _META_SEEN:
+                key = tuple(parts)
+                return self._known(operator, func, args, _NONE, key, self._entries.get(key))
+        return self._with_care(operator, func, args, kwargs)
+
+    def _with_care(
+        self, operator: Operator, func: Any, args: Any, kwargs: dict[str, Any] | None
+    ) -> Any:
+        """The call with its device, its masks and its real tensors looked at."""
+        kind = operator.kind
+        if kind == RESHAPE:
+            self.kept.before_reshape(args[0])
+            return operator.call(*args, **(kwargs or {}))
         if kind in (HIGHER_ORDER, COMPOSITE):
             return self._through(operator, func, args, kwargs or {})
         on_meta = False
@@ -106,7 +121,7 @@ class MetaMode(TorchDispatchMode):
             seen = _describe(kwargs.values(), parts, seen)
         if seen & _REAL:
             if not seen & _META_SEEN:  # real values among themselves stay real
-                return self._real(func, args, kwargs)
+                return self._real(operator, func, args, kwargs)
             if seen & _WIDE:
                 args, kwargs = adopted(self.content, (args, kwargs))
                 parts = [operator]
@@ -118,6 +133,12 @@ class MetaMode(TorchDispatchMode):
         entry = self._entries.get(key)
         if kind == IN_PLACE:
             return self._in_place(operator, func, args, kwargs, key, entry)
+        return self._known(operator, func, args, kwargs, key, entry)
+
+    def _known(
+        self, operator: Operator, func: Any, args: Any, kwargs: Any, key: Any, entry: Entry | None
+    ) -> Any:
+        """What an operator gives, from its entry when there is one."""
         paths = self.paths
         if paths.depth_in_backward or graph_task() == -1:
             scope = paths.current
@@ -128,7 +149,7 @@ class MetaMode(TorchDispatchMode):
         out = self._fresh(entry, scope)
         scope.calls[entry] += 1
         if entry.followed and (entry.followed == 2 or self.content.shadows.floats):
-            self.content.follow(func, args, kwargs, out)
+            self.content.follow(func, args, kwargs, out, key)
         return out
 
     def _fresh(self, entry: Entry, scope: Scope) -> Any:
@@ -188,7 +209,7 @@ class MetaMode(TorchDispatchMode):
         self.note(scope)
         scope.calls[entry] += 1
         if entry.followed:
-            self.content.follow(func, args, kwargs, out)
+            self.content.follow(func, args, kwargs, out, key)
         return out
 
     def _tried(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -215,9 +236,12 @@ class MetaMode(TorchDispatchMode):
                 self.content.write(func, args, kwargs, item)
         return target if operator.returns else None
 
-    def _real(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _real(self, operator: Operator, func: Any, args: Any, kwargs: Any) -> Any:
         """Real tensors only (step counters, small constants): the operator itself runs, on the
         host and not on the device, so it is not counted."""
+        for position, name in operator.writes:
+            if name in kwargs or position < len(args):
+                self.kept.before_write(kwargs[name] if name in kwargs else args[position])
         to_meta = kwargs.get("device") == _META
         if to_meta:
             kwargs = {**kwargs, "device": torch.device("cpu")}
@@ -226,7 +250,7 @@ class MetaMode(TorchDispatchMode):
 
     def _special(self, operator: Operator, func: Any, args: Any, kwargs: Any) -> Any:
         """An operator that asks for content."""
-        out = self.content.special[func](*args, **kwargs)
+        out = self.content.answer(func, args, kwargs)
         if not args[0].is_meta:
             return out
         scope = self.scope()
@@ -252,25 +276,26 @@ _FLOATS = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.float64
 
 
 _META_SEEN, _REAL, _WIDE = 1, 2, 4
+_NONE: dict[str, Any] = {}
 
 
 def _describe(values: Any, parts: list[Any], seen: int) -> int:
     """Add what matters of the arguments to a key; say which kinds of tensors are among them."""
     for value in values:
-        if isinstance(value, _Tensor):
-            shape = value.shape
+        kind = value.__class__
+        if kind is _Tensor or isinstance(value, _Tensor):
             if value.is_meta:
                 seen |= _META_SEEN
             else:
-                seen |= _REAL | _WIDE if shape else _REAL
-            parts += (shape, value.stride(), value.dtype)
-        elif value.__class__ is list or value.__class__ is tuple:
+                seen |= _REAL | _WIDE if value.dim() else _REAL
+            parts += (value.shape, value.stride(), value.dtype)
+        elif kind is int:
+            parts.append(value)
+        elif kind is list or kind is tuple:
             parts.append(len(value))
             seen = _describe(value, parts, seen)
         else:
-            parts.append(value)
-            if value.__class__ is not int:
-                parts.append(value.__class__)
+            parts += (value, kind)
     return seen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from torchstone.cost.counters import Counter, counters
 from torchstone.cost.counters.movement import FREE
 from torchstone.runtime.content import ASKING, SELECTING
 
-VIEW, IN_PLACE, FRESH, COMPOSITE, HIGHER_ORDER = range(5)
+VIEW, IN_PLACE, FRESH, COMPOSITE, HIGHER_ORDER, RESHAPE = range(6)
 # they share memory with their input although their schema does not say so
 _HIDDEN_VIEWS = frozenset({"aten._unsafe_view", "aten._reshape_alias"})
 _MATRIX = ("matmul", "attention", "convolution", "recurrent", "experts", "quantised")
@@ -24,6 +25,8 @@ class Operator:
 
     name: str
     kind: int
+    call: Callable[..., Any]
+    """The operator itself, without the wrapper around it."""
     counter: Counter | None
     known: bool
     """False for an operator without a counter that is not free either."""
@@ -46,6 +49,10 @@ class Operator:
     """`aten.empty`: a tensor that nothing is written to yet."""
     placed: bool = False
     """It makes a tensor from nothing, on a device that may be named."""
+    writes: tuple[tuple[int, str], ...] = ()
+    """Position and name of every argument that it writes to."""
+    plain: bool = False
+    """It makes new tensors from its arguments, and nothing else is to be said of it."""
 
 
 KNOWN: dict[int, Operator] = {}
@@ -65,7 +72,9 @@ def _look(func: Any) -> Operator:
     if isinstance(func, HigherOrderOperator):
         name = func.name()
         family, counter = known.get(name, ("", None))
-        return Operator(name, HIGHER_ORDER, counter, counter is not None, family in _MATRIX, True)
+        return Operator(
+            name, HIGHER_ORDER, func, counter, counter is not None, family in _MATRIX, True
+        )
     assert isinstance(func, OpOverload)
     name = str(func.overloadpacket)
     family, counter = known.get(name, ("", None))
@@ -77,8 +86,9 @@ def _look(func: Any) -> Operator:
     return Operator(
         name=name,
         kind=kind,
+        call=func._op,
         counter=counter,
-        known=counter is not None or name in FREE or kind == VIEW,
+        known=counter is not None or name in FREE or kind in (VIEW, RESHAPE),
         matrix=family in _MATRIX,
         takes_tensors=takes,
         written=position,
@@ -91,6 +101,20 @@ def _look(func: Any) -> Operator:
         selects=func in SELECTING,
         bare=name == "aten.empty",
         placed="device" in arguments and not takes,
+        writes=_writes(func),
+        plain=kind == FRESH
+        and takes
+        and func not in ASKING
+        and func not in SELECTING
+        and name != "aten.empty",
+    )
+
+
+def _writes(func: OpOverload) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
     )
 
 
@@ -104,13 +128,14 @@ def _kind(func: OpOverload) -> tuple[int, int, str]:
     if not any("Tensor" in item for item in types):
         return VIEW, 0, ""  # marks for the profiler and the like: nothing is computed
     fresh = any(item.alias_info is None for item in schema.returns)
-    if torch.Tag.inplace_view in func.tags or str(func.overloadpacket) in _HIDDEN_VIEWS:
+    if torch.Tag.inplace_view in func.tags:
+        return RESHAPE, 0, ""
+    if str(func.overloadpacket) in _HIDDEN_VIEWS:
         return VIEW, 0, ""
-    for position, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            if not schema.returns or not fresh:
-                return IN_PLACE, position, argument.name
-            return FRESH, 0, ""
+    for position, name in _writes(func):
+        if not schema.returns or not fresh:
+            return IN_PLACE, position, name
+        return FRESH, 0, ""
     if schema.returns and not fresh:
         return VIEW, 0, ""
     return FRESH, 0, ""

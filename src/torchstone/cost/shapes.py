@@ -24,7 +24,24 @@ def _grouped(args: Any, kwargs: Any) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-SHAPES: dict[str, Callable[[Any, Any], Any]] = {"aten._grouped_mm": _grouped}
+def _least_squares(args: Any, _: Any) -> tuple[torch.Tensor, ...]:
+    """Least squares has no meta kernel: solution, residuals, rank and singular values, as the
+    driver for full rank gives them."""
+    left, right = args[0], args[1]
+    vector = left.dim() == right.dim() + 1
+    batch, columns = left.shape[:-2], right.shape[-1:] if not vector else ()
+    solution = (*batch, left.shape[-1], *columns)
+    tall = left.shape[-2] > left.shape[-1]
+    residuals = (*batch, *columns) if tall else (0,)
+    made = [torch.empty(shape, dtype=left.dtype, device="meta") for shape in (solution, residuals)]
+    rank = torch.empty(0, dtype=torch.long, device="meta")
+    return (*made, rank, torch.empty(0, dtype=left.dtype, device="meta"))
+
+
+SHAPES: dict[str, Callable[[Any, Any], Any]] = {
+    "aten._grouped_mm": _grouped,
+    "aten.linalg_lstsq": _least_squares,
+}
 
 ONE_FORMAT = frozenset(
     f"aten.{name}"

@@ -6,26 +6,22 @@ right, but the S x S scores appear as memory and traffic that no GPU ever sees.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterator
 
 import torch
+
+from torchstone.runtime.undo import Undo
 
 _aten = torch.ops.aten
 
 
-@contextlib.contextmanager
-def fused_attention() -> Iterator[None]:
-    """While open, `scaled_dot_product_attention` of meta tensors becomes one fused operator."""
+def fused_attention(undo: Undo) -> None:
+    """From now on `scaled_dot_product_attention` of meta tensors becomes one fused operator."""
     library = torch.library.Library("aten", "IMPL")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a kernel is replaced is what is wanted
-            library.impl("scaled_dot_product_attention", attend, "AutogradMeta")
-        yield
-    finally:
-        library._destroy()
+    undo.later(library._destroy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a kernel is replaced is what is wanted
+        library.impl("scaled_dot_product_attention", attend, "AutogradMeta")
 
 
 def attend(

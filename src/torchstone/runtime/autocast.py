@@ -1,7 +1,7 @@
 """Mixed precision on the meta device, which has no autocast of its own.
 
 `torch.autocast` changes number formats in the dispatcher, by device; for meta tensors nothing
-happens, and asking for the device type "meta" raises. While `autocast_on_meta` is open, an
+happens, and asking for the device type "meta" raises. After `autocast_on_meta` an
 autocast region casts by PyTorch's own lists, whichever device type it names: products in the low
 format, sums and losses in float32, the rest as it comes.
 """
@@ -9,12 +9,14 @@ format, sums and losses in float32, the rest as it comes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
+
+from torchstone.runtime.undo import Undo
 
 _LOW = frozenset(
     "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm addr linear bilinear "
@@ -81,10 +83,9 @@ def _widest(args: Any) -> torch.dtype | None:
     return torch.float32 if torch.float32 in floats or len(floats) > 1 else floats.pop()
 
 
-@contextlib.contextmanager
-def autocast_on_meta(tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """While open, autocast regions work on meta tensors; afterwards all is as it was. `tell` is
-    called with the number format of each region that casts."""
+def autocast_on_meta(undo: Undo, tell: Callable[[str], None]) -> None:
+    """From now on autocast regions work on meta tensors. `tell` is called with the number format
+    of each region that casts."""
     kind: Any = torch.amp.autocast_mode.autocast
     before = kind.__init__, kind.__enter__, kind.__exit__
     regions: dict[int, list[contextlib.AbstractContextManager[Any]]] = {}
@@ -118,11 +119,9 @@ def autocast_on_meta(tell: Callable[[str], None] = lambda _: None) -> Iterator[N
         regions[id(region)].pop().__exit__(*error)
         return result
 
-    kind.__init__, kind.__enter__, kind.__exit__ = init, enter, leave
-    try:
-        yield
-    finally:
-        kind.__init__, kind.__enter__, kind.__exit__ = before
+    undo.set(kind, "__init__", init)
+    undo.set(kind, "__enter__", enter)
+    undo.set(kind, "__exit__", leave)
 
 
 class _Paused(TorchFunctionMode):

@@ -5,7 +5,7 @@ What is known is used; what is not is assumed, and every assumption is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, ValuesView
 from typing import Any
 
 import torch
@@ -28,23 +28,6 @@ SELECTING = frozenset(
     }
 )
 """Operators whose indices may be masks."""
-ASKING = frozenset(
-    {
-        _aten._local_scalar_dense.default,
-        _aten.is_nonzero.default,
-        _aten.nonzero.default,
-        _aten.masked_select.default,
-        _aten._unique2.default,
-        _aten.unique_dim.default,
-        _aten.unique_consecutive.default,
-        _aten.bincount.default,
-        _aten.repeat_interleave.Tensor,
-        _aten.equal.default,
-        _aten._pack_padded_sequence.default,
-        _aten._pack_padded_sequence_backward.default,
-    }
-)
-"""Operators that answer with real values or with shapes that depend on them."""
 _PATIENCE = 20_000
 """Unknown values that may be asked for: a loop that waits for one would never end."""
 
@@ -95,38 +78,27 @@ class Content:
         self.shadows = Shadows()
         self._assume = assume
         self._asked = 0
-        self.special: dict[Any, Callable[..., Any]] = {
-            _aten._local_scalar_dense.default: self._item,
-            _aten.is_nonzero.default: lambda tensor: bool(self._item(tensor)),
-            _aten.nonzero.default: self._nonzero,
-            _aten.masked_select.default: self._masked_select,
-            _aten._unique2.default: self._unique,
-            _aten.unique_dim.default: self._unique,
-            _aten.unique_consecutive.default: self._unique,
-            _aten.bincount.default: self._bincount,
-            _aten.repeat_interleave.Tensor: self._repeat,
-            _aten.equal.default: self._equal,
-            _aten._pack_padded_sequence.default: self._packed,
-            _aten._pack_padded_sequence_backward.default: self._unpacked,
-        }
-        assert set(self.special) == ASKING
-        self._choosing: dict[Any, Callable[..., None]] = {
-            _aten.topk.default: self._chosen,
-            _aten.sort.default: self._chosen,
-            _aten.sort.stable: self._chosen,
-            _aten.argsort.default: self._chosen,
-            _aten.argmax.default: self._chosen,
-            _aten.argmin.default: self._chosen,
-            _aten.max.dim: self._chosen,
-            _aten.min.dim: self._chosen,
-            _aten.multinomial.default: self._chosen,
-        }
 
     def tell(self, assumption: str) -> None:
         self._assume(assumption, {})
 
-    def chooses(self, func: Any) -> bool:
-        return func in self._choosing
+    def decide(self, predicate: Any) -> bool:
+        """Whether the first of two branches is taken: by what is known, else it is."""
+        if not isinstance(predicate, torch.Tensor):
+            return bool(predicate)
+        value = self.shadows.get(predicate)
+        if value is None:
+            self.tell("first-branch")
+        return True if value is None else bool(value.item())
+
+    def answer(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What an operator of `ASKING` gives."""
+        return _ANSWERS[func](self, *args, **kwargs)
+
+    @staticmethod
+    def chooses(func: Any) -> bool:
+        """Does the operator pick positions by values?"""
+        return func in _CHOOSING
 
     @staticmethod
     def follows(tensor: torch.Tensor) -> bool:
@@ -145,16 +117,26 @@ class Content:
             self.shadows.set(stand_in, tensor.detach())
         return stand_in
 
-    def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        """After a call on meta tensors: is the content of its output known?"""
-        outputs = [item for item in tree_leaves(out) if isinstance(item, torch.Tensor)]
+    def follow(self, func: Any, args: Any, kwargs: Any, out: Any, key: Any) -> None:
+        """After a call on meta tensors: is the content of its output known? `key` stands for the
+        operator and the metadata of its arguments."""
+        outputs = [item for item in _flat((out,)) if isinstance(item, torch.Tensor)]
         if not any(_followed(item) for item in outputs):
             return
-        choose = self._choosing.get(func)
+        inputs = [item for item in _flat((args, kwargs.values())) if isinstance(item, torch.Tensor)]
+        names = self.shadows.names(inputs)
+        asked = (key, names)
+        if names is not None and self.shadows.recall(asked, outputs):
+            return
+        self._work_out(func, args, kwargs, outputs)
+        if names is not None:
+            self.shadows.keep(asked, inputs, outputs)
+
+    def _work_out(self, func: Any, args: Any, kwargs: Any, outputs: list[torch.Tensor]) -> None:
         known = self.shadows.arguments(args, kwargs)
         if known is None:
-            if choose is not None:
-                choose(args, kwargs, outputs)
+            if func in _CHOOSING:
+                self._chosen(args[0], outputs)
             return
         if "device" in known[1]:
             known[1]["device"] = torch.device("cpu")
@@ -171,6 +153,7 @@ class Content:
             if getattr(func, "_opname", "") in _OVERWRITING and _followed(target):
                 self._overwritten(func, args, kwargs, target)
             return
+        self.shadows.before_write(target)
         known = self.shadows.arguments(args, kwargs)
         if known is None or torch.Tag.nondeterministic_seeded in func.tags:
             self.shadows.forget(target)
@@ -294,15 +277,17 @@ class Content:
                 return torch.empty(output_size, dtype=torch.long, device=_META)
         return self.meta(torch.repeat_interleave(value.long()))
 
-    def _chosen(self, args: Any, kwargs: Any, outputs: list[torch.Tensor]) -> None:
+    def _chosen(self, source: torch.Tensor, outputs: list[torch.Tensor]) -> None:
         """Positions picked from unknown values: dealt out in turn."""
-        source = args[0]
         index = outputs[-1]
         if index.dtype != torch.long or index.numel() > LIMIT or not source.dim():
             return
         choices = source.shape[-1]
         self._assume("balanced-routing", {"choices": str(choices)})
-        self.shadows.set(index, balanced(index.shape, choices))
+        asked = (index.shape, index.stride(), choices)
+        if not self.shadows.recall(asked, [index]):
+            self.shadows.set(index, balanced(index.shape, choices))
+            self.shadows.keep(asked, [], [index])
 
     def to_cpu(self, tensor: torch.Tensor, kwargs: Any) -> torch.Tensor | None:
         """The real tensor, when it is asked onto the CPU and its content is known."""
@@ -313,6 +298,37 @@ class Content:
         return _aten._to_copy.default(value, **rest)  # type: ignore[no-any-return]
 
 
+_ANSWERS: dict[Any, Callable[..., Any]] = {
+    _aten._local_scalar_dense.default: Content._item,
+    _aten.is_nonzero.default: lambda content, tensor: bool(content._item(tensor)),
+    _aten.nonzero.default: Content._nonzero,
+    _aten.masked_select.default: Content._masked_select,
+    _aten._unique2.default: Content._unique,
+    _aten.unique_dim.default: Content._unique,
+    _aten.unique_consecutive.default: Content._unique,
+    _aten.bincount.default: Content._bincount,
+    _aten.repeat_interleave.Tensor: Content._repeat,
+    _aten.equal.default: Content._equal,
+    _aten._pack_padded_sequence.default: Content._packed,
+    _aten._pack_padded_sequence_backward.default: Content._unpacked,
+}
+ASKING = frozenset(_ANSWERS)
+"""Operators that answer with real values or with shapes that depend on them."""
+_CHOOSING = frozenset(
+    {
+        _aten.topk.default,
+        _aten.sort.default,
+        _aten.sort.stable,
+        _aten.argsort.default,
+        _aten.argmax.default,
+        _aten.argmin.default,
+        _aten.max.dim,
+        _aten.min.dim,
+        _aten.multinomial.default,
+    }
+)
+
+
 def _histogram(values: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     return torch.histc(values.double(), *args, **kwargs).to(values.dtype)
 
@@ -320,6 +336,15 @@ def _histogram(values: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
 # operators that a GPU has for integers and the CPU has not
 _ON_CPU: dict[Any, Callable[..., Any]] = {_aten.histc.default: _histogram}
 _OVERWRITING = frozenset({"fill_", "zero_", "copy_"})
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    """What stands in arguments or outputs, lists and tuples opened."""
+    for value in values:
+        if isinstance(value, (list, tuple, ValuesView)):
+            yield from _flat(value)
+        else:
+            yield value
 
 
 def _followed(tensor: torch.Tensor) -> bool:

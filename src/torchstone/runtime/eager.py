@@ -3,44 +3,60 @@ being on the meta device, and a known value can be printed."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import torch
 
+from torchstone.runtime.undo import Undo
 
-@contextlib.contextmanager
-def as_written() -> Iterator[None]:
-    """While open, `torch.compile` gives back what it gets, compiled functions run uncompiled, and
+
+def as_written(undo: Undo) -> None:
+    """From now on `torch.compile` gives back what it gets, compiled functions run uncompiled, and
     flex attention takes meta tensors."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(torch, "compile", _uncompiled))
-        stack.enter_context(mock.patch.object(torch.Tensor, "__format__", _format))
-        stack.enter_context(mock.patch.object(torch, "tensor", _tensor))
-        # checks of the data, which a meta run does not have
-        stack.enter_context(mock.patch.dict(os.environ, {"TRANSFORMERS_DISABLE_TORCH_CHECK": "1"}))
-        if "torch._dynamo" in sys.modules:  # loading it only to rest it would cost a second
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
-        flex = sys.modules.get("torch.nn.attention.flex_attention")
-        if flex is not None and hasattr(flex, "_validate_device"):
-            stack.enter_context(mock.patch.object(flex, "_validate_device", return_value=None))
-        yield
+    uncompiled(undo)
+    undo.set(torch.Tensor, "__format__", _format)
+    undo.set(torch, "tensor", _tensor)
+    # checks of the data, which a meta run does not have
+    _set_environment(undo, "TRANSFORMERS_DISABLE_TORCH_CHECK", "1")
+    flex = sys.modules.get("torch.nn.attention.flex_attention")
+    if flex is not None and hasattr(flex, "_validate_device"):
+        undo.set(flex, "_validate_device", _any_device)
 
 
-@contextlib.contextmanager
-def no_fast_path() -> Iterator[None]:
-    """While open, `nn.MultiheadAttention` runs the operators it is made of: its fast path packs
+def uncompiled(undo: Undo) -> None:
+    """From now on nothing is compiled."""
+    undo.set(torch, "compile", _uncompiled)
+    frame: Any = sys.modules.get("torch._dynamo.eval_frame")  # loading it would cost a second
+    if frame is not None and hasattr(frame, "_stance"):
+        undo.set(frame, "_stance", type(frame._stance)("force_eager"))
+
+
+def no_fast_path(undo: Undo) -> None:
+    """From now on `nn.MultiheadAttention` runs the operators it is made of: its fast path packs
     tensors in ways that the meta device does not know."""
     before = torch.backends.mha.get_fastpath_enabled()
+    undo.later(lambda: torch.backends.mha.set_fastpath_enabled(before))
     torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _set_environment(undo: Undo, name: str, value: str) -> None:
+    before = os.environ.get(name)
+
+    def back() -> None:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+    undo.later(back)
+    os.environ[name] = value
+
+
+def _any_device(*_: Any, **__: Any) -> None:
+    """Takes the place of a check that knows no meta tensors."""
 
 
 def _uncompiled(model: Any = None, **_: Any) -> Any:

@@ -8,15 +8,18 @@ so the numbers drawn while a module was innermost belong to it.
 from __future__ import annotations
 
 import bisect
-import contextlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 
+from torchstone.runtime.undo import Undo
+
 Place = TypeVar("Place")
 
+_thread = threading.get_ident
 _next_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _node: Callable[[], Any] = torch._C._current_autograd_node
 graph_task: Callable[[], int] = torch._C._current_graph_task_id
@@ -33,19 +36,18 @@ class Part(NamedTuple):
 def parts_of(model: nn.Module) -> list[Part]:
     """Every module once, in the order of `named_modules()`, several times faster."""
     found: list[Part] = []
-    seen: set[int] = set()
-
-    def visit(path: str, module: nn.Module) -> None:
-        if id(module) in seen:
-            return
-        seen.add(id(module))
-        found.append(Part(path, module))
-        for name, child in module._modules.items():
-            if child is not None:
-                visit(f"{path}.{name}" if path else name, child)
-
-    visit("", model)
+    _visit("", model, found, set())
     return found
+
+
+def _visit(path: str, module: nn.Module, found: list[Part], seen: set[int]) -> None:
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    found.append(Part(path, module))
+    for name, child in module._modules.items():
+        if child is not None:
+            _visit(f"{path}.{name}" if path else name, child, found, seen)
 
 
 class Paths(Generic[Place]):
@@ -67,6 +69,9 @@ class Paths(Generic[Place]):
         self.failed = ""
         """The innermost module that an exception left."""
         self._last = ""
+        self._thread = _thread()
+        self.elsewhere: dict[str, int] = {}
+        """Calls from other threads, which the dispatch mode of this one does not see."""
 
     def own(self) -> None:
         """Take note of whose the parameters are, as they are now."""
@@ -106,10 +111,17 @@ class Paths(Generic[Place]):
             self._last = self._paths[index]
         return self._last
 
+    def missed(self, what: str) -> None:
+        """Take note of work in another thread."""
+        self.elsewhere[what] = self.elsewhere.get(what, 0) + 1
+
     def call(self, original: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any) -> Any:
         """Call a module with the books turned to its page."""
         name = self._names.get(id(module))
         if name is None:
+            return original(module, *args, **kwargs)
+        if _thread() != self._thread and graph_task() == -1:
+            self.missed(name)
             return original(module, *args, **kwargs)
         before, path_before = self.current, self._path
         in_backward = graph_task() != -1
@@ -126,19 +138,15 @@ class Paths(Generic[Place]):
             self.depth_in_backward -= in_backward
             self._mark(path_before)
 
-    @contextlib.contextmanager
-    def follow(self) -> Iterator[None]:
-        """While open, calls of the model's modules are followed; others pass untouched."""
+    def follow(self, undo: Undo) -> None:
+        """From now on calls of the model's modules are followed; others pass untouched."""
+        self._thread = _thread()
         original = nn.Module.__call__
 
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             return self.call(original, module, args, kwargs)
 
-        nn.Module.__call__ = call  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            nn.Module.__call__ = original  # type: ignore[method-assign]
+        undo.set(nn.Module, "__call__", call)
 
 
 _NO_NUMBER = 1 << 62

@@ -42,23 +42,23 @@ _LONG = (
 )  # fmt: skip
 
 
-def parse_size(text: str, where: str = "size") -> int:
+def parse_size(text: str, where: str = "size", largest: int = LARGEST) -> int:
     """A whole number of at least 1, perhaps with a unit: `parse_size("8k")` is 8192."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None:
-        raise _wrong_size(text, where)
+        raise _wrong_size(text, where, largest)
     whole, part, unit = str(match[1]), str(match[2] or ""), UNITS[match[3]]
     # Whole numbers only: 1.5k is 1536, and 1.3k would be 1331.2.
     scaled = int(whole + part[1:]) * unit
     value, rest = divmod(scaled, int("1" + "0" * len(part[1:])))
-    if rest or not 1 <= value <= LARGEST:
-        raise _wrong_size(text, where)
+    if rest or not 1 <= value <= largest:
+        raise _wrong_size(text, where, largest)
     return value
 
 
-def parse_sizes(text: str, where: str = "size") -> tuple[int, ...]:
+def parse_sizes(text: str, where: str = "size", largest: int = LARGEST) -> tuple[int, ...]:
     """Sizes with commas between them: `1k,8k,128k`."""
-    return tuple(parse_size(part, where) for part in text.split(","))
+    return tuple(parse_size(part, where, largest) for part in text.split(","))
 
 
 def parse_dtype(text: str, where: str = "dtype") -> torch.dtype:
@@ -77,13 +77,13 @@ def dtype_names() -> list[str]:
     return [*_SHORT, *_LONG]
 
 
-def _wrong_size(text: str, where: str) -> UsageError:
+def _wrong_size(text: str, where: str, largest: int) -> UsageError:
     return UsageError(
         where,
         repr(text[:60]),
         Text(
-            f"a whole number from 1 to {LARGEST}, such as 512, 8k (8192) or 1m",
-            f"1 到 {LARGEST} 之间的整数，例如 512、8k（8192）或 1m",
+            f"a whole number from 1 to {largest}, such as 512, 8k (8192) or 1m",
+            f"1 到 {largest} 之间的整数，例如 512、8k（8192）或 1m",
         ),
         Text("write it in digits, with k, m or g", "请用数字书写，可带 k、m 或 g"),
     )

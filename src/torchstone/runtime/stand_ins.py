@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,32 +12,33 @@ from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.runtime.content import Content
 from torchstone.runtime.modules import Part
+from torchstone.runtime.undo import Undo
 
 
-@contextlib.contextmanager
-def on_meta(parts: list[Part], content: Content) -> Iterator[None]:
-    """The model with meta stand-ins for its parameters and buffers, and afterwards as it was, also
-    in what its forward keeps: a tensor that it remembers would be a meta tensor."""
+def on_meta(undo: Undo, parts: list[Part], content: Content) -> None:
+    """From now on the model has meta stand-ins for its parameters and buffers; afterwards it is as
+    it was, also in what its forward keeps: a tensor that it remembers would be a meta tensor."""
     before = [(module, dict(vars(module)), _homes(module)) for _, module in parts]
     made: dict[int, Any] = {}
-    try:
-        for _, module in parts:
-            for home in (module._parameters, module._buffers):
-                for name, tensor in home.items():
-                    if tensor is None or not _can_stand_in(tensor):
-                        continue
-                    if id(tensor) not in made:
-                        made[id(tensor)] = _stand_in(tensor, content)
-                    home[name] = made[id(tensor)]
-        yield
-    finally:
+
+    def back() -> None:
         for module, attributes, homes in before:
             vars(module).clear()
             vars(module).update(attributes)
-            for name, content_before in homes.items():
-                home = vars(module)[name]
-                home.clear()
-                home.update(content_before)
+            for home, held in homes:
+                if home or held:
+                    home.clear()
+                    home.update(held)
+
+    undo.later(back)
+    for _, module in parts:
+        for home in (module._parameters, module._buffers):
+            for name, tensor in home.items():
+                if tensor is None or not _can_stand_in(tensor):
+                    continue
+                if id(tensor) not in made:
+                    made[id(tensor)] = _stand_in(tensor, content)
+                home[name] = made[id(tensor)]
 
 
 def _can_stand_in(tensor: torch.Tensor) -> bool:
@@ -63,8 +62,21 @@ def _unsuitable(tensor: torch.Tensor, en: str, zh: str) -> UsageError:
     )
 
 
-def _homes(module: nn.Module) -> dict[str, dict[str, Any]]:
-    return {name: dict(vars(module)[name]) for name in ("_parameters", "_buffers", "_modules")}
+def _homes(module: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Where a module keeps what it holds, with what that is."""
+    return [
+        (home, dict(home) if home else _NOTHING)
+        for name, home in vars(module).items()
+        if name in _HOMES
+    ]
+
+
+_NOTHING: dict[str, Any] = {}
+_HOMES = frozenset(
+    "_parameters _buffers _modules _forward_hooks _forward_hooks_with_kwargs "
+    "_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs "
+    "_backward_hooks _backward_pre_hooks".split()
+)
 
 
 def _stand_in(tensor: torch.Tensor, content: Content) -> torch.Tensor:

@@ -74,6 +74,10 @@ class Storages:
             life.kind = kind
         return life.size
 
+    def close(self) -> None:
+        """No longer look: what is alive now may go unseen."""
+        self._alive.clear()
+
     def recount(self) -> None:
         """Take the sums anew from what is really alive."""
         self.live = sum(life.size for life in self._alive.values())

@@ -2,7 +2,8 @@
 
 Per matrix of m x n: Cholesky n^3/3, LU and determinant 2n^3/3, inverse 2n^3, triangular solve
 n^2 per right-hand side, QR 2mn^2 - 2n^3/3, singular values 4mn^2 + 8n^3, symmetric eigenvalues
-9n^3, general ones 25n^3, matrix exponential 30n^3. Textbook orders; real libraries vary.
+9n^3, general ones 25n^3, matrix exponential 30n^3. The pseudoinverse is the singular values and a
+matrix product, which counts as one. Textbook orders; real libraries vary.
 """
 
 # Every counter has the same three arguments; few need them all.
@@ -72,6 +73,16 @@ def singular(args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Count:
     return Count(vector=_matrices(args[0]) * (4 * large * small**2 + 8 * small**3))
 
 
+@FAMILY.counts("aten.linalg_pinv")
+def pseudoinverse(args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Count:
+    """A decomposition (by symmetric eigenvalues where that is asked for), then one product."""
+    rows, columns = args[0].shape[-2:]
+    matrices, small = _matrices(args[0]), min(rows, columns)
+    symmetric = next((item for item in args if isinstance(item, bool)), kwargs.get("hermitian"))
+    vector = matrices * 9 * small**3 if symmetric else singular(args, kwargs, out).vector
+    return Count(flops=2 * matrices * rows * columns * small, vector=vector)
+
+
 @FAMILY.counts("aten._linalg_solve_ex")
 def solve(args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Count:
     """LU, then two triangular solves for each right-hand side."""
@@ -99,6 +110,18 @@ FAMILY.example(
     lambda: torch.linalg.cholesky(torch.empty(2, 6, 6, device="meta")),
     vector=2 * 72,
     why="two matrices x 6^3 / 3",
+)
+FAMILY.example(
+    lambda: torch.linalg.pinv(torch.empty(3, 6, 5, device="meta")),
+    flops=3 * 2 * 6 * 5 * 5,
+    vector=3 * (4 * 6 * 25 + 8 * 125),
+    why="three matrices: singular values, and V / S (5 x 5) by U transposed (5 x 6)",
+)
+FAMILY.example(
+    lambda: torch.linalg.pinv(torch.empty(4, 4, device="meta"), hermitian=True),
+    flops=2 * 64,
+    vector=9 * 64,
+    why="symmetric eigenvalues, and a product of 4 x 4 matrices",
 )
 FAMILY.example(
     lambda: torch.linalg.qr(torch.empty(8, 6, device="meta")),

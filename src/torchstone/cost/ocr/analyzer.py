@@ -22,11 +22,12 @@ from torchstone.cost.engine import run
 from torchstone.cost.ledger import Cost, total
 from torchstone.cost.ocr.case import Case, inputs_of, make_case, stamp
 from torchstone.cost.ocr.config import AnalysisConfig, StageAnalysisResult
+from torchstone.cost.ocr.config_file import shape_from_config
 from torchstone.cost.ocr.folding import full_analysis, largest_first, once, operators_of, remarks
 from torchstone.cost.ocr.notes import note
 from torchstone.cost.ocr.report import build_report
 from torchstone.cost.ocr.session import DeepSeekOCRSession, Session
-from torchstone.cost.ocr.shapes import OcrShape, QueryShape, shape_from_config
+from torchstone.cost.ocr.shapes import OcrShape, QueryShape
 from torchstone.cost.ocr.stages import (
     STAGE_MODULES,
     STAGES,

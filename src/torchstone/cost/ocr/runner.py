@@ -16,6 +16,7 @@ import torch
 from torchstone.core.errors import UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
+from torchstone.cost.arguments import positive
 from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.case import make_case
 from torchstone.cost.ocr.export import write_static_compute_json, write_static_compute_markdown
@@ -27,6 +28,7 @@ from torchstone.cost.ocr.settings import RunSettings
 from torchstone.cost.ocr.shapes import PUBLISHED
 from torchstone.cost.ocr.stages import STAGES, Work, analytic_flops
 from torchstone.cost.ocr.timing import Clock, Timings, measured_peak, time_stages
+from torchstone.runtime.devices import device
 
 _MEASURED = Text(
     "measured here: best of ten {dtype} matrix products on {device}; not a data-sheet figure",
@@ -50,6 +52,7 @@ def run(
     settings: RunSettings, clock: Clock = time.perf_counter, now: datetime | None = None
 ) -> Path:
     """Write static_compute.json and .md, then stage_mfu.json and .md; the folder they are in."""
+    _peak(settings.peak)  # a name that nobody knows must not cost an analysis
     folder = Path(settings.output or Path("runs") / f"ocr-{now or datetime.now():%Y%m%d-%H%M%S}")
     session = open_session(settings)
     report = None
@@ -140,12 +143,15 @@ def _percent(share: float) -> str:
 
 
 def _peak(given: str | float | None) -> str | float | None:
-    if isinstance(given, str):
-        try:
-            return float(given)
-        except ValueError:
-            return given
-    return given
+    """A number of TFLOP/s or the name of a known device; None to measure it here."""
+    if given is None:
+        return None
+    try:
+        number = float(given)
+    except ValueError:
+        device(str(given))
+        return given
+    return positive("peak", number)
 
 
 def _device_name(device: torch.device) -> str:

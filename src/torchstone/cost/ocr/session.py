@@ -19,8 +19,9 @@ from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Message, Text
 from torchstone.cost.ocr import weights
+from torchstone.cost.ocr.config_file import shape_from_config
 from torchstone.cost.ocr.model import build
-from torchstone.cost.ocr.shapes import PUBLISHED, OcrShape, shape_from_config
+from torchstone.cost.ocr.shapes import PUBLISHED, OcrShape
 
 _CONFIG_BYTES = 4 << 20
 _TOKENIZER_BYTES = 64 << 20

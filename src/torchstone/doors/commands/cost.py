@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.text import Text
 from torchstone.cost.options import CostOptions
 from torchstone.doors.common import CommonOptions
+from torchstone.doors.settings import find_config, read_table
 from torchstone.doors.show import Progress, show
 from torchstone.doors.torch_door import needs_torch
 
@@ -28,12 +30,16 @@ def run(options: CostOptions, common: CommonOptions) -> int:
         )  # fmt: skip
     needs_torch("cost")
     from torchstone.cost.survey import survey
+    from torchstone.runtime.devices import read_devices
 
+    path = Path(common.config) if common.config else find_config(Path("."))
+    tables = read_table(path).get("devices", {})
+    own_devices = read_devices(tables, f"{path} [tool.torchstone.devices]")
     progress = Progress(common.lang, common.quiet, Text("counting", "统计中"))
     try:
         # what the user's code prints is no part of the answer
         with contextlib.redirect_stdout(sys.stderr):
-            report = survey(options, progress)
+            report = survey(options, progress, own_devices)
     except (TorchstoneError, KeyboardInterrupt):
         raise
     except Exception as error:

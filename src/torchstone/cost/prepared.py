@@ -1,0 +1,115 @@
+"""A target made ready for counting: its model in the format that was asked for, and its inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
+from torchstone.cost.options import CostOptions
+from torchstone.runtime.inputs import default_inputs, parse_inputs
+from torchstone.runtime.sizes import parse_dtype
+from torchstone.runtime.targets import Target
+
+
+def check_formats_asked(options: CostOptions) -> None:
+    """What cannot be asked for is refused before anything is built."""
+    if options.train and options.infer:
+        raise UsageError(
+            "cost", "--train --infer", Text("one of the two", "二者之一"),
+            Text("leave one out", "请去掉一个"),
+        )  # fmt: skip
+    if options.autocast:
+        low_format(options.autocast)
+    if options.dtype and not parse_dtype(options.dtype, "cost: --dtype").is_floating_point:
+        raise UsageError(
+            "cost: --dtype",
+            options.dtype,
+            Text("a floating-point format: bf16, fp16, fp32, fp64", "浮点格式：bf16、fp16、fp32、fp64"),
+            Text(
+                "for whole-number weights measure the quantised model itself",
+                "若权重为整数，请直接测量量化后的模型",
+            ),
+        )  # fmt: skip
+
+
+class InputMaker:
+    """The inputs for a batch size and a sequence length."""
+
+    def __init__(self, target: Target, model: nn.Module, options: CostOptions) -> None:
+        self._target, self._model, self._options = target, model, options
+        self._given = parse_inputs(options.input, model) if options.input else target.inputs
+
+    def __call__(self, batch: int, length: int | None) -> Any:
+        made = self._made(batch, length)
+        if length is not None and shapes_of(made) == shapes_of(self._made(batch, length + 1)):
+            raise UsageError(
+                "cost: --seq",
+                f"{length}, and inputs of {', '.join(map(str, shapes_of(made)))}",
+                Text("inputs with a sequence length: whole numbers of two dimensions",
+                     "带序列长度的输入：二维整数张量"),
+                Text("leave --seq out, or give the sizes with --input",
+                     "请去掉 --seq，或用 --input 给出尺寸"),
+            )  # fmt: skip
+        return made
+
+    def _made(self, batch: int, length: int | None) -> Any:
+        options = self._options
+        if self._given is None:
+            return default_inputs(
+                self._model, self._target.config, batch, length, train=options.train
+            )
+        if options.batch == "1" and length is None:
+            return self._given  # as it was given
+        return resized(self._given, batch if options.batch != "1" else None, length)
+
+
+def shapes_of(inputs: Any) -> list[tuple[int, ...]]:
+    """The sizes of every tensor among the inputs."""
+    return [tuple(item.shape) for item in tree_leaves(inputs) if isinstance(item, torch.Tensor)]
+
+
+def resized(inputs: Any, batch: int | None, length: int | None) -> Any:
+    """Inputs with another batch size (first dimension) and sequence length (second dimension of
+    the integers)."""
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        shape = list(tensor.shape)
+        if batch is not None and shape:
+            shape[0] = batch
+        if length is not None and len(shape) == 2 and not tensor.is_floating_point():
+            shape[1] = length
+        return torch.empty(shape, dtype=tensor.dtype, device="meta")
+
+    return tree_map_only(torch.Tensor, one, inputs)
+
+
+def prepared(target: Target, options: CostOptions) -> nn.Module:
+    model = target.model
+    if options.dtype:
+        model = model.to(parse_dtype(options.dtype, "cost: --dtype"))
+    if options.checkpoint:
+        enable = getattr(model, "gradient_checkpointing_enable", None)
+        if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
+            raise UsageError(
+                "cost: --checkpoint",
+                type(model).__name__,
+                Text("a model with gradient_checkpointing_enable()", "带有 gradient_checkpointing_enable() 的模型"),
+                Text("call torch.utils.checkpoint in its forward", "请在其 forward 中调用 torch.utils.checkpoint"),
+            )  # fmt: skip
+        enable()
+    return model
+
+
+def low_format(name: str) -> torch.dtype:
+    """A number format that autocast casts to."""
+    found = parse_dtype(name, "cost: --autocast")
+    if found not in (torch.float16, torch.bfloat16):
+        raise UsageError(
+            "cost: --autocast", name, "bf16 | fp16", Text("pass one of the two", "请传入其中之一")
+        )
+    return found
