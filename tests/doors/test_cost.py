@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,56 @@ def test_what_does_not_fit_is_a_finding(project: Path, capsys: pytest.CaptureFix
     assert "放不进 Tiny" in capsys.readouterr().out
 
 
+DEVICE = (
+    '{table}title = "Mine"\nmemory_bytes = {memory}\nmemory_bytes_per_second = 1e12\n'
+    'vector_flops_per_second = 1e12\nsource = "made up"\npeaks = {{ float32 = 1e12 }}\n'
+)
+
+
+def test_devices_of_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = DEVICE.format(table="[tool.torchstone.devices.mine]\n", memory=2**30)
+    (project / "pyproject.toml").write_text(table)
+    found = figures(capsys, "net.py:build", "--device", "mine,h100")
+    assert {"seconds_mine", "memory_mine", "seconds_h100"} <= found.keys()
+    assert run(["check", "net.py"]) in (0, 1), "other commands leave the table alone"
+    (project / "mine.toml").write_text(DEVICE.format(table="[mine]\n", memory=100))
+    args = ["cost", "net.py:build", "--device", "mine"]
+    assert run(args) == 0
+    assert run([*args, "--devices", "mine.toml"]) == 1, "the file comes first: it does not fit"
+    (project / "other.toml").write_text(table.replace("mine", "other"))
+    assert run([*args[:-1], "other", "--config", "other.toml"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("memory_bytes =", "memory ="), "'memory'"),
+        (("1e12 }", "-1 }"), "-1"),
+        (("[tool", "[tool.torchstone.devices]\nother = 3\n[tool"), "a table for each device"),
+        (("float32 = 1e12", "bfloat16 = 1e12"), "no float32"),
+        (("torchstone.devices", "torchstone.device"), "'device'"),
+    ],
+)
+def test_a_broken_device_in_the_configuration(
+    project: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], words: str
+) -> None:
+    table = DEVICE.format(table="[tool.torchstone.devices.mine]\n", memory=2**30)
+    (project / "pyproject.toml").write_text(table.replace(*change))
+    assert run(["cost", "net.py:build", "--device", "mine"]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "pyproject.toml" in said
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_that_nobody_reads_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(project / "pipe")
+    assert run(["cost", "net.py:build", "-o", "pipe"]) == 2
+    assert "expected a place that can be written" in capsys.readouterr().err
+
+
 def test_utilisation(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(
         capsys, LLAMA, "--train", "--device", "h100", "--step-seconds", "2", "--count", "4"
@@ -165,6 +216,15 @@ def test_a_model_that_stops_half_way(project: Path, capsys: pytest.CaptureFixtur
         (["net.py:Net", "--input", "2,3,16,16", "--plan", "zeroo=1"], "zero"),
         (["net.py:Net", "--input", "2,3,16,16", "--dtype", "bf17"], "bf16"),
         (["net.py:Net", "--input", "2,3,16,16", "--autocast", "bool"], "bf16 | fp16"),
+        (["net.py:Net", "--input", "2,3,16,16", "--dtype", "int8"], "a floating-point format"),
+        (["net.py:Net", "--input", "2,3,16,16", "--dtype", "bool"], "a floating-point format"),
+        (["net.py:Net", "--input", "2,3,16,16", "--seq", "1k"], "with a sequence length"),
+        (["net.py:Net", "--batch", str(2**62)], "from 1 to 1099511627776"),
+        (["net.py:Net", "--input", f"{2**62},3,16,16"], "less than 2^63 bytes"),
+        ([LLAMA, "--seq", str(2**62)], "from 1 to 1099511627776"),
+        ([LLAMA, "--context", str(2**62)], "from 1 to 1099511627776"),
+        ([LLAMA, "--device", "h100", "--step-seconds", "nan"], "greater than 0"),
+        ([LLAMA, "--device", "h100", "--step-seconds", "1", "--count", "0"], "at least 1"),
         (["net.py:Net", "--input", "2,3,16,16", "--context", "1k"], "--context"),
         (["net.py:Net", "--input", "2,3,16,16", "--checkpoint"], "checkpoint"),
         (["net.py:Net", "--input", "2,3,16,16", "--batch", "-1"], "-1"),

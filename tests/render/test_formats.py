@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -120,6 +122,44 @@ def test_text_from_files_cannot_steer_the_terminal() -> None:
         out = render(Report("check", (evil,)), name)
         assert "\x1b" not in out
         assert "\x07" not in out
+
+
+EVIL = "\x1b[2J\u202e\u2066\x07\u200b\x9b"
+
+
+def poisoned(value: Any) -> Any:
+    """The same value with characters that act on others in every text of it."""
+    if type(value) is str:
+        return value + EVIL
+    if isinstance(value, tuple):
+        return tuple(map(poisoned, value))
+    if isinstance(value, dict):
+        return {key: poisoned(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+        changes = {name: poisoned(getattr(value, name)) for name in names}
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+@pytest.mark.parametrize("name", ["html", "text", "concise", "markdown", "github", "agent"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_format_hands_on_characters_that_act(name: str, lang: str) -> None:
+    plain = full_report()
+    report = dataclasses.replace(
+        poisoned(plain), rules=plain.rules, tool=plain.tool, subject="net" + EVIL
+    )
+    out = render(report, name, lang=lang, detail=2, budget=100_000)
+    assert [char for char in EVIL if char in out and not char.isprintable()] == []
+    assert "\\u202e" in out, "it is shown, not dropped"
+
+
+@pytest.mark.parametrize("evidence", every_evidence(), ids=lambda item: item.kind)
+def test_no_evidence_hands_on_characters_that_act(evidence: Evidence) -> None:
+    evil = poisoned(evidence)
+    for shown in ("\n".join(draw.text(evil, Style(width=80))), draw.html(evil, Style())):
+        assert [char for char in EVIL if char in shown and not char.isprintable()] == []
+        assert "\\x1b" in shown
 
 
 def test_html_escapes_what_files_hold() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
 
 from torchstone.core.errors import InputError
@@ -15,10 +16,10 @@ from torchstone.core.text import Text
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write beside the target, flush to disk, then take its name; a crash leaves the old file."""
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.exists() and not target.is_file():
-        _write_into(path, target, data)
+    if path.exists() and not path.is_file():
+        _write_into(path, data)
         return
+    target = Path(os.path.realpath(path))  # a link stays a link
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         name = str(target.parent / f".{target.name[:40]}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -42,10 +43,14 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         raise _unwritable(path, error) from None
 
 
-def _write_into(path: Path, target: Path, data: bytes) -> None:
-    """A pipe or a device is written into; taking its name would destroy it."""
+def _write_into(path: Path, data: bytes) -> None:
+    """A pipe or a device is written into; taking its name would destroy it. Opened without
+    waiting: a pipe that nobody reads must not hold up a run."""
     try:
-        with open(target, "wb", buffering=0) as file:
+        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "wb") as file:
+            if hasattr(os, "set_blocking"):
+                os.set_blocking(handle, True)
             file.write(data)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -65,6 +70,17 @@ def read_regular(path: Path | str, limit: int) -> bytes:
             size = f"{status.st_size / 2**20:.0f} MiB, more than {limit / 2**20:.0f} MiB"
             raise OSError(errno.EFBIG, size)
         return file.read(min(status.st_size + 1, limit))  # a buffer of the limit would be slow
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for this platform."""
+    if home := os.environ.get("XDG_CACHE_HOME"):
+        return Path(home) / "torchstone"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "torchstone"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "torchstone" / "cache"
+    return Path.home() / ".cache" / "torchstone"
 
 
 def _umask() -> int:

@@ -11,6 +11,8 @@ from torchstone.core.options import from_mapping, unknown
 from torchstone.core.text import Text
 
 _BYTES = 4 * 1024 * 1024
+DATA = ("devices",)
+"""Tables that hold data and no options; the command that needs one reads and checks it."""
 
 
 def find_config(start: Path) -> Path | None:
@@ -61,9 +63,10 @@ def split_table(
     own = {key: value for key, value in table.items() if not isinstance(value, dict)}
     tables = {key: value for key, value in table.items() if isinstance(value, dict)}
     for name in tables:
-        if name not in tools:
-            raise unknown(where, name, list(tools), ConfigError)
+        if name not in tools and name not in DATA:
+            raise unknown(where, name, [*tools, *DATA], ConfigError)
     return from_mapping(common, own, where), {
         name: from_mapping(tools[name], rows, f"{path} [tool.torchstone.{name}]")
         for name, rows in tables.items()
+        if name not in DATA
     }

@@ -5,29 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
-from torchstone.core.files import write_atomically
+from torchstone.core.files import cache_folder, write_atomically
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.lint.result import Result
 
 _FORMAT = 1
-
-
-def default_folder() -> Path:
-    """The user's cache folder for this platform."""
-    if home := os.environ.get("XDG_CACHE_HOME"):
-        return Path(home) / "torchstone"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "torchstone"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "torchstone" / "cache"
-    return Path.home() / ".cache" / "torchstone"
 
 
 def _here() -> str:
@@ -46,7 +34,7 @@ class Cache:
     def __init__(self, folder: Path | None, paths: list[str], basis: str, enabled: bool) -> None:
         key = "|".join(sorted(os.path.realpath(path) for path in paths)) + "|" + _here()
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-        self._file = (folder or default_folder()) / f"check-{name}.json"
+        self._file = (folder or cache_folder()) / f"check-{name}.json"
         self._basis = basis
         self._enabled = enabled
         self._hashes: dict[str, str] = {}

@@ -75,7 +75,7 @@ def _measures(report: Report, left: int, style: Style) -> list[str]:
 
 
 def _short(item: Finding, style: Style) -> str:
-    return f"#{item.fingerprint[:8]} {item.severity} {item.rule} {printable(str(item.location))}"
+    return f"#{item.fingerprint[:8]} {item.severity} {printable(f'{item.rule} {item.location}')}"
 
 
 def _entry(item: Finding, style: Style) -> str:

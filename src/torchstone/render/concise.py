@@ -18,7 +18,7 @@ def render(report: Report, style: Style) -> str:
             mark = " [*]" if item.fix and item.fix.safety == "safe" else ""
             where = style.paint(printable(str(item.location)), "bold")
             lines.append(
-                f"{where}: {level} {item.rule} {printable(item.message(style.lang))}{mark}"
+                f"{where}: {level} {printable(f'{item.rule} {item.message(style.lang)}')}{mark}"
             )
     for gap in report.gaps:
         place = f"{gap.subject}:{gap.location.line}" if gap.location.line else gap.subject

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from html import escape
 from pathlib import Path
 
 from torchstone._version import __version__
@@ -18,7 +17,7 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.render import draw
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.order import by_file, counts, worst_first
 from torchstone.render.style import Style
 from torchstone.render.words import CONFIDENCE, FIX_BADGE, LEVELS

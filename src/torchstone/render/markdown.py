@@ -43,7 +43,7 @@ def _summary(report: Report, style: Style) -> str:
 
 def _finding(item: Finding, style: Style) -> list[str]:
     where = item.location
-    place = f"Line {where.line}" if where.line else str(where)
+    place = f"Line {where.line}" if where.line else _plain(str(where))
     place = f"Cell {where.cell}, {place}" if where.cell else place
     out = [f"### {place}: [{item.severity}] {_plain(item.message(style.lang))}", ""]
     if item.why:
@@ -51,7 +51,7 @@ def _finding(item: Finding, style: Style) -> list[str]:
     if item.remedy:
         word = style.say("suggestion: ", "建议：")
         out.append(f"- {word}{_plain(item.remedy.say(style.lang))}")
-    out.append(f"- {_code(item.rule)} {item.name} · {item.confidence}")
+    out.append(f"- {_code(item.rule)} {_plain(item.name)} · {item.confidence}")
     for evidence in item.evidence:
         if isinstance(evidence, Table):
             out += ["", *_table(evidence, style)]
@@ -91,7 +91,7 @@ def _measures(report: Report, style: Style) -> list[str]:
     for item in report.measures:
         label = _plain(item.label.get(style.lang) or item.name)
         out.append(
-            f"| {label} | {human(item.value, item.unit)} | {_plain(style.words(item.how))} |"
+            f"| {label} | {_plain(human(item.value, item.unit))} | {_plain(style.words(item.how))} |"
         )
     out.append("")
     for item in report.measures:
@@ -109,5 +109,6 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
+    text = printable(text)
     ticks = "``" if "`" in text else "`"
     return f"{ticks}{text}{ticks}"

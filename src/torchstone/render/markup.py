@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
+import re
 
 from torchstone.core.text import Message, Text, Words
+from torchstone.render.style import named
+
+_ACTING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Control characters, and those that turn, hide or smuggle what stands beside them."""
+
+
+def escape(text: str, quote: bool = True) -> str:
+    """Text as HTML that only shows it: no markup, and no character that acts on others."""
+    return html.escape(_ACTING.sub(lambda found: named(found[0]), text), quote)
 
 
 def markup(value: Words | Message) -> str:

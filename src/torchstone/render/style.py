@@ -78,7 +78,19 @@ def printable(text: str) -> str:
     """Text from analysed files with nothing in it that would steer a terminal."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c.isprintable() or c in _SPACES else named(c) for c in text)
+
+
+_SPACES = "\t\u00a0\u3000"
+"""Spaces that Python does not count as printable."""
+
+
+def named(char: str) -> str:
+    """A character that must not act, by its number: `\\x1b`, `\\u202e`."""
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def cells(text: str) -> int:

@@ -18,7 +18,7 @@ _INDENT = "     "
 def render(report: Report, style: Style) -> str:
     blocks: list[str] = []
     for path, findings in by_file(report):
-        title = style.paint(f"File: {printable(path) or report.subject or report.tool}", "bold")
+        title = style.paint(f"File: {printable(path or report.subject or report.tool)}", "bold")
         blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
     if style.detail:
         blocks += [_measures(report, style)] if style.detail > 1 or report.tool != "check" else []
@@ -40,7 +40,7 @@ def _finding(item: Finding, style: Style) -> str:
         for evidence in item.evidence:
             if style.detail > 1 or isinstance(evidence, Snippet):
                 lines += (_INDENT + row for row in draw.text(evidence, style))
-        lines.append(_INDENT + style.paint(_footer(item, style), "dim"))
+        lines.append(_INDENT + style.paint(printable(_footer(item, style)), "dim"))
     return "\n".join(lines)
 
 
@@ -140,7 +140,7 @@ def _next(report: Report, style: Style) -> list[str]:
     lines: list[str] = []
     fixable = sum(1 for item in report.findings if item.fix and item.fix.safety == "safe")
     if fixable:
-        command = f"torchstone check --diff {report.subject}".rstrip()
+        command = f"torchstone check --diff {printable(report.subject)}".rstrip()
         lines.append(
             style.say(
                 f"{fixable} can be fixed safely: {command} shows how, --fix does it.",

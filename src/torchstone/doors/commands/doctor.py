@@ -6,6 +6,7 @@ import platform
 import sys
 
 from torchstone._version import __version__
+from torchstone.core.files import cache_folder
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -13,7 +14,6 @@ from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.show import format_for, put, show, use_colour
-from torchstone.lint.cache import default_folder
 from torchstone.lint.catalog import all_rules
 from torchstone.lint.outside._process import program
 from torchstone.render.style import Style
@@ -86,7 +86,7 @@ def report() -> Report:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "encoding": sys.stdout.encoding or "",
-        "cache": str(default_folder()),
+        "cache": str(cache_folder()),
     }
     gaps: list[Gap] = []
     for name, close, en, zh in _PACKAGES:

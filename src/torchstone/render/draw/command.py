@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.evidence import Command
+from torchstone.render.markup import escape
 from torchstone.render.style import Style, printable
 
 

@@ -18,7 +18,7 @@ def text(evidence: Diff, style: Style) -> list[str]:
 
 
 def html(evidence: Diff, style: Style) -> str:
-    from html import escape  # the terminal does without it
+    from torchstone.render.markup import escape  # the terminal does without it
 
     rows = (
         f'<span class="{_CLASSES.get(row[:1], "")}">{escape(row)}\n</span>'

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from html import escape
 
 from torchstone.core.pictures import Graph
 from torchstone.core.text import Text
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, joined, printable
 
 _WIDE, _HIGH, _ACROSS, _DOWN = 150, 26, 166, 58

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
 from torchstone.core.pictures import Heatmap
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, cells, joined, printable
 
 _SHADES = " ░▒▓█"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.evidence import Number
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, printable
 
 

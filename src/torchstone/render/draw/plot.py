@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.pictures import Plot, Series
 from torchstone.core.quantity import human, scales
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, printable
 
 _POINTS = 1000

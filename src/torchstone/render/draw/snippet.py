@@ -25,7 +25,7 @@ def text(evidence: Snippet, style: Style) -> list[str]:
 
 
 def html(evidence: Snippet, style: Style) -> str:
-    from html import escape  # the terminal does without it
+    from torchstone.render.markup import escape  # the terminal does without it
 
     rows: list[str] = []
     for number, row in enumerate(evidence.text.split("\n"), evidence.line):

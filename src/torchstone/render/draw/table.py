@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.pictures import Cell, Table
 from torchstone.core.quantity import human, scales
 from torchstone.core.text import Text
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, cells, joined, printable
 
 _ROWS = 40

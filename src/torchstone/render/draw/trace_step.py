@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.pictures import TraceStep
+from torchstone.render.markup import escape
 from torchstone.render.style import Style, printable
 
 

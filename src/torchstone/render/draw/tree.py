@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from torchstone.core.pictures import Branch, Tree
 from torchstone.core.quantity import human
 from torchstone.render.draw import _scale
-from torchstone.render.markup import markup
+from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, joined, printable
 
 _LINES, _DEPTH, _ROW = 40, 12, 18
