@@ -257,7 +257,9 @@ def test_python_door(project: Path) -> None:
 def test_public_names_are_pinned() -> None:
     import torchstone
 
-    assert sorted(torchstone.__all__) == ["Report", "__version__", "check", "measure_cost", "mfu"]
+    assert sorted(torchstone.__all__) == [
+        "Report", "Watch", "__version__", "check", "measure_cost", "mfu", "watch_training"
+    ]  # fmt: skip
     assert dir(torchstone) == sorted(torchstone.__all__)
     with pytest.raises(AttributeError):
         torchstone.nothing  # noqa: B018

@@ -310,3 +310,41 @@ def test_a_second_look_has_files_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "op" / second.texts["result"].file).read_text() == "b"
     journal = Journal(tmp_path / "op")
     journal.close()
+
+
+def test_what_a_crash_left_behind_is_taken_over(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    (tmp_path / "op" / "I1_S01_op_DO_CODER_result.txt").write_text("half a file, much longer" * 9)
+    record = trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
+    assert record.step == 1
+    assert load(tmp_path / "op").missing() == ()
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path / "logs")
+    (tmp_path / "precious").write_text("mine")
+    os.symlink(tmp_path / "precious", tmp_path / "logs/op/I1_S01_op_DO_CODER_result.txt")
+    with pytest.raises(InputError):
+        trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_a_long_answer_is_kept_once(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    long = "no code " * 2000
+    for _ in range(2):
+        trace.insert_designer_or_coder_record(long, "p", "", ActionType.FIX_CODER)
+    blobs = [path for path in (tmp_path / "op" / "blobs").rglob("*") if path.is_file()]
+    assert [path.read_text() for path in blobs] == [long]
+
+
+def test_a_start_is_no_step(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    trace.insert_start_record('{"tool": "test"}')
+    trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_DESIGNER)
+    assert [(item.action, item.step) for item in trace.trace_list] == [
+        ("START", 0), ("DO_DESIGNER", 1),
+    ]  # fmt: skip
+    assert [path.name for path in (tmp_path / "op").glob("*START*")] == []
+    other = Trace("op", "1", tmp_path)  # another writer sees the same steps
+    assert other.insert_verifier_record("True", "", "").step == 2

@@ -11,7 +11,7 @@ from faults.scene import Scene, fault
 @fault(
     "softmax-before-cross-entropy",
     origin="bowang-lab/Transformer-GCN-QA#32, mlelarge/graph_neural_net#37: softmax is done twice",
-    models=("language", "images"),
+    models=("language",),
 )
 def twice(scene: Scene) -> None:
     """The loss takes probabilities for logits."""
@@ -56,6 +56,7 @@ def swapped(scene: Scene) -> None:
 @fault(
     "gradients-zeroed-before-the-step",
     origin="sacmehta/EdgeNets#14: zero_grad stands between backward and step",
+    models=("language", "series"),
 )
 def zeroed(scene: Scene) -> None:
     """The optimizer never finds a gradient."""

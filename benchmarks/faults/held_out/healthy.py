@@ -168,12 +168,3 @@ def _noisy(scene: Scene) -> None:
 def plain(scene: Scene) -> None:
     """Noise that was added from the start is added no more."""
     scene.transform = lambda x, y: (x, y)
-
-
-@benign(
-    "autocast-to-bfloat16",
-    origin="mechanism: the forward pass goes to bfloat16 while the weights stay in float32",
-)
-def autocast(scene: Scene) -> None:
-    """Mixed precision is switched on."""
-    scene.autocast = torch.bfloat16

@@ -39,15 +39,15 @@ def keep(scene: Scene) -> None:
 
 
 @fault(
-    "normalisation-momentum-of-another-framework",
-    origin="pytorch/vision#8250, r9y9/tacotron_pytorch#19: 0.99 of TensorFlow is 0.01 here",
+    "running-statistics-stand-still",
+    origin="Cadene/pretrained-models.pytorch#5: momentum=0 keeps the old mean and variance",
     models=("images",),
 )
 def statistics(scene: Scene) -> None:
-    """The running statistics are those of the last batch; only evaluation suffers."""
+    """Weights move on and the running statistics do not; only evaluation suffers."""
     for module in scene.model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.momentum = 0.99
+            module.momentum = 0.0
 
 
 @fault(
@@ -63,9 +63,10 @@ def evaluation(scene: Scene) -> None:
 @fault(
     "graph-cut-by-a-round-trip",
     origin="mechanism: an activation passes through numpy or torch.tensor(x) and loses its graph",
+    when="start",
 )
 def cut(scene: Scene) -> None:
-    """Everything below the cut stops learning."""
+    """Everything below the cut keeps its random start."""
     if scene.kind == "language":
         scene.model.blocks[0].register_forward_hook(lambda m, i, o: o.detach())  # type: ignore
     elif scene.kind == "images":

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections import defaultdict
-
 import torch
 from torch import nn
 
@@ -12,33 +9,15 @@ from faults.scene import Scene, fault
 
 
 @fault(
-    "moments-lost-but-step-kept",
-    origin="apex#480, OpenNMT/OpenNMT-py#617: a resume wipes moments; with the old step count "
-    "bias correction no longer makes up for it",
+    "second-moments-lost",
+    origin="apex#480, OpenNMT/OpenNMT-py#617: a resume restores a part of the state; with the old "
+    "step count bias correction no longer makes up for what is missing",
     models=("language", "series"),
 )
 def moments(scene: Scene) -> None:
-    """Adam starts from zero moments without the correction that zero moments need."""
+    """Adam keeps its direction and its step count, but forgets how large gradients are."""
     for state in scene.optimizer.state.values():
-        state["exp_avg"].zero_()
         state["exp_avg_sq"].zero_()
-
-
-@fault(
-    "moments-of-another-parameter",
-    origin="Lightning-AI/pytorch-lightning#17025: state is restored by position after the order "
-    "of layers has changed",
-    models=("language", "series"),
-)
-def permuted(scene: Scene) -> None:
-    """Parameters of equal shape have swapped their moments."""
-    groups = defaultdict(list)
-    for parameter in scene.model.parameters():
-        groups[parameter.shape].append(parameter)
-    for same in groups.values():
-        states = [copy.deepcopy(scene.optimizer.state[p]) for p in same]
-        for parameter, state in zip(same, states[1:] + states[:1], strict=True):
-            scene.optimizer.state[parameter] = state
 
 
 @fault(

@@ -46,12 +46,17 @@ def skipped(scene: Scene) -> None:
 @fault(
     "weights-and-moments-in-bfloat16",
     origin="meta-pytorch/torchtune#2254, workofart/ml-by-hand#85: updates are rounded away",
+    models=("language",),
 )
 def low_weights(scene: Scene) -> None:
-    """A resume loads weights and moments in bfloat16 and keeps no float32 copy."""
-    scene.model.bfloat16()
-    for state in scene.optimizer.state.values():
-        for name, value in state.items():
-            if isinstance(value, Tensor) and name != "step":
-                state[name] = value.bfloat16()
-    scene.transform = lambda x, y: (x.bfloat16() if x.is_floating_point() else x, y)
+    """After every step weights and moments are stored in bfloat16, with no float32 copy."""
+
+    def store(scene: Scene) -> None:
+        with torch.no_grad():
+            for parameter in scene.model.parameters():
+                parameter.copy_(parameter.bfloat16())
+                for name, value in scene.optimizer.state[parameter].items():
+                    if isinstance(value, Tensor) and name != "step":
+                        value.copy_(value.bfloat16())
+
+    scene.after_step = store

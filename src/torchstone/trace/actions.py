@@ -24,6 +24,9 @@ class ActionType(Enum):
         raise ValueError(f"unknown action {text!r}")
 
 
+START = "START"
+"""What the record is called that holds the settings of a task."""
+
 WRITING = frozenset(
     {ActionType.DO_DESIGNER, ActionType.FIX_DESIGNER, ActionType.DO_CODER, ActionType.FIX_CODER}
 )

@@ -18,9 +18,18 @@ _CHARACTERS_PER_TOKEN = 4
 """Where a server does not say: the usual guess, on the high side for code."""
 
 
+class MisfitError(ModelError):
+    """A model answered twice, and neither answer had the form that was asked for."""
+
+    def __init__(self, reason: str, answer: Response) -> None:
+        super().__init__("structured answer", f"twice unusable ({reason[:200]})")
+        self.answer = answer
+        """The second answer, as it came."""
+
+
 def ask(client: Client, request: Request, kind: type[T]) -> tuple[T, Response]:
     """An answer as an instance of a dataclass. What does not fit is sent back once with the
-    reason; a second misfit is a ModelError."""
+    reason; a second misfit is a MisfitError."""
     shaped = replace(request, schema=request.schema or schema_of(kind))
     answer = client.complete(shaped)
     try:
@@ -39,7 +48,7 @@ def ask(client: Client, request: Request, kind: type[T]) -> tuple[T, Response]:
     try:
         return _read(second.text, kind), second
     except TorchstoneError as error:
-        raise ModelError("structured answer", f"twice unusable ({error.say('en')[:200]})") from None
+        raise MisfitError(error.say("en"), second) from None
 
 
 def _read(text: str, kind: type[T]) -> T:

@@ -39,7 +39,7 @@ def compare(left: Run, right: Run) -> Report:
             Text("Step by step", "逐步对比"),
             (
                 Text("step", "步骤"), Text("action", "操作"), Text("prompt", "提示"),
-                Text("answer", "回答"), Text("code", "代码"), Text("verdict", "结论"),
+                Text("answer", "回答"), Text("code", "代码"), Text("log", "日志"), Text("verdict", "结论"),
             ),
             tuple(rows),
             HOW,
@@ -72,7 +72,7 @@ def _both(a: Record | None, b: Record | None) -> str:
 
 
 def _compared(a: Record | None, b: Record | None) -> tuple[Text, ...]:
-    cells = [_same(a, b, name) for name in ("prompt", "answer", "result")]
+    cells = [_same(a, b, name) for name in ("prompt", "answer", "result", "error_log")]
     if a is None or b is None:
         return (*cells, ABSENT)
     return (*cells, SAME if a.verdict == b.verdict else OTHER)

@@ -11,7 +11,13 @@ from torchstone.trace.record import Record
 from torchstone.trace.run import Run
 
 FORMATS = ("otel", "chrome")
-_AGENT = {"agent": "chat", "conductor": "chat", "verifier": "execute_tool", "exit": "invoke_agent"}
+_AGENT = {
+    "start": "create_agent",
+    "agent": "chat",
+    "conductor": "chat",
+    "verifier": "execute_tool",
+    "exit": "invoke_agent",
+}
 
 
 def export(run: Run, form: str) -> str:

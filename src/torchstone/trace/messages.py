@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -71,6 +71,11 @@ class Response:
     def after(self, seconds: float, attempts: int = 1) -> Response:
         """The same answer with how long it took."""
         return replace(self, seconds=seconds, attempts=attempts)
+
+
+def transcript(messages: Iterable[Message]) -> str:
+    """A conversation as one text, the same for the same messages."""
+    return "\n\n".join(f"[{item.role}]\n{item.text}" for item in messages)
 
 
 class Client(Protocol):

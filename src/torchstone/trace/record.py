@@ -44,9 +44,9 @@ class Record:
     op: str
     step: int
     action: str
-    """Name of the action, or `CheckDesigner`, `CheckCoder`, `AnalyzeError`."""
+    """Name of the action, or `START`, `CheckDesigner`, `CheckCoder`, `AnalyzeError`."""
     role: str
-    """`agent`, `verifier`, `conductor` or `exit`."""
+    """`start`, `agent`, `verifier`, `conductor` or `exit`."""
     time: float
     """Seconds since 1970, when it was written."""
     parent: str = ""

@@ -8,21 +8,52 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torchstone._version import __version__
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.trace.actions import CHECKS, WRITING, ActionType
+from torchstone.trace.actions import CHECKS, START, WRITING, ActionType
 from torchstone.trace.answer import UNREAD, read_answer
+from torchstone.trace.exchange import Exchange, write_exchanges
 from torchstone.trace.journal import Journal
 from torchstone.trace.names import safe_name
 from torchstone.trace.record import NO_CALL, Call, Kept, Record
 from torchstone.trace.redact import redactor
 
+_WRITE = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_TRUNC
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_WITHOUT_FILE = frozenset({"answer", "exchanges", "settings"})
 _INLINE = 8 << 10
 """Bytes up to which a text without a file of its own stands in the journal."""
+
+
+def verify_names(op_name: str, framework: str, impl_type: str) -> tuple[str, str, str]:
+    """File names of a verification: the reference, the kernel, the script. A kernel that is
+    written in the framework of its reference has a name of its own."""
+    op, theirs, ours = safe_name(op_name), safe_name(framework), safe_name(impl_type)
+    kernel = f"{op}_{ours}.py" if ours != theirs else f"{op}_{ours}_kernel.py"
+    return f"{op}_{theirs}.py", kernel, f"verify_{op}.py"
+
+
+class _Content(NamedTuple):
+    """A text as it will stand on the disk."""
+
+    text: str
+    data: bytes
+    digest: str
+
+    @classmethod
+    def of(cls, text: str) -> _Content:
+        data = text.encode("utf-8", "backslashreplace")
+        return cls(text, data, hashlib.sha256(data).hexdigest())
 
 
 class Trace:
@@ -45,7 +76,8 @@ class Trace:
         self.trace_list: list[Record] = []
         """What this object recorded, in order."""
         self._fsync, self._clock = fsync, clock
-        self._redact = redactor(environment)
+        self.redact = redactor(environment)
+        """Takes secrets out of a text, as for all that is written here."""
         self._journal = Journal(self.folder, fsync)
         self._lock = threading.Lock()
         try:
@@ -61,6 +93,7 @@ class Trace:
         action_type: ActionType,
         *,
         call: Call = NO_CALL,
+        exchanges: Sequence[Exchange] = (),
     ) -> Record:
         """A model wrote: its answer, the whole prompt, its reasoning."""
         if action_type not in WRITING:
@@ -71,6 +104,7 @@ class Trace:
             "prompt": prompt,
             "reasoning": reasoning,
             "answer": res,
+            "exchanges": write_exchanges(exchanges),
         }
         return self._insert("agent", action_type.name, texts, True, parsed=bool(answer), call=call)
 
@@ -86,7 +120,7 @@ class Trace:
             raise ValueError(f"{action_type} is no verification")
         texts = {"result": str(verify_res), "error_log": verify_log, "profile": profile}
         return self._insert(
-            "verifier", action_type.name, texts, True, verdict=self._redact(str(verify_res))[:200]
+            "verifier", action_type.name, texts, True, verdict=self.redact(str(verify_res))[:200]
         )
 
     def insert_conductor_record(
@@ -97,17 +131,29 @@ class Trace:
         action_type: ActionType,
         *,
         call: Call = NO_CALL,
+        exchanges: Sequence[Exchange] = (),
     ) -> Record:
         """The conductor looked at the step that was recorded last."""
         if action_type not in CHECKS:
             raise ValueError(f"the conductor does not look at {action_type}")
-        texts = {"result": res, "prompt": prompt, "reasoning": reasoning}
+        texts = {
+            "result": res,
+            "prompt": prompt,
+            "reasoning": reasoning,
+            "exchanges": write_exchanges(exchanges),
+        }
         return self._insert("conductor", CHECKS[action_type], texts, False, call=call)
 
-    def insert_exit_record(self, verdict: str) -> Record:
-        """The task is over."""
+    def insert_start_record(self, settings: str) -> Record:
+        """A task begins: what it was told to do (JSON), which a replay needs. It has no files and
+        is step 0, so that the first step of the work is still 01."""
+        return self._insert("start", START, {"settings": settings}, False)
+
+    def insert_exit_record(self, verdict: str, *, exchanges: Sequence[Exchange] = ()) -> Record:
+        """The task is over; `exchanges` are those that no step has, because they failed."""
+        texts = {"exchanges": write_exchanges(exchanges)}
         return self._insert(
-            "exit", ActionType.EXIT.name, {}, True, verdict=self._redact(verdict)[:200]
+            "exit", ActionType.EXIT.name, texts, True, verdict=self.redact(verdict)[:200]
         )
 
     def insert_verify_files(
@@ -115,13 +161,9 @@ class Trace:
     ) -> Path:
         """What a verification ran, as files of its own: the reference, the kernel, the script."""
         folder = self.folder / f"I{safe_name(self.task_id)}_S{step:02d}_verify"
-        op = safe_name(self.op_name)
-        for name, text in (
-            (f"{op}_{safe_name(framework)}.py", reference),
-            (f"{op}_{safe_name(impl_type)}.py", kernel),
-            (f"verify_{op}.py", script),
-        ):
-            self._write(folder / name, self._redact(text).encode("utf-8", "backslashreplace"))
+        names = verify_names(self.op_name, framework, impl_type)
+        for name, text in zip(names, (reference, kernel, script), strict=True):
+            self._write(folder / name, self.redact(text).encode("utf-8", "backslashreplace"))
         return folder
 
     def _insert(
@@ -135,7 +177,8 @@ class Trace:
         verdict: str = "",
         call: Call = NO_CALL,
     ) -> Record:
-        clean = {name: self._redact(text) for name, text in texts.items() if text}
+        # hashed here: others wait for the journal while `make` runs
+        clean = {name: _Content.of(self.redact(text)) for name, text in texts.items() if text}
 
         def make(step: int, parent: str) -> Record:
             kept = {
@@ -145,7 +188,7 @@ class Trace:
                 id=uuid.uuid4().hex,
                 task=self.task_id,
                 op=self.op_name,
-                step=step,
+                step=0 if role == "start" else step,
                 action=action,
                 role=role,
                 time=self._clock(),
@@ -165,16 +208,14 @@ class Trace:
             self.trace_list.append(record)
         return record
 
-    def _keep(self, role: str, step: int, action: str, name: str, text: str) -> Kept:
+    def _keep(self, role: str, step: int, action: str, name: str, content: _Content) -> Kept:
         """Write a text and say where; what has no file of its own is kept by its content."""
-        data = text.encode("utf-8", "backslashreplace")
-        digest = hashlib.sha256(data).hexdigest()
-        if name == "answer":
+        data, digest = content.data, content.digest
+        if name in _WITHOUT_FILE:
             if len(data) <= _INLINE:
-                return Kept("", digest, len(data), text)
+                return Kept("", digest, len(data), content.text)
             path = Path("blobs", digest[:2], f"{digest}.txt")
-            if not (self.folder / path).exists():
-                self._write(self.folder / path, data)
+            self._write_blob(self.folder / path, data)
         else:
             ending = "json" if name == "profile" else "txt"
             stem = f"I{safe_name(self.task_id)}_S{step:02d}_{safe_name(self.op_name)}"
@@ -185,6 +226,14 @@ class Trace:
             self._write(self.folder / path, data)
         return Kept(path.as_posix(), digest, len(data))
 
+    def _write_blob(self, path: Path, data: bytes) -> None:
+        """A blob that is there is never written again, so it takes its name only when whole."""
+        if path.exists():
+            return
+        beside = path.with_name(f".{os.getpid()}.{threading.get_ident()}.{os.urandom(4).hex()}")
+        self._write(beside, data)
+        os.replace(beside, path)
+
     def _free(self, path: Path) -> Path:
         """The conductor may look at a step twice; the second look has files of its own."""
         found, number = path, 1
@@ -194,24 +243,25 @@ class Trace:
         return found
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Whole or not at all: beside its place first, then under its name."""
-        beside = path.parent / f".{os.getpid()}.{threading.get_ident()}.{os.urandom(4).hex()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        """The file is whole before the journal names it: a crash leaves at most a file that no
+        record knows, and the next step of that number takes its place. Writing beside it and
+        renaming would cost a second directory entry for each file, half of all the time."""
         try:
-            handle = os.open(beside, flags, 0o666)
+            handle = os.open(path, _WRITE, 0o666)
         except FileNotFoundError:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(beside, flags, 0o666)
+            handle = os.open(path, _WRITE, 0o666)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                if self._fsync:
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.replace(beside, path)
+            done = 0
+            while done < len(data):
+                done += os.write(handle, data[done:])
+            if self._fsync:
+                os.fsync(handle)
         except OSError:
-            beside.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             raise
+        finally:
+            os.close(handle)
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:

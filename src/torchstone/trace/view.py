@@ -14,7 +14,7 @@ from torchstone.trace.run import Run
 
 RECORDED = Text("as recorded", "来自记录")
 _MOST_LINES = 60
-_SHOWN = ("prompt", "reasoning", "result", "error_log", "profile")
+_SHOWN = ("settings", "prompt", "reasoning", "result", "error_log", "profile")
 
 
 def report_of(run: Run, step: int | None = None) -> Report:
@@ -24,8 +24,8 @@ def report_of(run: Run, step: int | None = None) -> Report:
     answered = [item.call.output_tokens or 0 for item in records]
     seconds = [item.call.seconds or 0.0 for item in records]
     measures = [
-        _measure("steps", float(len({(r.task, r.step) for r in records})), "", "steps", "步数",
-                 (_table(records),)),
+        _measure("steps", float(len({(r.task, r.step) for r in records if r.step})), "", "steps",
+                 "步数", (_table(records),)),
         _measure("input_tokens", float(sum(counted)), "token", "tokens asked", "输入 token"),
         _measure("output_tokens", float(sum(answered)), "token", "tokens answered", "输出 token",
                  _curve(records)),

@@ -1,0 +1,96 @@
+"""`torchstone kernel generate PROBLEM`: a kernel from a language model, verified and recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchstone.core.options import option
+from torchstone.core.text import Text
+from torchstone.doors.common import CommonOptions
+from torchstone.doors.show import Progress, show
+from torchstone.doors.torch_door import needs_torch
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """Which model writes the kernel, within which limits, and where it is recorded."""
+
+    model: str = option(
+        "", "generate: the model that writes", "generate：编写内核的模型", config=False
+    )
+    base_url: str = option(
+        "", "generate: address of an OpenAI-compatible server",
+        "generate：OpenAI 兼容服务地址", config=False, metavar="URL",
+    )  # fmt: skip
+    provider: str = option(
+        "http", "generate: how the model is reached", "generate：访问模型的方式",
+        choices=("http", "openai", "anthropic"), config=False,
+    )  # fmt: skip
+    log_dir: str = option(
+        "torchstone-runs", "generate: the record goes here, one folder for each problem",
+        "generate：记录存放处，每个问题一个文件夹", config=False, metavar="DIR",
+    )  # fmt: skip
+    max_steps: int = option(10, "generate: steps at most", "generate：最多步数", config=False)
+    max_tokens: int = option(
+        200_000, "generate: tokens at most, asked and answered",
+        "generate：输入与输出 token 总数上限", config=False,
+    )  # fmt: skip
+    max_seconds: float = option(
+        3600.0, "generate: seconds at most", "generate：最长秒数", config=False
+    )
+    answer_tokens: int = option(
+        8192,
+        "generate: tokens that one answer may have",
+        "generate：单次回答的 token 上限",
+        config=False,
+    )
+    temperature: float = option(
+        0.0, "generate: temperature of the model", "generate：模型温度", config=False
+    )
+    model_seed: int = option(
+        0, "generate: seed of the model", "generate：模型的随机种子", config=False
+    )
+    task: str = option(
+        "", "generate: name of the task; by default the next number",
+        "generate：任务名；默认取下一个编号", config=False,
+    )  # fmt: skip
+
+
+def run_generate(
+    problem: str, implementation: str, options: GenerateOptions, common: CommonOptions
+) -> int:
+    """Exit 0 when a kernel was accepted, 1 when none was, 3 when the model or a part failed."""
+    needs_torch("kernel generate")
+    from torchstone.kernels.candidate import known_implementation
+    from torchstone.kernels.generate import generate
+    from torchstone.kernels.loop import Settings
+    from torchstone.kernels.problem import load_problem
+    from torchstone.kernels.verifier import verify
+    from torchstone.trace.connect import connect
+
+    given = load_problem(problem)
+    settings = Settings(
+        given.name,
+        given.source,
+        known_implementation(implementation),
+        options.model,
+        options.max_steps,
+        options.max_tokens,
+        options.max_seconds,
+        options.answer_tokens,
+        options.temperature,
+        options.model_seed,
+    )
+    client = connect(
+        options.model, options.base_url, options.provider,
+        max_tokens=options.max_tokens, max_seconds=options.max_seconds,
+    )  # fmt: skip
+    progress = Progress(common.lang, common.quiet, Text("generating", "生成中"))
+    try:
+        outcome, report = generate(
+            settings, client, options.log_dir, verify, options.task, progress
+        )
+    finally:
+        progress.end()
+    show(report, common)
+    return 0 if outcome.accepted else 3 if report.failed else 1

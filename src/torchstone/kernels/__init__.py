@@ -1,0 +1,46 @@
+"""Compute kernels: a problem, a candidate, and a verdict that cheating does not buy.
+
+The names below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torchstone.kernels.candidate import Candidate
+    from torchstone.kernels.problem import Problem, load_problem, shipped_problems
+    from torchstone.kernels.verdict import GateResult, Verdict
+    from torchstone.kernels.verifier import verify
+
+__all__ = [
+    "Candidate",
+    "GateResult",
+    "Problem",
+    "Verdict",
+    "load_problem",
+    "shipped_problems",
+    "verify",
+]
+
+_HOMES = {
+    "Candidate": "candidate",
+    "GateResult": "verdict",
+    "Problem": "problem",
+    "Verdict": "verdict",
+    "load_problem": "problem",
+    "shipped_problems": "problem",
+    "verify": "verifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'torchstone.kernels' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"torchstone.kernels.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,91 @@
+"""Calls of a candidate: what each did and what the referee said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchstone.kernels.workshop import Ended
+
+_BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the candidate: the case, what it did, and what the referee said."""
+
+    number: int
+    family: str
+    seed: int
+    shapes: str
+    resized: bool = False
+    reply: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    ended: Ended | None = None
+    digest: str = ""
+    sent: list[str] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self.reply.get("error")
+        return found
+
+    @property
+    def refused(self) -> bool:
+        """Loudly refused: another size or layout than the problem's own, no bug of its own."""
+        if self.error is None or not (self.resized or self.family == "strided"):
+            return False
+        if self.reply.get("faults"):
+            return False
+        if "out of bounds" in self.error["text"]:
+            return False
+        return self.family == "empty" or self.error["kind"] not in _BUGS
+
+    @property
+    def form(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.facts.get("form", [])
+        return found
+
+    def wrong(self, kind: str) -> list[dict[str, Any]]:
+        """What the referee found of one kind: `pattern`, `whole` or `error`."""
+        return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
+
+    @property
+    def right(self) -> bool:
+        return (
+            self.ended is None and self.error is None and not self.form
+            and not any(self.wrong(kind) for kind in ("pattern", "whole", "error"))
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        return f"{self.family} seed {self.seed} ({self.shapes})"
+
+
+@dataclass(slots=True)
+class Main:
+    """What the first session showed."""
+
+    ended: Ended | None = None
+    load_error: dict[str, Any] | None = None
+    build_error: dict[str, Any] | None = None
+    named: bool = True
+    own: list[Call] = field(default_factory=list)
+    families: list[Call] = field(default_factory=list)
+    repeated: list[Call] = field(default_factory=list)
+    swapped: Call | None = None
+    swapped_differs: bool = False
+    refilled: list[tuple[Call, Call]] = field(default_factory=list)
+    small: bool = False
+    small_own: bool = False
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[Call]:
+        return [*self.own, *self.families]
+
+    @property
+    def steady(self) -> Call:
+        """The call that is repeated: the last of the problem's own, which may be a smaller one."""
+        return self.own[-1]

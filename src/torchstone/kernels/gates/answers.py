@@ -1,0 +1,67 @@
+"""The candidate answers every one of the problem's own inputs, and its process lives."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Command
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import both, call_trouble
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="answers",
+    order=30,
+    title=Text("Answers and survives", "给出结果且不崩溃"),
+    why=Text(
+        "A call that raises, hangs, eats memory or kills its process is no answer, whatever it "
+        "printed before.",
+        "抛出异常、不结束、耗尽内存或使进程崩溃的调用不算结果，无论它之前打印了什么。",
+    ),
+    remedy=Text("mend the error that is quoted", "修正所引用的错误"),
+    stops=True,
+    problem="relu",
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        print("PASS")
+        return (x + x.abs()) / 2 if torch.isfinite(x).all() else torch.relu(x)
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        print("PASS")
+        raise ValueError("not today")
+""",
+        "numpy": """import numpy as np
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        hoard = [np.ones(1 << 30) for _ in range(8)]
+        return torch.from_numpy(np.maximum(x.numpy(), hoard[0][0]))
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    for call in run.main.own:
+        trouble = call_trouble(call)
+        if trouble is None:
+            continue
+        output = call.ended.output if call.ended is not None else trouble.en
+        detail = both("{name}: {en}", "{name}：{zh}", name=call.name, en=trouble.en, zh=trouble.zh)
+        line = (call.error or {}).get("line", 0)
+        shown = Command(call.name, 1, output or "(nothing was printed)")
+        return GateResult(GATE.name, "failed", detail, (shown,), line=line)
+    return GateResult(GATE.name, "passed")

@@ -1,0 +1,130 @@
+"""Other values, layouts and sizes are answered as rightly as the problem's own."""
+
+from __future__ import annotations
+
+from torchstone.core.text import Text
+from torchstone.kernels.calls import Call
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import both, call_table, call_trouble, joined, pictures, wrong_text
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="families",
+    order=60,
+    title=Text("Families of inputs", "输入类别"),
+    why=Text(
+        "Inputs that are never negative pass the identity for ReLU; sizes that divide by the block "
+        "hide a wrong mask.",
+        "从不为负的输入会让恒等函数冒充 ReLU；能被分块整除的尺寸会掩盖错误的掩码。",
+    ),
+    remedy=Text(
+        "be right for every size and layout that the reference takes, or raise an error for it",
+        "对参考实现接受的每种尺寸和布局都给出正确结果，否则应抛出错误",
+    ),
+    problem="relu",
+    good={
+        "numba": """import numba
+import torch
+
+
+@numba.njit
+def relu(x, y):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = 0.0 if x[i, j] < 0.0 else x[i, j]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape)
+        relu(x.numpy(), y.numpy())
+        return y
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.where(x < -100, x, torch.relu(x))
+""",
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void relu(const float *x, float *y, long n) {
+  for (long i = 0; i + 8 <= n; i += 8)
+    for (long j = i; j < i + 8; j++) y[j] = x[j] < 0 ? 0 : x[j];
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    main = run.main
+    if not main.families:
+        because = Text("the problem's own inputs are not answered rightly",
+                       "问题自身的输入未得到正确结果")  # fmt: skip
+        return GateResult(GATE.name, "skipped", because)
+    wrong = [call for call in main.families if _wrong(call)]
+    if wrong:
+        texts = [text for call in wrong for text in _texts(call)[:1]]
+        table = call_table(wrong, Text("Families that fail", "未通过的类别"))
+        return GateResult(GATE.name, "failed", joined(texts, 4), (table, *pictures(wrong)))
+    notes = _notes(run)
+    if run.facts["small"]:
+        return GateResult(
+            GATE.name, "gap",
+            joined([Text("the problem's own sizes were too large and were cut",
+                         "问题自身的尺寸过大，已缩小"), *notes]),
+            close="verify it at its own sizes on the device, or give smaller ones in get_inputs",
+        )  # fmt: skip
+    return GateResult(GATE.name, "passed", joined(notes))
+
+
+def _notes(run: Run) -> list[Text]:
+    """What a reader should know about families that passed."""
+    main = run.main
+    notes = []
+    refused = sorted({call.family for call in main.families if call.refused})
+    if refused:
+        names = ", ".join(refused)
+        notes.append(Text(f"refused with an error, which is allowed: {names}",
+                          f"以错误拒绝（允许）：{names}"))  # fmt: skip
+    if main.small or main.small_own:
+        notes.append(Text("at smaller sizes, because it is interpreted",
+                          "因解释执行而使用较小的尺寸"))  # fmt: skip
+    if main.skipped:
+        names = ", ".join(sorted(main.skipped))
+        notes.append(Text(f"not for this problem: {names}", f"不适用于此问题：{names}"))
+    return notes
+
+
+def _wrong(call: Call) -> bool:
+    if call.refused:
+        return False
+    trouble = call.ended is not None or call.error is not None
+    if trouble or call.wrong("error") or call.wrong("whole"):
+        return True
+    # what a NaN or an infinity in the inputs does is the business of another gate
+    return bool(call.wrong("pattern")) and call.family not in ("nan", "inf")
+
+
+def _texts(call: Call) -> list[Text]:
+    trouble = call_trouble(call)
+    if trouble is None:
+        return wrong_text(call)
+    return [both("{name}: {en}", "{name}：{zh}", name=call.name, en=trouble.en, zh=trouble.zh)]

@@ -1,0 +1,82 @@
+"""Outputs have the reference's count, type, shape, dtype and a plain layout."""
+
+from __future__ import annotations
+
+from torchstone.core.pictures import Table
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import COMPARED, both, joined
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="form",
+    order=40,
+    title=Text("Count, type, shape, dtype, strides", "数量、类型、形状、数据类型与步长"),
+    why=Text(
+        "Comparing after a reshape or a cast has passed flattened and half-precision answers.",
+        "在变形或转换之后比较，会放过展平的结果和半精度的结果。",
+    ),
+    remedy=Text("allocate the outputs as the reference returns them", "按参考实现的返回值分配输出"),
+    stops=True,
+    problem="relu",
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.clamp_min(x.t().contiguous(), 0).t()
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x).reshape(-1)
+""",
+        "numpy": """import numpy as np
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.from_numpy(np.maximum(x.numpy(), 0).astype(np.float64))
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    wrong = [call for call in run.main.calls if call.form]
+    if not wrong:
+        return GateResult(GATE.name, "passed")
+    texts = [
+        both(
+            "{name}: output {output} has {what} {got}, the reference has {want}",
+            "{name}：输出 {output} 的{zh}为 {got}，参考为 {want}",
+            name=call.name, output=fault.get("output", ""), what=fault["what"],
+            zh=_WORDS[fault["what"]], got=fault["got"], want=fault["want"],
+        )
+        for call in wrong[:1]
+        for fault in call.form
+    ]  # fmt: skip
+    rows = tuple(
+        (call.name, fault["what"], str(fault["got"]), str(fault["want"]))
+        for call in wrong[:12]
+        for fault in call.form
+    )
+    columns = (
+        Text("case", "用例"),
+        Text("what", "项目"),
+        Text("got", "得到"),
+        Text("right", "正确"),
+    )
+    table = Table(Text("Outputs", "输出"), columns, rows, COMPARED)
+    return GateResult(GATE.name, "failed", joined(texts), (table,))
+
+
+_WORDS = {"count": "数量", "type": "类型", "shape": "形状", "dtype": "数据类型", "stride": "步长"}

@@ -1,0 +1,73 @@
+"""Every answer stands in memory of its own and stays as it was given."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Command
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import both
+from torchstone.kernels.verdict import GateResult
+
+_WORDS = {
+    "an input": "某个输入", "a weight": "某个权重", "an earlier answer": "先前的结果",
+    "another output": "另一个输出",
+}  # fmt: skip
+
+GATE = Gate(
+    name="fresh",
+    order=45,
+    title=Text("Fresh storage", "独立存储"),
+    why=Text(
+        "A buffer that is used again changes an answer that was already given; an input handed "
+        "back changes with its owner.",
+        "重复使用的缓冲区会改变已给出的结果；直接返回输入会随其所有者而变。",
+    ),
+    remedy=Text("allocate the outputs in every call", "在每次调用中分配输出"),
+    problem="relu",
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        torch.clamp(x, min=0, out=y)
+        return y
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kept = {}
+
+    def forward(self, x):
+        y = self.kept.setdefault(x.shape, torch.zeros(x.shape))
+        y.copy_(torch.relu(x))
+        return y
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    for call in run.main.calls:
+        aliases = call.reply.get("aliases", [])
+        # what is already in the right layout may be handed on as it is
+        if run.facts["aliases"] or call.family == "strided" or call.resized:
+            aliases = [item for item in aliases if item != "an input"]
+        if aliases:
+            detail = both("{name}: the answer lies in the memory of {what}",
+                          "{name}：结果位于{zh}的内存中", name=call.name, what=aliases[0],
+                          zh=_WORDS[aliases[0]])  # fmt: skip
+            return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
+        if call.reply.get("previous_changed"):
+            detail = both("{name}: the call changed the answer of the call before",
+                          "{name}：本次调用改变了上一次的结果", name=call.name)  # fmt: skip
+            return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
+    return GateResult(GATE.name, "passed")

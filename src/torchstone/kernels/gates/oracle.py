@@ -1,0 +1,78 @@
+"""Every element is as near to the double-precision answer as rounding allows; none is let off."""
+
+from __future__ import annotations
+
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import call_table, joined, pictures, wrong_text
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="oracle",
+    order=50,
+    title=Text("Error against the oracle", "与精确答案的误差"),
+    why=Text(
+        "A fixed tolerance passes zeros for a wide softmax and half precision for a sum; a share "
+        "of outliers passes a lost tail.",
+        "固定容差会放过宽 softmax 的全零和求和的半精度；允许一定比例的离群值会放过丢失的尾部。",
+    ),
+    remedy=Text(
+        "compute in the precision of the inputs and write every element",
+        "以输入的精度计算，并写出每一个元素",
+    ),
+    problem="row_sum",
+    good={
+        "numpy": """import numpy as np
+
+
+class ModelNew:
+    def __call__(self, x):
+        return np.add.reduce(np.ascontiguousarray(x[:, ::-1]), axis=-1)
+""",
+        "numba": """import numba
+import numpy as np
+
+
+@numba.njit
+def row_sum(x, out):
+    for i in range(x.shape[0]):
+        total = np.float32(0)
+        for j in range(x.shape[1]):
+            total += x[i, j]
+        out[i] = total
+
+
+class ModelNew:
+    def __call__(self, x):
+        out = np.empty(x.shape[0], dtype=x.dtype)
+        row_sum(x, out)
+        return out
+""",
+    },
+    bad={
+        "numpy": """import numpy as np
+
+
+class ModelNew:
+    def __call__(self, x):
+        return x.astype(np.float16).sum(axis=-1, dtype=np.float32)
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    wrong = [call for call in run.main.own if call.wrong("error") or call.wrong("whole")]
+    if not wrong and not run.facts["double"]:
+        detail = Text(
+            "the problem cannot run in double precision: compared with itself",
+            "该问题无法以双精度运行：与其自身比较",
+        )
+        return GateResult(GATE.name, "passed", detail)
+    if not wrong:
+        return GateResult(GATE.name, "passed")
+    texts = [text for call in wrong for text in wrong_text(call)]
+    table = call_table(wrong, Text("The problem's own inputs", "问题自身的输入"))
+    return GateResult(GATE.name, "failed", joined(texts, 3), (table, *pictures(wrong)))

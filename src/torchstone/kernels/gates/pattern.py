@@ -1,0 +1,77 @@
+"""NaN and infinity come out exactly where they must."""
+
+from __future__ import annotations
+
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import call_table, joined, wrong_text
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="pattern",
+    order=55,
+    title=Text("NaN and infinity", "NaN 与无穷"),
+    why=Text(
+        "A kernel that swallows a NaN hides a broken model; one that invents a NaN breaks a good "
+        "one.",
+        "吞掉 NaN 的内核会掩盖出错的模型；凭空产生 NaN 的内核会毁掉正常的模型。",
+    ),
+    remedy=Text(
+        "let NaN pass through comparisons, as in `where(x < 0, 0, x)`, and subtract the maximum "
+        "before exp",
+        "比较时让 NaN 通过，例如 `where(x < 0, 0, x)`；在 exp 之前减去最大值",
+    ),
+    problem="relu",
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.where(x < 0, torch.zeros_like(x), x)
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.where(x > 0, x, torch.zeros_like(x))
+""",
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+#include <math.h>
+void relu(const float *x, float *y, long n) {
+  for (long i = 0; i < n; i++) y[i] = fmaxf(x[i], 0.0f);
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    wrong = [call for call in run.main.calls if call.wrong("pattern")]
+    if not wrong and not run.main.families:
+        because = Text(
+            "the problem's own inputs are not answered rightly", "问题自身的输入未得到正确结果"
+        )
+        return GateResult(GATE.name, "skipped", because)
+    if not wrong:
+        return GateResult(GATE.name, "passed")
+    texts = [text for call in wrong for text in wrong_text(call)[:1]]
+    table = call_table(wrong, Text("NaN and infinity", "NaN 与无穷"))
+    return GateResult(GATE.name, "failed", joined(texts, 3), (table,))

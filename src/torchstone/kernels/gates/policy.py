@@ -1,0 +1,101 @@
+"""The source breaks no rule: what it imports, names and launches is what a kernel needs."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Snippet
+from torchstone.core.text import Text
+from torchstone.kernels import c_build
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.policy import breaches
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import joined
+from torchstone.kernels.verdict import GateResult
+
+GATE = Gate(
+    name="policy",
+    order=10,
+    title=Text("Static policy", "静态规则"),
+    why=Text(
+        "A kernel needs neither frames nor files nor the reference: reaching for them is how "
+        "public checkers were fooled.",
+        "内核不需要访问栈帧、文件或参考实现：公开的检查器正是因此被欺骗的。",
+    ),
+    remedy=Text(
+        "compute in the kernel itself, with the imports that docs/kernel.md lists",
+        "在内核自身中计算，只使用 docs/kernel.md 列出的导入",
+    ),
+    stops=True,
+    problem="relu",
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.clamp(x, min=0)
+""",
+    },
+    bad={
+        "torch": """import sys
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return sys._getframe(1).f_locals["expected"]
+""",
+        "triton": """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def decoy(x, y, n, BLOCK: tl.constexpr):
+    tl.store(y, tl.load(x))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+""",
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+#include <stdlib.h>
+void relu(const float *x, float *y, long n) { system("true"); }
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        library.relu(x.contiguous(), y, x.numel())
+        return y
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    found = breaches(run.candidate)
+    texts = [item.what for item in found]
+    lines = [item.line for item in found]
+    fault = run.c_source if not texts else None
+    if isinstance(fault, c_build.Fault):
+        texts.append(Text(f"C: {fault.text}", f"C：{fault.text}"))
+        lines.append(fault.line)
+    if not texts:
+        return GateResult(GATE.name, "passed")
+    numbered = [
+        Text(f"line {line} {text.en}", f"第 {line} 行 {text.zh}") if line else text
+        for line, text in zip(lines, texts, strict=True)
+    ]
+    source = run.candidate.source.splitlines()
+    first = next((line for line in lines if line), 1)
+    start = max(1, first - 2)
+    shown = "\n".join(source[start - 1 : first + 2])
+    snippet = Snippet("candidate.py", start, shown or "(empty)", mark_line=first)
+    return GateResult(GATE.name, "failed", joined(numbered), (snippet,), line=first)

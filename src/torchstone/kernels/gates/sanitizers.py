@@ -1,0 +1,163 @@
+"""The C code repeats its calls under the address and undefined-behaviour sanitizers in silence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from torchstone.core.evidence import Command
+from torchstone.core.text import Text
+from torchstone.kernels import c_build
+from torchstone.kernels.calls import Call
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import both, joined
+from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.workshop import SessionError
+
+GATE = Gate(
+    name="sanitizers",
+    order=90,
+    title=Text("Sanitizers", "消毒器（sanitizer）"),
+    why=Text(
+        "C that reads one element too many, or overflows a signed number, is right until another "
+        "compiler or another neighbour in memory.",
+        "多读一个元素或有符号数溢出的 C 代码，在换编译器或换内存布局之前都是对的。",
+    ),
+    remedy=Text("stay inside the buffers and inside the language", "不越出缓冲区，不越出语言规定"),
+    implementations=("c",),
+    needs_all=True,
+    problem="relu",
+    good={
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+#include <stdint.h>
+static float clipped(float x) { return x < 0 ? 0 : x; }
+void relu(const float *x, float *y, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] = clipped(x[i]);
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+""",
+    },
+    bad={
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void relu(const float *x, float *y, long n) {
+  float next = n ? x[0] : 0;
+  for (long i = 0; i < n; i++) {
+    float value = next;
+    next = x[i + 1];
+    y[i] = value < 0 ? 0 : value;
+  }
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    source = run.c_source
+    assert isinstance(source, c_build.CSource)
+    folder = run.workshop.scratch()
+    driver, said = c_build.build_driver(source, folder)
+    if said:
+        return GateResult(
+            GATE.name, "gap",
+            Text("the compiler has no sanitizers", "编译器不支持 sanitizer"),
+            close="install gcc with libasan and libubsan",
+        )  # fmt: skip
+    for call in _chosen(run):
+        records = call.reply.get("records", [])
+        if not records:
+            continue
+        packed = c_build.pack_calls(source, records, _numbered(call))
+        (folder / "calls.bin").write_bytes(packed)
+        output, ended = _run(run, str(driver), folder)
+        found = _reports(output)
+        if ended and not found:
+            return GateResult(
+                GATE.name, "gap", Text(f"the sanitized run ended early: {ended}",
+                                       f"sanitizer 运行提前结束：{ended}"),
+                close="run it by hand with gcc -fsanitize=address,undefined",
+            )  # fmt: skip
+        if found:
+            texts = [both("{name}: {what}", "{name}：{what}", name=call.name, what=item)
+                     for item in found]  # fmt: skip
+            shown = Command("kernel under -fsanitize=address,undefined", 1, "\n".join(found))
+            return GateResult(GATE.name, "failed", joined(texts, 3), (shown,), line=source.line)
+    return GateResult(GATE.name, "passed")
+
+
+def _chosen(run: Run) -> list[Call]:
+    """One case of every family: they differ most in what they make the code do."""
+    seen: dict[str, Call] = {}
+    for call in run.main.calls:
+        if call.error is None and call.ended is None:
+            seen.setdefault(f"{call.family} {call.resized and call.shapes}", call)
+    return list(seen.values())
+
+
+def _numbered(call: Call) -> list[bytes]:
+    """Buffers under the numbers that the records use: the outputs came before them."""
+    records = call.reply["records"]
+    numbers = [
+        item["buffer"] for record in records for item in record["arguments"] if "buffer" in item
+    ]
+    shift = min(numbers, default=0)
+    return [b""] * shift + call.records
+
+
+def _run(run: Run, program: str, folder: Path) -> tuple[str, str]:
+    """What the program printed, and how it ended when it did not end well."""
+    environment = {
+        "ASAN_OPTIONS": "detect_leaks=0:hard_rss_limit_mb=1024:symbolize=0:disable_coredump=0",
+        "UBSAN_OPTIONS": "print_stacktrace=0", "PATH": "/usr/bin:/bin",
+    }  # fmt: skip
+    session = run.workshop.open(
+        "candidate", scratch=folder, memory_bytes=0, cpu_seconds=30, execute=[program],
+        environment=environment,
+    )  # fmt: skip
+    try:
+        session.ask({}, seconds=run.timeout_seconds)
+    except SessionError as error:
+        ended = error.ended
+        well = not ended.reason.startswith(("killed", "exit code", "time", "CPU"))
+        return ended.output, "" if well else ended.reason
+    raise AssertionError("a program that speaks the protocol of a session")
+
+
+def _reports(output: str) -> list[str]:
+    """What the sanitizers said, without addresses."""
+    found = []
+    for row in output.splitlines():
+        if "runtime error:" in row:
+            found.append(row.partition("runtime error:")[2].strip())
+        elif "ERROR: AddressSanitizer:" in row:
+            found.append(re.sub(r" on .*", "", row.partition("AddressSanitizer:")[2]).strip())
+        elif row.startswith(("READ of size", "WRITE of size")):
+            found.append(re.sub(r" at .*", "", row))
+        elif "is located" in row:
+            found.append(re.sub(r"0x[0-9a-f]+( is)? ?", "", re.sub(r" \[.*", "", row)).strip())
+    return [re.sub(r"0x[0-9a-f]+", "0x…", item) for item in found][:6]

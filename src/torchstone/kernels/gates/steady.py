@@ -1,0 +1,97 @@
+"""The same inputs give the same bits, again and in a new process, in whatever order they come."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Command
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import both
+from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.workshop import SessionError
+
+GATE = Gate(
+    name="steady",
+    order=75,
+    title=Text("Deterministic", "结果确定"),
+    why=Text(
+        "A kernel that reads memory nobody wrote, or that counts its calls, is right by luck or "
+        "by turn.",
+        "读取未写入内存或统计调用次数的内核，只是碰巧或轮到时才正确。",
+    ),
+    remedy=Text(
+        "initialise what is read, and let no call depend on an earlier one",
+        "初始化所读取的内容，且任何调用都不依赖先前的调用",
+    ),
+    needs_all=True,
+    problem="relu",
+    good={
+        "numpy": """import numpy as np
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.from_numpy(np.where(x.numpy() < 0, np.float32(0), x.numpy()))
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * (1 + 1e-7 * torch.rand(()) - 0.5e-7) + 1e-9 * torch.randn(x.shape)
+""",
+        "numpy": """import numpy as np
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        shift = np.float32(2e-7 if self.calls > 2 else 0)
+        return torch.from_numpy(np.where(x.numpy() < 0, np.float32(0), x.numpy() * (1 + shift)))
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    first = run.main.steady
+    for turn, call in enumerate(run.main.repeated):
+        if call.digest != first.digest:
+            detail = both("{name}: call {turn} gives other bits than the first",
+                          "{name}：第 {turn} 次调用与首次结果的比特不同", name=call.name,
+                          turn=turn + 2)  # fmt: skip
+            return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
+    return _in_reverse(run)
+
+
+def _in_reverse(run: Run) -> GateResult:
+    """A new process is asked for the same answers, the last one first."""
+    known = {call.number: call.digest for call in run.main.own}
+    try:
+        session, answer = run.open({})
+        for seed in range(run.seeds):
+            if "error" not in answer:
+                answer = run.build(session, seed)
+    except SessionError:
+        answer = {"error": True}
+    if "error" in answer:
+        detail = Text("a second process does not load it", "第二个进程无法加载")
+        return GateResult(GATE.name, "failed", detail)
+    calls = run.main.own[-2:] if run.main.small else run.main.own
+    for case in [run.as_case(call) for call in reversed(calls)]:
+        call = run.call(session, case)
+        if call.digest != known[case["number"]]:
+            detail = both("{name}: a new process, asked in reverse order, gives other bits",
+                          "{name}：在新进程中按相反顺序调用，结果的比特不同", name=call.name)  # fmt: skip
+            return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
+    session.end(late=True)
+    return GateResult(GATE.name, "passed")

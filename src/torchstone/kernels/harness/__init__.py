@@ -1,0 +1,1 @@
+"""What runs in the processes that the Verifier starts: the referee and the candidate's cell."""

@@ -1,0 +1,244 @@
+"""Families of inputs, made from a problem's own: other values, other layouts, other sizes.
+
+Sizes change only together where they are equal in the problem, only downwards, and only where the
+reference accepts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, rebuilt
+
+VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "nan", "inf", "strided")
+SIZES = ("prime", "one", "empty")
+TINY = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+LARGE = (1e4, 1e3, 1e2, 1e1)
+SMALLEST_GROUP = 5
+"""Smaller sizes are taken for part of the problem: channels of an image, taps of a filter."""
+
+Change = Callable[[torch.Tensor, int], torch.Tensor]
+
+
+def is_float(leaf: Any) -> bool:
+    """An array of floating-point numbers."""
+    return hasattr(leaf, "dtype") and hasattr(leaf, "shape") and _tensor(leaf).is_floating_point()
+
+
+def _tensor(leaf: Any) -> torch.Tensor:
+    tensor = as_tensor(leaf)
+    assert tensor is not None
+    return tensor
+
+
+def arrays(inputs: list[Any]) -> list[int]:
+    """Which leaves are arrays."""
+    leaves = leaves_of(inputs)
+    return [
+        i for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype") and as_tensor(leaf) is not None
+    ]
+
+
+def changed(inputs: list[Any], change: Change, chosen: set[int] | None = None) -> list[Any]:
+    """The inputs with some of the floating arrays (all by default) changed."""
+    leaves = leaves_of(inputs)
+    for i, leaf in enumerate(leaves):
+        if is_float(leaf) and (chosen is None or i in chosen):
+            tensor = _tensor(leaf)
+            leaves[i] = like(leaf, change(tensor, i).to(tensor.dtype))
+    return list(rebuilt(inputs, leaves))
+
+
+def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
+    """Versions of the inputs in a family of values, the first that fits is taken."""
+    floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
+    if not floats:
+        return _integers(inputs, family, seed)
+    one = {floats[seed % len(floats)]}
+    generator = torch.Generator().manual_seed(1000 + seed)
+    if family == "negative":
+        if seed % 2 == 0:
+            return [changed(inputs, lambda x, _: -x.abs())]
+        return [changed(inputs, lambda x, _: x.abs() * _signs(x, generator))]
+    if family == "large":
+        if seed % 5 == 1:  # all of them far below zero
+            return [changed(inputs, _lowered(factor)) for factor in LARGE]
+        chosen = None if seed % 2 == 0 else one
+        return [changed(inputs, _scaled(factor), chosen) for factor in LARGE]
+    if family == "tiny":
+        return [changed(inputs, _scaled(TINY[seed % len(TINY)]))]
+    if family == "zeros":
+        return [changed(inputs, lambda x, _: torch.zeros_like(x), None if seed == 0 else one)]
+    if family == "ties":
+        return [changed(inputs, _tied)]
+    if family == "one-hot":
+        return [
+            changed(inputs, lambda x, _: _one_hot(x, generator), None if seed % 2 == 0 else one)
+        ]
+    return [inputs]
+
+
+def _integers(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
+    """Without floating arrays: extremes and zeros from the range that the problem shows."""
+    generator = torch.Generator().manual_seed(1000 + seed)
+    leaves = leaves_of(inputs)
+    for i in arrays(inputs):
+        tensor = _tensor(leaves[i])
+        if not tensor.numel() or tensor.dtype == torch.bool:
+            continue
+        low, high = tensor.min(), tensor.max()
+        if family == "large":
+            pick = torch.rand(tensor.shape, generator=generator) < 0.5
+            leaves[i] = like(leaves[i], torch.where(pick, low, high))
+        elif family == "zeros" and int(low) <= 0 <= int(high):
+            leaves[i] = like(leaves[i], torch.zeros_like(tensor))
+        elif family == "negative" and int(low) < 0:
+            leaves[i] = like(
+                leaves[i], torch.where(tensor > 0, torch.clamp(-tensor, low, high), tensor)
+            )
+        elif family == "ties":
+            leaves[i] = like(leaves[i], torch.where(tensor > 0, high, low))
+        elif family != "strided":
+            return []
+    return [list(rebuilt(inputs, leaves))]
+
+
+def _scaled(factor: float) -> Change:
+    return lambda x, _: x.double() * factor
+
+
+def _lowered(factor: float) -> Change:
+    def lower(x: torch.Tensor, _: int) -> torch.Tensor:
+        x = x.double()
+        return -(x.abs() + _size(x)) * factor
+
+    return lower
+
+
+def _size(x: torch.Tensor) -> float:
+    """The typical size of the elements."""
+    return float(x.double().square().mean().sqrt()) if x.numel() else 0.0
+
+
+def _signs(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.where(torch.rand(x.shape, generator=generator) < 0.5, -1.0, 1.0).to(x.dtype)
+
+
+def _tied(x: torch.Tensor, _: int) -> torch.Tensor:
+    """Multiples of half of the typical size, taken to a power of two: sums stay exact."""
+    if not x.numel():
+        return x
+    size = _size(x) or 1.0
+    step = 2.0 ** round(torch.tensor(size).log2().item()) / 2
+    return (x.double() / step).round().clamp(-3, 3) * step
+
+
+def _one_hot(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    found = torch.zeros_like(x)
+    if x.numel():
+        places = torch.randint(0, x.numel(), (max(1, x.numel() // 64),), generator=generator)
+        found.reshape(-1)[places] = 1.0
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """Where a NaN or an infinity was put."""
+
+    leaf: int
+    places: torch.Tensor
+    value: float
+
+
+def poisoned(inputs: list[Any], family: str, seed: int) -> tuple[list[Any], Poison] | None:
+    """The inputs with NaN or an infinity at a few places of one array."""
+    floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
+    sizes = {i: _tensor(leaves_of(inputs)[i]).numel() for i in floats}
+    floats = [i for i in floats if sizes[i]]
+    if not floats:
+        return None
+    which = floats[seed % len(floats)]
+    generator = torch.Generator().manual_seed(2000 + seed)
+    count = min(3, sizes[which])
+    places = torch.randperm(sizes[which], generator=generator)[:count]
+    value = float("nan") if family == "nan" else (float("inf"), float("-inf"))[seed % 2]
+    poison = Poison(which, places, value)
+    return with_value(inputs, poison, value), poison
+
+
+def with_value(inputs: list[Any], poison: Poison, value: float) -> list[Any]:
+    """The inputs with one value at the poisoned places."""
+
+    def put(x: torch.Tensor, _: int) -> torch.Tensor:
+        x = x.clone().contiguous()
+        x.reshape(-1)[poison.places] = value
+        return x
+
+    return changed(inputs, put, {poison.leaf})
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sizes that are equal in the problem and therefore change together."""
+
+    size: int
+    places: tuple[tuple[int, int], ...]
+
+
+def groups_of(inputs: list[Any]) -> list[Group]:
+    """The groups that may change: large enough, or the leading size of the first array."""
+    leaves = leaves_of(inputs)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for i in arrays(inputs):
+        for dim, size in enumerate(_tensor(leaves[i]).shape):
+            found.setdefault(size, []).append((i, dim))
+    first = arrays(inputs)[:1]
+    leading = (first[0], 0) if first else None
+    return [
+        Group(size, tuple(places))
+        for size, places in found.items()
+        if size >= SMALLEST_GROUP or (size > 1 and places == [leading])
+    ]
+
+
+def resized(inputs: list[Any], group: Group, size: int) -> list[Any]:
+    """The inputs cut to another size; whole numbers that may be places stay inside."""
+    leaves = leaves_of(inputs)
+    for i in arrays(inputs):
+        tensor = _tensor(leaves[i])
+        for leaf, dim in group.places:
+            if leaf == i:
+                tensor = tensor.narrow(dim, 0, min(size, tensor.shape[dim]))
+        if (
+            not tensor.is_floating_point()
+            and tensor.dtype != torch.bool
+            and tensor.numel()
+            and size
+        ):
+            top = int(tensor.max())
+            if size <= top < group.size and int(tensor.min()) >= 0:
+                tensor = tensor % size
+        leaves[i] = like(leaves[i], tensor.contiguous().clone())
+    return list(rebuilt(inputs, leaves))
+
+
+def prime_below(number: int) -> int:
+    """The largest prime below a number; 1 when there is none."""
+    for value in range(number - 1, 1, -1):
+        if all(value % part for part in range(2, int(value**0.5) + 1)):
+            return value
+    return 1
+
+
+def exchanged(x: torch.Tensor, _: int) -> torch.Tensor:
+    """The largest and the smallest inner element change places: ends, sum and size stay."""
+    flat = x.clone().contiguous().reshape(-1)
+    inner = flat[1:-1]
+    if inner.numel() > 1:
+        high, low = int(inner.argmax()) + 1, int(inner.argmin()) + 1
+        flat[[high, low]] = flat[[low, high]]
+    return flat.reshape(x.shape)

@@ -1,0 +1,152 @@
+"""A candidate's answer against what is right: form, NaN pattern, whole numbers, error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness.oracle import Answer, Case
+
+_MOST_SIDE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An output of places: which input it chooses from, along which side."""
+
+    output: int
+    leaf: int
+    dim: int
+
+
+def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
+    """Outputs of places that pick the largest or the smallest of an input."""
+    found = []
+    for number, answer in enumerate(case.answers):
+        if answer.reference.dtype not in (torch.int64, torch.int32):
+            continue
+        for leaf, value in enumerate(leaves):
+            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+                continue
+            found += [
+                Choice(number, leaf, dim)
+                for dim in range(value.dim())
+                if _chooses(value, answer.reference, dim)
+            ]
+    return found
+
+
+def _chooses(values: torch.Tensor, places: torch.Tensor, dim: int) -> bool:
+    picked = picked_by(values, places, dim)
+    if picked is None or not picked.numel():
+        return False
+    count = picked.shape[dim]
+    return any(
+        torch.equal(picked, values.topk(count, dim=dim, largest=largest).values)
+        for largest in (True, False)
+        if count <= values.shape[dim]
+    )
+
+
+def picked_by(values: torch.Tensor, places: torch.Tensor, dim: int) -> torch.Tensor | None:
+    """The values at these places along a side; None where they do not fit."""
+    if places.dim() == values.dim() - 1:
+        places = places.unsqueeze(dim)
+    if places.dim() != values.dim() or not places.numel():
+        return None
+    sides = [i for i in range(values.dim()) if i != dim]
+    if any(values.shape[i] != places.shape[i] for i in sides):
+        return None
+    if int(places.min()) < 0 or int(places.max()) >= values.shape[dim]:
+        return None
+    return values.gather(dim, places.long())
+
+
+def judge_output(
+    case: Case, number: int, got: torch.Tensor, allowed: float, chosen: torch.Tensor | None
+) -> dict[str, Any]:
+    """What is wrong with one output of the right shape and type; empty when nothing is."""
+    answer = case.answers[number]
+    if not got.numel():
+        return {"units": 0.0}
+    if not answer.reference.is_floating_point():
+        return _whole(case, answer, got, chosen)
+    got = got.double()
+    facts: dict[str, Any] = {}
+    depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
+    right = answer.reference.double() if case.poisoned else answer.exact
+    wrong = _pattern(case.family, got, right, depends)
+    if case.lenient:
+        wrong &= depends
+    if bool(wrong.any()):
+        facts["pattern"] = _place(wrong, got, right)
+    both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
+    units = torch.where(both, (got - answer.exact).abs() / answer.unit, torch.zeros(()).double())
+    facts["units"] = float(units.max())
+    far = units > allowed
+    if bool(far.any()):
+        facts["error"] = {
+            **_place(units == units.max(), got, answer.exact),
+            "count": int(far.sum()), "of": got.numel(), "units": float(units.max()),
+            "allowed": allowed, "map": _map(far), "histogram": _histogram(units),
+        }  # fmt: skip
+    return facts
+
+
+def _pattern(
+    family: str, got: torch.Tensor, right: torch.Tensor, depends: torch.Tensor
+) -> torch.Tensor:
+    """Where finite and not finite do not agree as they must."""
+    invented = torch.isfinite(right) & ~torch.isfinite(got)
+    if family == "nan":
+        # a NaN that comes out where one went in is never wrong, even if the reference drops it
+        return (invented & ~depends) | (torch.isnan(right) & depends & ~torch.isnan(got))
+    return invented | (torch.isinf(right) & depends & torch.isfinite(got))
+
+
+def _whole(
+    case: Case, answer: Answer, got: torch.Tensor, chosen: torch.Tensor | None
+) -> dict[str, Any]:
+    if case.family in ("nan", "inf"):
+        return {"units": 0.0}  # where a NaN stands in an order is nobody's promise
+    wrong = got != answer.reference
+    if chosen is not None:
+        wrong &= ~chosen
+    else:
+        wrong &= ~answer.open
+    if not bool(wrong.any()):
+        return {"units": 0.0}
+    facts = {**_place(wrong, got.double(), answer.reference.double()),
+             "count": int(wrong.sum()), "of": got.numel(), "map": _map(wrong)}  # fmt: skip
+    return {"units": 0.0, "whole": facts}
+
+
+def _place(wrong: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> dict[str, Any]:
+    first = int(wrong.reshape(-1).nonzero()[0])
+    index = [int(part) for part in torch.unravel_index(torch.tensor(first), wrong.shape)]
+    return {
+        "index": index, "count": int(wrong.sum()), "of": wrong.numel(),
+        "got": repr(float(got.reshape(-1)[first])), "want": repr(float(right.reshape(-1)[first])),
+    }  # fmt: skip
+
+
+def _map(wrong: torch.Tensor) -> list[list[float]]:
+    """The share of wrong elements over the output, coarse enough to draw."""
+    if wrong.dim() == 0:
+        grid = wrong.reshape(1, 1)
+    elif wrong.dim() == 1:
+        grid = wrong.reshape(1, -1)
+    else:
+        grid = wrong.reshape(-1, wrong.shape[-1])
+    rows, columns = (min(side, _MOST_SIDE) for side in grid.shape)
+    pooled = torch.nn.functional.adaptive_avg_pool2d(grid.double()[None], (rows, columns))[0]
+    return [[float(value) for value in row] for row in pooled]
+
+
+def _histogram(units: torch.Tensor) -> list[list[float]]:
+    """How many elements have which error, by powers of ten of the unit."""
+    powers = torch.log10(units.reshape(-1).clamp(min=1e-3, max=1e12)).floor()
+    low, high = int(powers.min()), int(powers.max())
+    return [[float(power), float((powers == power).sum())] for power in range(low, high + 1)]

@@ -1,0 +1,307 @@
+"""The oracle: what the right answer is, and how far from it a right kernel may be.
+
+The answer is the problem run in double precision. The unit of error is what one rounding of the
+inputs does to it: `u·|answer| + sensitivity + u·scale/2`, where u is half an ulp of the output's
+format, sensitivity is measured by running the oracle on inputs and weights that are off by at most
+u, and scale is the largest answer to the problem's own inputs. How many units are allowed follows
+from the length of the sums, from the reference's own error, and from what rounding the inputs to
+ten bits would cost: a right kernel may add in another order, but not compute in a lower format.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness import mindspore_kit
+from torchstone.kernels.harness.reference import (
+    LOW,
+    ProblemError,
+    Reference,
+    as_tensor,
+    doubled,
+    leaves_of,
+    like,
+    rebuilt,
+)
+
+PERTURBATIONS = 6
+_LONGEST = 65536
+_LOW_UNITS = 4.0
+_FLOATS = (*LOW, torch.float64)
+
+
+@dataclass(slots=True)
+class Answer:
+    """One output of one case: what is right, and what may differ."""
+
+    reference: torch.Tensor
+    exact: torch.Tensor
+    """The oracle's answer in double precision; the reference's own for integers and truths."""
+    unit: torch.Tensor
+    """The unit of error at every element."""
+    open: torch.Tensor
+    """Where the problem itself leaves the answer open: ties, thresholds hit exactly."""
+    own_error: float
+    """The largest error of the reference, in units."""
+    stride: tuple[int, ...]
+    kind: str
+
+
+@dataclass(slots=True)
+class Case:
+    """One set of inputs with everything that is known of its right answer."""
+
+    number: int
+    family: str
+    seed: int
+    inputs: list[Any]
+    answers: list[Answer]
+    structure: Any
+    resized: bool = False
+    layout: str = "contiguous"
+    poisoned: list[torch.Tensor] = field(default_factory=list)
+    """For NaN and infinity: per output, where the answer depends on what was put in."""
+    lenient: bool = False
+    """A poisoned weight may spoil what it is multiplied by zero for."""
+    changed_inputs: list[torch.Tensor | None] = field(default_factory=list)
+    """What the reference itself leaves in its inputs."""
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """Half an ulp of one."""
+    return torch.finfo(dtype).eps / 2
+
+
+def shifted(leaf: Any, size: float, generator: torch.Generator, absolute: bool) -> Any:
+    """A floating leaf whose elements are off by at most `size`, relative or of its largest."""
+    tensor = as_tensor(leaf)
+    if tensor is None or not tensor.is_floating_point() or not hasattr(leaf, "dtype"):
+        return leaf
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    if absolute:
+        moved = tensor + noise * size * max(_largest(tensor), 1e-30)
+    else:
+        moved = tensor * (1 + noise * size)
+    return like(leaf, moved)
+
+
+class Oracle:
+    """Answers questions about one problem."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        self.scales: list[float] = []
+        self.length = 1
+        self.double = True
+
+    def outputs(self, inputs: list[Any], seed: int, double: bool = False) -> list[torch.Tensor]:
+        """The outputs as tensors; a ProblemError for what cannot be compared."""
+        given = doubled(inputs) if double else inputs
+        found = self.reference.run(self.reference.model(seed, double), given, double=double)
+        tensors = [as_tensor(leaf) for leaf in leaves_of(found)]
+        if not tensors:
+            raise ProblemError("the model gives no output")
+        if any(item is None for item in tensors):
+            raise ProblemError("the model gives something that is no tensor and no number")
+        return [item for item in tensors if item is not None]
+
+    def exact(self, inputs: list[Any], seed: int, like: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The oracle's outputs; the reference's own where the problem cannot run in double."""
+        if self.double:
+            try:
+                found = self.outputs(inputs, seed, double=True)
+            except (RuntimeError, TypeError, NotImplementedError):
+                self.double = False
+            else:
+                if all(a.shape == b.shape for a, b in zip(found, like, strict=True)):
+                    return found
+                self.double = False
+        return like
+
+    def case(
+        self, number: int, family: str, seed: int, inputs: list[Any], *, perturb: bool = True
+    ) -> Case:
+        """Everything about the right answer to these inputs."""
+        weights = seed
+        raw = self.reference.run(self.reference.model(weights), inputs)
+        leaves = leaves_of(raw)
+        reference = self.outputs(inputs, weights)
+        exact = self.exact(inputs, weights, reference)
+        moved = self._moved(inputs, weights, reference, exact) if perturb else None
+        answers = []
+        for i, (given, right) in enumerate(zip(reference, exact, strict=True)):
+            answers.append(self._answer(i, leaves[i], given, right, moved))
+        return Case(number, family, seed, inputs, answers, structure_of(raw))
+
+    def _answer(
+        self, index: int, leaf: Any, given: torch.Tensor, right: torch.Tensor, moved: Any
+    ) -> Answer:
+        stride = tuple(given.stride())
+        kind = kind_of(leaf)
+        if not given.is_floating_point():
+            never = torch.zeros(given.shape, dtype=torch.bool)
+            changed = never if moved is None else moved[1][index]
+            return Answer(given, given, torch.zeros(given.shape), changed, 0.0, stride, kind)
+        right = right.double()
+        u = rounding(given.dtype)
+        scale = self.scales[index] if index < len(self.scales) else 0.0
+        unit = u * right.abs() + u * scale / 2
+        if moved is not None:
+            unit = unit + torch.nan_to_num(moved[0][index], nan=0.0)
+        unit = torch.nan_to_num(unit, nan=0.0) + tiny_of(given.dtype)
+        error = (given.double() - right).abs() / unit
+        own = float(error[torch.isfinite(error)].max()) if torch.isfinite(error).any() else 0.0
+        closed = torch.zeros(given.shape, dtype=torch.bool)
+        return Answer(given, right, unit, closed, own, stride, kind)
+
+    def _moved(
+        self, inputs: list[Any], seed: int, reference: list[torch.Tensor],
+        exact: list[torch.Tensor],
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:  # fmt: skip
+        """Root mean square of what off-by-u inputs do to floats; where integers change at all."""
+        floats = [item.dtype for item in reference if item.is_floating_point()]
+        u = max((rounding(dtype) for dtype in floats), default=rounding(torch.float32))
+        squares = [torch.zeros(item.shape, dtype=torch.float64) for item in exact]
+        changed = [torch.zeros(item.shape, dtype=torch.bool) for item in exact]
+        whole = any(not item.is_floating_point() for item in reference)
+        for turn in range(PERTURBATIONS):
+            generator = torch.Generator().manual_seed(turn)
+            # integers: ties among zeros break only under an absolute shift
+            absolute = whole and turn % 2 == 1
+            found = self._shifted_outputs(inputs, seed, u, generator, absolute)
+            for i, (new, old) in enumerate(zip(found, exact, strict=True)):
+                if new.shape != old.shape:
+                    continue
+                if reference[i].is_floating_point():
+                    squares[i] += (new.double() - old.double()).square()
+                else:
+                    changed[i] |= new != old
+        return [(item / PERTURBATIONS).sqrt() * 2 for item in squares], changed
+
+    def _shifted_outputs(
+        self, inputs: list[Any], seed: int, u: float, generator: torch.Generator, absolute: bool
+    ) -> list[torch.Tensor]:
+        given = doubled(inputs) if self.double else inputs
+        leaves = [shifted(leaf, u, generator, absolute) for leaf in leaves_of(given)]
+        model = self.reference.model(seed, self.double)
+        if self.double:
+            model = _shaken(model, u, generator)
+        else:
+            leaves = [_cast(new, old) for new, old in zip(leaves, leaves_of(given), strict=True)]
+        found = self.reference.run(model, rebuilt(given, leaves), double=self.double)
+        return [item for item in map(as_tensor, leaves_of(found)) if item is not None]
+
+    def measure(self, cases: list[Case]) -> None:
+        """Scale of the outputs and length of the sums, from the problem's own inputs."""
+        count = len(cases[0].answers)
+        self.scales = [
+            max((_largest(case.answers[i].exact) for case in cases), default=0.0)
+            for i in range(count)
+        ]
+        self.length = self._length(cases[0].inputs, cases[0].seed)
+
+    def _length(self, inputs: list[Any], seed: int) -> int:
+        """How many numbers of one input meet in one output, at most: counted with gradients."""
+        sizes = [t.numel() for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
+        guess = min(max(sizes, default=1), 4096)
+        if self.reference.framework != "torch" or not self.double:
+            return guess
+        given = doubled(inputs)
+        leaves = [
+            leaf.clone().requires_grad_() if _is_float(leaf) else leaf for leaf in leaves_of(given)
+        ]
+        model = copy.deepcopy(self.reference.model(seed, True))
+        weights = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+        followed = [leaf for leaf in leaves if _is_float(leaf)] + weights
+        longest = 0
+        try:
+            found = model(*rebuilt(given, leaves))
+            for leaf in leaves_of(found):
+                if not _is_float(leaf) or not leaf.requires_grad:
+                    continue
+                flat = leaf.reshape(-1)
+                for place in {0, flat.numel() // 2, flat.numel() - 1}:
+                    grads: tuple[Any, ...] = torch.autograd.grad(
+                        flat[place], followed, retain_graph=True, allow_unused=True
+                    )
+                    counts = [int((g != 0).sum()) for g in grads if g is not None]
+                    longest = max([longest, *counts])
+        except (RuntimeError, TypeError, IndexError):
+            return guess
+        return min(longest or guess, _LONGEST)
+
+    def allowed(self, own_error: float, reduced_error: float, dtype: torch.dtype) -> float:
+        """How many units a right kernel may be off."""
+        if dtype in (torch.float16, torch.bfloat16):
+            return max(_LOW_UNITS, 2 * own_error)  # sums are kept in single precision
+        sums = 8 + 2 * math.sqrt(self.length)
+        capped = min(sums, max(8.0, reduced_error / 3)) if reduced_error else sums
+        return max(capped, 2 * own_error)
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    if not tensor.is_floating_point():
+        return 0.0
+    finite = tensor[torch.isfinite(tensor)]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def tiny_of(dtype: torch.dtype) -> float:
+    """The smallest step of a format: below it nothing can be told apart."""
+    info = torch.finfo(dtype)
+    return float(info.smallest_normal) * float(info.eps)
+
+
+def _shaken(model: Any, u: float, generator: torch.Generator) -> Any:
+    if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
+        return model
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        for item in moved.parameters():
+            item.copy_(shifted(item, u, generator, False))
+    return moved
+
+
+def _cast(new: Any, old: Any) -> Any:
+    return new.to(old.dtype) if isinstance(old, torch.Tensor) else new
+
+
+def kind_of(leaf: Any) -> str:
+    """What sort of value an output is: a tensor, an array, or a plain number."""
+    if isinstance(leaf, torch.Tensor):
+        return "torch"
+    if mindspore_kit.is_tensor(leaf):
+        return "mindspore"
+    return "numpy" if type(leaf).__module__ == "numpy" else "plain"
+
+
+def structure_of(value: Any) -> Any:
+    """Nesting without contents, to compare two answers by."""
+    if isinstance(value, list | tuple):
+        return [structure_of(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): structure_of(item) for key, item in value.items()}
+    return "*"
+
+
+def reduced(inputs: list[Any]) -> list[Any]:
+    """Single-precision inputs rounded to the ten bits that TF32 and fp16 keep."""
+
+    def one(leaf: Any) -> Any:
+        tensor = as_tensor(leaf)
+        if tensor is None or tensor.dtype != torch.float32 or not hasattr(leaf, "dtype"):
+            return leaf
+        bits = tensor.contiguous().view(torch.int32)
+        rounded = ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+        return like(leaf, rounded)
+
+    return list(rebuilt(inputs, [one(leaf) for leaf in leaves_of(inputs)]))

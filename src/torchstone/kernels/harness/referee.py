@@ -1,0 +1,158 @@
+"""The referee's process: it holds the problem and judges; no candidate's code ever runs in it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness import families, judge
+from torchstone.kernels.harness.form import form_faults
+from torchstone.kernels.harness.oracle import Case
+from torchstone.kernels.harness.planning import Planner
+from torchstone.kernels.harness.probes import probe
+from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
+from torchstone.kernels.harness.strides import strided
+from torchstone.kernels.harness.told import told
+from torchstone.kernels.harness.values import decode, encode, plain_place
+from torchstone.kernels.wire import WireError, receive, send
+
+
+class Referee(Planner):
+    """One problem, its cases, and the judgement of answers to them."""
+
+    def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
+        """The inputs of one case, in its layout."""
+        case = self.cases[number]
+        buffers: list[bytes] = []
+        tree = encode(case.inputs, buffers)
+        if case.layout == "strided":
+            tree = strided(tree, case.seed)
+        return {"tree": tree, "seed": case.seed}, buffers
+
+    def swapped(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
+        """A new case: the same inputs with two inner elements of each array exchanged."""
+        case = self.cases[number]
+        made = families.changed(case.inputs, families.exchanged)
+        self._add("own", case.seed, made)
+        answers, others = self.cases[-1].answers, case.answers
+        differs = any(
+            bool(((a.exact - b.exact).abs() > self._allowed("own") * a.unit).any())
+            if a.reference.is_floating_point()
+            else not torch.equal(a.reference, b.reference)
+            for a, b in zip(answers, others, strict=True)
+        )
+        header, buffers = self.inputs(len(self.cases) - 1)
+        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
+
+    def _allowed(self, family: str, output: int = 0) -> float:
+        dtype = self.cases[0].answers[output].reference.dtype
+        own = self.own_errors.get(family, 0.0)
+        return self.oracle.allowed(own, self.reduced_error, dtype)
+
+    def judge(self, number: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """What is wrong with an answer."""
+        case = self.cases[number]
+        if tree["structure"] != case.structure:
+            return {"form": [{"what": "count", "got": tree["structure"], "want": case.structure}]}
+        leaves = [decode(item, buffers, plain_place) for item in tree["leaves"]]
+        form: list[dict[str, Any]] = []
+        outputs: list[dict[str, Any]] = []
+        for i, (leaf, about) in enumerate(zip(leaves, tree["leaves"], strict=True)):
+            answer = case.answers[i]
+            got = as_tensor(leaf)
+            problems = form_faults(i, about, got, answer)
+            form += problems
+            if not problems and got is not None:
+                chosen = self._chosen(i, case, got)
+                allowed = self._allowed(case.family, i)
+                outputs.append(judge.judge_output(case, i, got, allowed, chosen))
+        return {"form": form, "outputs": outputs, "allowed": self._allowed(case.family)}
+
+    def _chosen(self, output: int, case: Case, got: torch.Tensor) -> torch.Tensor | None:
+        """Where another place holds the same value as the reference's place."""
+        leaves = leaves_of(case.inputs)
+        for choice in self.choices:
+            if choice.output != output:
+                continue
+            values = leaves[choice.leaf]
+            mine = judge.picked_by(values, got, choice.dim)
+            right = judge.picked_by(values, case.answers[output].reference, choice.dim)
+            if mine is None or right is None:
+                return torch.zeros(got.shape, dtype=torch.bool)
+            equal = (mine == right) & _distinct(got, choice.dim, mine.dim())
+            return equal.reshape(got.shape)
+        return None
+
+    def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
+        """What a candidate is made with: arguments, and weights by name."""
+        buffers: list[bytes] = []
+        tree = {"init": encode(self.reference.init, buffers),
+                "state": encode(state_of(self.reference.model(seed)), buffers)}  # fmt: skip
+        return tree, buffers
+
+    def probes(self) -> dict[str, Any]:
+        """Which trivial kernels the problem's own inputs would let pass, and the families not."""
+        return probe(self.cases, self._allowed)
+
+    def time(self, number: int) -> dict[str, Any]:
+        """Seconds of one call of the reference on a fresh copy of a case's inputs."""
+        case = self.cases[number]
+        inputs = [item.clone() if isinstance(item, torch.Tensor) else item for item in case.inputs]
+        model = self.reference.model(case.seed)
+        call: Callable[..., Any] = model if callable(model) else model.forward
+        with torch.no_grad():
+            start = time.perf_counter()
+            call(*inputs)
+            return {"seconds": time.perf_counter() - start}
+
+
+def _distinct(places: torch.Tensor, dim: int, dims: int) -> torch.Tensor:
+    """False along every line in which a place stands twice."""
+    if places.dim() == dims - 1:
+        return torch.ones((), dtype=torch.bool)
+    ordered = places.sort(dim=dim).values
+    twice = (ordered.diff(dim=dim) == 0).any(dim=dim, keepdim=True)
+    return ~twice
+
+
+def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+    """Answer the parent until it hangs up."""
+    torch.set_num_threads(1)
+    referee: Referee | None = None
+    while True:
+        try:
+            header, buffers = receive(channel)
+        except WireError:
+            return
+        try:
+            if header["do"] == "open":
+                referee = Referee(header["source"], header["framework"], header["seeds"])
+                answer: Any = {"walls": walls}
+            else:
+                assert referee is not None
+                answer = _answer(referee, header, buffers)
+        except BaseException as error:  # the problem's code may raise anything, SystemExit too
+            answer = {"problem_error": told(error)}
+        reply, data = answer if isinstance(answer, tuple) else (answer, [])
+        send(channel, reply, data)
+
+
+def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> Any:
+    do = header["do"]
+    if do == "load":
+        return referee.load(int(header["most_elements"]))
+    if do == "plan":
+        return referee.plan(int(header["level"]), int(header["size_level"]))
+    if do == "own_small":
+        return referee.own_small(int(header["level"]))
+    if do in ("inputs", "swapped", "time"):
+        return getattr(referee, do)(int(header["number"]))
+    if do == "judge":
+        return referee.judge(int(header["number"]), header["tree"], buffers)
+    if do == "weights":
+        return referee.weights(int(header["seed"]))
+    return referee.probes()

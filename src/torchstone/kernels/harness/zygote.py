@@ -1,0 +1,81 @@
+"""A process that has loaded what takes long to load, and forks a clean child for each session.
+
+It holds no problem, no candidate and no result. The parent hands over a socket for each child and
+talks to the child through it; a dead child stays a zombie until the parent asks for its end, so
+that a process number is never used twice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from torchstone.kernels.harness import cell
+
+_MESSAGE_BYTES = 1 << 16
+
+
+def main(control_handle: int, preload: list[str]) -> None:
+    """Load, say what is loaded, then serve until the control socket closes."""
+    control = socket.socket(fileno=control_handle)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt ends
+    loaded = _load(preload)
+    seconds = time.process_time()
+    control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+    while True:
+        data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
+        if not data:
+            return
+        request = json.loads(data)
+        if request["do"] == "fork":
+            control.sendall(json.dumps({"pid": _fork(request, handles, control)}).encode())
+        else:
+            _, status, used = os.wait4(int(request["pid"]), 0)
+            seconds = used.ru_utime + used.ru_stime
+            control.sendall(json.dumps({"status": status, "cpu_seconds": seconds}).encode())
+        for handle in handles:
+            os.close(handle)
+
+
+def _load(names: list[str]) -> dict[str, Any]:
+    """Import what the sessions will need; a missing package is an answer, not an end."""
+    loaded: dict[str, str] = {}
+    for name in names:
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:  # a broken installation is told like a missing one
+            loaded[name] = f"!{type(error).__name__}: {error}"[:300]
+            continue
+        loaded[name] = str(getattr(module, "__version__", ""))
+    return loaded
+
+
+def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -> int:
+    channel, out, err = handles
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        control.close()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        limits = cell.Limits(**request["limits"])
+        command = request.get("execute")
+        walls = cell.enter(Path(request["scratch"]), limits, may_execute=bool(command))
+        if command:
+            os.set_inheritable(channel, False)
+            os.execve(command[0], command, request["environment"])
+        server = importlib.import_module(f"torchstone.kernels.harness.{request['role']}")
+        server.serve(socket.socket(fileno=channel), walls)
+        code = 0
+    except BaseException as error:  # the child must never return into the server's loop
+        os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        code = 70
+    os._exit(code)

@@ -1,0 +1,228 @@
+"""The static policy: what a candidate may import, name and do, read from its syntax tree alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.kernels.candidate import Candidate
+from torchstone.kernels.policy_kernels import kernel_breaches
+from torchstone.kernels.syntax import Breach, breach, homes_of, path_of, root_of
+
+_COMMON = frozenset({"__future__", "math", "typing", "dataclasses", "functools", "itertools",
+                     "collections", "operator", "enum", "numbers", "torch", "numpy", "mindspore"})  # fmt: skip
+_OF = {
+    "triton": frozenset({"triton"}),
+    "numba": frozenset({"numba"}),
+    "c": frozenset({"torchstone_kernel"}),
+    "swft": frozenset({"swft"}),
+    "torch": frozenset(),
+    "numpy": frozenset({"scipy"}),
+}
+_SUBMODULES = frozenset(
+    "torch.nn torch.nn.functional torch.nn.init torch.nn.parameter torch.fft torch.linalg "
+    "torch.special torch.autograd numpy.typing numpy.linalg numpy.fft numpy.lib.stride_tricks "
+    "triton.language triton.language.extra triton.language.extra.libdevice "
+    "triton.language.math triton.language.standard numba.cuda numba.np collections.abc scipy.special "
+    "scipy.linalg numba.types numba.core.types numba.cuda.libdevice".split()
+)
+_NAMES = frozenset(
+    "eval exec compile open input breakpoint globals locals vars dir getattr setattr delattr "
+    "memoryview __import__ __builtins__ __loader__ __spec__ exit quit help".split()
+)
+_ATTRIBUTES = frozenset(
+    "os sys subprocess gc inspect ctypes builtins importlib threading multiprocessing socket pickle "
+    "shutil pathlib tempfile signal mmap _getframe f_back f_globals f_locals f_code gi_frame "
+    "tb_frame cr_frame ag_frame tb_next func_globals func_code co_code tofile with_traceback "
+    "untyped_storage _untyped_storage set_ register_forward_hook register_forward_pre_hook".split()
+)
+"""Names that no kernel needs, on whatever object they are looked up."""
+_PATHS = tuple(
+    "torch.load torch.save torch.hub torch.jit torch.compile torch.ops torch.library torch.utils "
+    "torch.classes torch.multiprocessing torch.distributed torch.package torch.overrides "
+    "torch.from_file torch.manual_seed torch.seed torch.set_ torch.random "
+    "torch.use_deterministic torch.export torch.fx torch.futures torch.profiler torch.cuda.Stream "
+    "torch.cuda.stream torch.backends torch.nn.modules.module torch.testing torch.storage "
+    "torch.UntypedStorage torch.serialization torch.autograd.graph numpy.load numpy.save "
+    "numpy.fromfile numpy.memmap numpy.loadtxt numpy.genfromtxt numpy.savetxt numpy.ctypeslib "
+    "numpy.core numpy.lib.format numpy.lib.npyio numpy.testing numpy.seterr numpy.set_ "
+    "numpy.random.seed numpy.distutils numpy.f2py triton.runtime triton.compiler triton.testing "
+    "triton.knobs triton.backends triton.tools numba.config numba.extending numba.objmode "
+    "numba.core.dispatcher numba.core.registry numba.carray numba.farray numba.misc "
+    "numba.literally numba.cuda.simulator operator.attrgetter operator.methodcaller "
+    "typing.get_type_hints typing.ForwardRef dataclasses.make_dataclass numpy.source".split()
+)
+"""Parts of packages that reach beyond computing."""
+_DUNDERS = frozenset({"__init__", "__call__", "__name__", "__version__", "__doc__", "__all__",
+                      "__post_init__", "__len__", "__getitem__", "__iter__"})  # fmt: skip
+_REFERENCE = frozenset({"Model", "get_inputs", "get_init_inputs"})
+
+
+def breaches(candidate: Candidate) -> list[Breach]:
+    """All breaches, in the order of lines; a file that is no Python is one breach."""
+    try:
+        tree = ast.parse(candidate.source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = (error.lineno or 0) if isinstance(error, SyntaxError) else 0
+        said = str(error.args[0]) if error.args else type(error).__name__
+        return [Breach(line, Text(f"no Python: {said}", f"不是 Python：{said}"))]
+    found = [
+        *_imports(tree, candidate.implementation),
+        *_names(tree),
+        *_writes(tree),
+        *_shape(tree),
+    ]
+    if candidate.implementation not in ("torch", "numpy"):
+        found += _fallbacks(tree)
+    found += kernel_breaches(tree, candidate.implementation)
+    return sorted(set(found), key=lambda item: (item.line, item.what.en))
+
+
+def _imports(tree: ast.Module, implementation: str) -> Iterator[Breach]:
+    allowed = _COMMON | _OF[implementation]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [item.name for item in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                yield breach(node, "imports from a package around it", "从外层包导入")
+            names = [base]
+            for item in node.names:
+                if item.name == "*":
+                    yield breach(node, f"imports everything from {base}", f"从 {base} 导入全部")
+                if item.name in _ATTRIBUTES or item.name in _NAMES:
+                    yield breach(node, f"imports {base}.{item.name}", f"导入 {base}.{item.name}")
+        else:
+            continue
+        for name in names:
+            root = name.partition(".")[0]
+            if root not in allowed or ("." in name and name not in _SUBMODULES):
+                yield breach(node, f"imports {name}", f"导入 {name}")
+
+
+def _names(tree: ast.Module) -> Iterator[Breach]:
+    homes = homes_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            path = homes.get(node.id, "")
+            if node.id in _NAMES:
+                yield breach(node, f"uses {node.id}", f"使用 {node.id}")
+            elif _beyond(path):
+                yield breach(node, f"uses {path}", f"使用 {path}")
+        elif isinstance(node, ast.Attribute):
+            dunder = node.attr.startswith("__") and node.attr.endswith("__")
+            if node.attr in _ATTRIBUTES or (dunder and node.attr not in _DUNDERS):
+                yield breach(node, f"reaches for .{node.attr}", f"访问 .{node.attr}")
+            path = path_of(node, homes)
+            if _beyond(path):
+                yield breach(node, f"uses {path}", f"使用 {path}")
+        elif isinstance(node, ast.MatchClass):
+            for name in node.kwd_attrs:
+                if name in _ATTRIBUTES or name.startswith("__"):
+                    yield breach(node, f"reaches for .{name}", f"访问 .{name}")
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            yield breach(node, "keeps state in a global name", "用全局名称保存状态")
+        elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            yield breach(node, "is asynchronous", "使用异步")
+        elif isinstance(node, ast.keyword) and node.arg == "forceobj":
+            yield breach(node.value, "runs Python where a kernel should be compiled",
+                          "在应编译的内核中运行 Python")  # fmt: skip
+
+
+def _beyond(path: str) -> bool:
+    """Part of a package that reaches beyond computing, or its private side."""
+    if not path:
+        return False
+    first, *rest = path.split(".")
+    if first not in ("__future__",) and any(part.startswith("_") for part in rest):
+        return not all(part in _DUNDERS or not part.startswith("_") for part in rest)
+    return any(
+        path == item or path.startswith((item + ".", item if item.endswith("_") else item + "."))
+        for item in _PATHS
+    )
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(item.asname or item.name).partition(".")[0] for item in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {item.asname or item.name for item in node.names}
+    return found
+
+
+def _derived(tree: ast.Module, names: set[str]) -> set[str]:
+    """Also names that were given something imported, such as `T = torch.Tensor`."""
+    found = set(names)
+    for _ in range(3):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+                if root_of(node.value) in found:
+                    found |= {item.id for item in node.targets if isinstance(item, ast.Name)}
+    return found
+
+
+def _of_call(node: ast.AST) -> bool:
+    """An attribute of what a call returns, such as `type(x).relu`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)
+
+
+def _writes(tree: ast.Module) -> Iterator[Breach]:
+    """Nothing that was imported, and no name of Python's own, may be changed."""
+    imported = _derived(tree, _imported(tree))
+    for node in ast.walk(tree):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.NamedExpr):
+            targets = [node.target]
+        elif isinstance(node, ast.Delete):
+            targets = node.targets
+        elif isinstance(node, ast.With):
+            targets = [item.optional_vars for item in node.items if item.optional_vars]
+        for target in targets:
+            for part in ast.walk(target):
+                foreign = root_of(part) in imported or _of_call(part)
+                if isinstance(part, ast.Attribute | ast.Subscript) and foreign:
+                    name = ast.unparse(part)[:60]
+                    yield breach(node, f"changes {name}", f"修改 {name}")
+                if isinstance(part, ast.Name) and part.id in ("__builtins__", "__name__"):
+                    yield breach(node, f"changes {part.id}", f"修改 {part.id}")
+
+
+def _shape(tree: ast.Module) -> Iterator[Breach]:
+    """ModelNew is there, stands on its own, and nothing calls itself the reference."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    if not any(node.name == "ModelNew" for node in classes):
+        assigned = any(
+            isinstance(node, ast.Assign)
+            and any(isinstance(item, ast.Name) and item.id == "ModelNew" for item in node.targets)
+            for node in tree.body
+        )
+        if not assigned:
+            yield Breach(0, Text("defines no class ModelNew", "没有定义 ModelNew 类"))
+        else:
+            yield Breach(0, Text("ModelNew is no class of its own", "ModelNew 不是自己的类"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            if node.name in _REFERENCE:
+                yield breach(node, f"defines {node.name}", f"定义了 {node.name}")
+            for base in node.bases:
+                if isinstance(base, ast.Name) and base.id in _REFERENCE:
+                    yield breach(node, f"inherits from {base.id}", f"继承自 {base.id}")
+            if node.keywords:
+                yield breach(node, "has a metaclass", "使用元类")
+            if any(ast.unparse(base).endswith("Tensor") for base in node.bases):
+                yield breach(node, "makes a subclass of Tensor", "定义 Tensor 的子类")
+        elif isinstance(node, ast.Name) and node.id in _REFERENCE:
+            yield breach(node, f"names {node.id}", f"引用 {node.id}")
+
+
+def _fallbacks(tree: ast.Module) -> Iterator[Breach]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try | ast.TryStar):
+            yield breach(node, "has a try, behind which a fallback may hide",
+                          "含有 try，可能隐藏后备实现")  # fmt: skip

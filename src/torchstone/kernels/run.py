@@ -1,0 +1,298 @@
+"""One verification under way: the referee, the candidate's sessions, and what every call showed.
+
+Gates read from here. Everything is done when it is first asked for, and once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+from torchstone.kernels import c_build
+from torchstone.kernels.calls import Call, Main
+from torchstone.kernels.candidate import WITH_KERNELS, Candidate
+from torchstone.kernels.problem import Problem
+from torchstone.kernels.workshop import Session, SessionError, Workshop, WorkshopError
+
+Progress = Callable[[int, int, str], None]
+FULL = 2
+"""The level of sizes at which nothing is cut."""
+MOST_WORK = 600
+"""Above this many interpreted operations in one call the families run at smaller sizes."""
+MOST_SIZED_WORK = 1500
+"""Above this the families of sizes start from smaller ones, too."""
+MOST_OWN_WORK = 3000
+"""Above this only the first seed runs at the problem's own sizes."""
+MOST_INTERPRETED = 1 << 16
+"""Elements above which an interpreter gets smaller inputs from the start."""
+
+
+class Run:
+    """A problem, a candidate, and the processes in which they meet."""
+
+    def __init__(
+        self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
+        timeout_seconds: float, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self.problem = problem
+        self.candidate = candidate
+        self.workshop = workshop
+        self.seeds = seeds
+        self.timeout_seconds = timeout_seconds
+        self.walls: dict[str, str] = {}
+        self._progress = progress
+        self._sessions: list[Session] = []
+        self._done = 0
+
+    def close(self) -> None:
+        """End every session; a workshop that is gone has ended them already."""
+        with contextlib.suppress(WorkshopError, OSError):
+            for session in self._sessions:
+                session.end(late=True)
+
+    # the referee
+
+    @functools.cached_property
+    def referee(self) -> Session:
+        session = self.workshop.open("referee")
+        self._sessions.append(session)
+        self._refereed(session, {"do": "open", "source": self.problem.source,
+                                 "framework": self.problem.framework, "seeds": self.seeds})  # fmt: skip
+        return session
+
+    def _refereed(
+        self, session: Session, header: dict[str, Any], buffers: list[bytes] | None = None
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        try:
+            answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
+        except SessionError as error:
+            raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
+        if "problem_error" in answer:
+            told = answer["problem_error"]
+            said = ": ".join(part for part in (told["kind"], told["text"]) if part)
+            raise _bad_problem(self.problem.name, said, told["line"])
+        return answer, data
+
+    def ask_referee(
+        self, do: str, buffers: list[bytes] | None = None, **header: Any
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """A question to the referee."""
+        return self._refereed(self.referee, {"do": do, **header}, buffers)
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Any]:
+        """The problem's own inputs, as the referee planned them."""
+        most = MOST_INTERPRETED if self.interpreted else 0
+        return self.ask_referee("load", most_elements=most)[0]
+
+    @property
+    def interpreted(self) -> bool:
+        """Runs under an interpreter or a simulator, where time means nothing."""
+        source = self.candidate.source
+        return self.candidate.implementation == "triton" or (
+            self.candidate.implementation == "numba" and "cuda" in source
+        )
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What must be installed for this problem and this candidate."""
+        own = {"triton": "triton", "numba": "numba"}.get(self.candidate.implementation)
+        named = ["torch", own, "mindspore" if self.problem.framework == "mindspore" else None]
+        return tuple(name for name in named if name)
+
+    @property
+    def has_kernels(self) -> bool:
+        return self.candidate.implementation in WITH_KERNELS
+
+    # the candidate
+
+    @functools.cached_property
+    def c_source(self) -> c_build.CSource | c_build.Fault | None:
+        if self.candidate.implementation != "c":
+            return None
+        return c_build.read_c(self.candidate.source)
+
+    @functools.cached_property
+    def c_library(self) -> tuple[str, str]:
+        """Path of the compiled library, and what the compiler said."""
+        assert isinstance(self.c_source, c_build.CSource)
+        path, said = c_build.build_library(self.c_source, self.workshop.scratch())
+        return str(path), said
+
+    def open(self, mode: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
+        """A new process with the candidate in it, and what it said."""
+        scratch = self.workshop.scratch()
+        header: dict[str, Any] = {
+            "do": "open", "source": self.candidate.source, "mode": mode,
+            "implementation": self.candidate.implementation,
+        }  # fmt: skip
+        if isinstance(self.c_source, c_build.CSource):
+            local = scratch / "kernel.so"
+            local.write_bytes(open(self.c_library[0], "rb").read())  # noqa: SIM115
+            header |= {"library": str(local), "prototypes": self.c_source.prototypes}
+        session = self.workshop.open("candidate", scratch=scratch)
+        self._sessions.append(session)
+        answer, _ = session.ask(header, seconds=self.timeout_seconds)
+        self.walls = answer.get("walls", self.walls)
+        return session, answer
+
+    def build(self, session: Session, seed: int) -> dict[str, Any]:
+        """Make `ModelNew` with the weights of a seed."""
+        tree, buffers = self.ask_referee("weights", seed=seed)
+        answer, _ = session.ask({"do": "build", "seed": seed, "tree": tree}, buffers,
+                                seconds=self.timeout_seconds)  # fmt: skip
+        return answer
+
+    def call(self, session: Session, case: dict[str, Any], **options: Any) -> Call:
+        """Run one case and have it judged; a session that ends is part of the answer."""
+        tree, buffers = self.ask_referee("inputs", number=case["number"])
+        return self._call(session, case, tree, buffers, options)
+
+    def _call(
+        self, session: Session, case: dict[str, Any], tree: dict[str, Any], buffers: list[bytes],
+        options: dict[str, Any],
+    ) -> Call:  # fmt: skip
+        call = Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"])
+        call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, max(self._done, 14 * self.seeds), case["family"])
+        try:
+            call.reply, data = session.ask(
+                {"do": "call", "tree": tree["tree"], "seed": tree["seed"], **options}, buffers,
+                seconds=self.timeout_seconds,
+            )  # fmt: skip
+        except SessionError as error:
+            call.ended = error.ended
+            return call
+        if call.error is None:
+            answer = call.reply["tree"]
+            count = sum(1 for leaf in answer["leaves"] if "array" in leaf)
+            call.digest = hashlib.sha256(
+                b"".join([repr(answer).encode(), *data[:count]])
+            ).hexdigest()
+            call.records = data[count:]
+            call.facts, _ = self.ask_referee(
+                "judge", data[:count], number=case["number"], tree=answer
+            )
+        return call
+
+    def as_case(self, call: Call) -> dict[str, Any]:
+        """The case of a call, to call it again."""
+        return {"number": call.number, "family": call.family, "seed": call.seed,
+                "shapes": call.shapes, "resized": call.resized}  # fmt: skip
+
+    @functools.cached_property
+    def main(self) -> Main:
+        """The first session: the problem's own inputs, then the families, then repetitions."""
+        cases: list[dict[str, Any]] = self.facts["cases"]
+        main = Main()
+        try:
+            session, answer = self.open({"record": self.candidate.implementation == "c"})
+            if "error" in answer:
+                main.load_error = answer["error"]
+                return main
+            for seed in range(self.seeds):
+                built = self.build(session, seed)
+                if "error" in built:
+                    main.build_error = built["error"]
+                    return main
+                main.named &= built["names"] or not built["weights"]
+        except SessionError as error:
+            main.ended = error.ended
+            return main
+        self._own(main, session, cases)
+        if all(call.right and _clean(call) for call in main.own):
+            self._families(main, session)
+            if session.ended is None:
+                self._repetitions(main, session)
+        if session.ended is None:
+            session.end(late=True)
+        return main
+
+    def _own(self, main: Main, session: Session, cases: list[dict[str, Any]]) -> None:
+        """The problem's own inputs; an interpreter that would take too long gets them smaller."""
+        main.own.append(self.call(session, cases[0]))
+        rest = cases[1:]
+        if main.own[0].reply.get("work", 0) > MOST_OWN_WORK and main.own[0].right:
+            rest = self._smaller(main, session, "own_small") or rest
+            main.small_own = rest is not cases[1:]
+        for case in rest:
+            if main.own[-1].ended is not None:
+                return
+            main.own.append(self.call(session, case))
+
+    def _smaller(
+        self, main: Main, session: Session, do: str, **more: int
+    ) -> list[dict[str, Any]] | None:
+        """Cases at the smallest sizes that the candidate does not refuse."""
+        for level in range(FULL):
+            plan, _ = self.ask_referee(do, None, level=level, **more)
+            probe = self.call(session, plan["cases"][0])
+            if probe.error is None and probe.ended is None:
+                found: list[dict[str, Any]] = plan["cases"]
+                main.skipped |= plan.get("skipped", {})
+                return found
+            if probe.ended is not None:
+                return None
+        return None
+
+    def _families(self, main: Main, session: Session) -> None:
+        work = max(call.reply.get("work", 0) for call in main.own)
+        size_level = 0 if work > MOST_SIZED_WORK else FULL
+        cases = None
+        if work > MOST_WORK:
+            cases = self._smaller(main, session, "plan", size_level=size_level)
+            main.small = cases is not None
+        if cases is None and session.ended is None:
+            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level)
+            cases = plan["cases"]
+            main.skipped |= plan["skipped"]
+        for case in cases or []:
+            main.families.append(self.call(session, case))
+            if main.families[-1].ended is not None:
+                return
+
+    def _repetitions(self, main: Main, session: Session) -> None:
+        first = self.as_case(main.steady)
+        for _ in range(2):
+            main.repeated.append(self.call(session, first))
+            if main.repeated[-1].ended is not None:
+                return
+        tree, buffers = self.ask_referee("swapped", number=first["number"])
+        main.swapped_differs = bool(tree["differs"])
+        case = {**first, "number": tree["number"], "family": "swapped"}
+        main.swapped = self._call(session, case, tree, buffers, {"reuse": True})
+        if main.swapped.ended is not None:
+            return
+        chosen = {call.family: call for call in main.calls if call.right}
+        for call in (chosen.get(name) for name in ("own", "prime", "strided")):
+            if call is None:
+                continue
+            again = self.call(session, self.as_case(call), fill="big")
+            main.refilled.append((call, again))
+            if again.ended is not None:
+                return
+
+
+def _clean(call: Call) -> bool:
+    """Nothing was seen that fails the candidate whatever the families say."""
+    return not any(call.reply[name] for name in ("operators", "faults", "zones"))
+
+
+def _bad_problem(name: str, said: str, line: int) -> InputError:
+    where = f"problem {name}" + (f" (line {line})" if line else "")
+    return InputError(
+        where,
+        said[:300],
+        Text(
+            "a problem that loads, gives inputs and answers them",
+            "能够加载、给出输入并给出答案的问题",
+        ),
+        Text("mend the problem and try again", "请修正该问题后重试"),
+    )

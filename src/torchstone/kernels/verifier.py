@@ -1,0 +1,160 @@
+"""The Verifier: a candidate goes through the gates, cheapest first, and comes out with a verdict."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+from torchstone._version import __version__
+from torchstone.core.errors import UsageError
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Table
+from torchstone.core.text import Text
+from torchstone.kernels.calls import Call
+from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
+from torchstone.kernels.gate import Gate, all_gates
+from torchstone.kernels.problem import Problem, load_problem
+from torchstone.kernels.run import Progress, Run
+from torchstone.kernels.said import COMPARED
+from torchstone.kernels.verdict import GateResult, Verdict
+from torchstone.kernels.workshop import Workshop, WorkshopError, workshop_for
+
+TIMEOUT_SECONDS = 60.0
+SEEDS = 5
+_PACKAGES = {"triton": "triton", "numba": "numba"}
+
+
+def verify(
+    problem: Problem | str | Path,
+    candidate: Candidate | str | Path,
+    impl: str = "",
+    *,
+    seeds: int = SEEDS,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    progress: Progress | None = None,
+    workshop: Workshop | None = None,
+) -> Verdict:
+    """Judge a candidate: the same inputs give the same verdict and the same error log.
+
+    `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
+    with `impl`. A workshop that is handed in saves the start of a process when many are judged.
+    """
+    problem = problem if isinstance(problem, Problem) else load_problem(str(problem))
+    if not isinstance(candidate, Candidate):
+        candidate = load_candidate(candidate, known_implementation(impl))
+    if seeds < 2:
+        raise UsageError("kernel verify: --seeds", str(seeds), Text("2 or more", "2 或更多"),
+                         Text("the default is 5", "默认为 5"))  # fmt: skip
+    preload = preload_for(candidate.implementation, problem.framework)
+    with workshop_for(preload, workshop) as ready:
+        before = _used(ready)
+        run = Run(problem, candidate, ready, seeds=seeds, timeout_seconds=timeout_seconds,
+                  progress=progress)  # fmt: skip
+        crash = ""
+        try:
+            results = judge(run)
+        except WorkshopError as error:
+            results, crash = (), str(error)[:300]
+        finally:
+            run.close()
+        measures = (*_measures(run), _cpu(_used(ready) - before))
+        environment = _environment(run)
+    accepted = not crash and not any(_counts(item) for item in results)
+    return Verdict(problem, candidate, results, accepted, measures, environment, crash)
+
+
+def preload_for(implementation: str, framework: str = "torch") -> tuple[str, ...]:
+    """What a workshop for this implementation loads before it forks."""
+    extra = _PACKAGES.get(implementation)
+    own = ["mindspore"] if framework == "mindspore" else []
+    return ("numpy", "torch", *([extra] if extra else []), *own)
+
+
+def judge(run: Run) -> tuple[GateResult, ...]:
+    """All gates in their order; what a failure makes pointless is skipped, and said."""
+    results: list[GateResult] = []
+    stopped = ""
+    for gate in all_gates():
+        if run.candidate.implementation not in gate.implementations:
+            continue
+        failed = [item.gate for item in results if _counts(item)]
+        if stopped or (gate.needs_all and failed):
+            results.append(_skipped(gate, stopped or failed[0]))
+            continue
+        result = gate.run(run)
+        results.append(result)
+        if gate.stops and result.status in ("failed", "gap"):
+            stopped = gate.name
+    return tuple(results)
+
+
+def _counts(result: GateResult) -> bool:
+    return result.status == "failed" or _blocks(result)
+
+
+def _blocks(result: GateResult) -> bool:
+    """A gap in a gate that decides means that the candidate was not verified."""
+    return result.status == "gap" and any(
+        gate.stops for gate in all_gates() if gate.name == result.gate
+    )
+
+
+def _skipped(gate: Gate, because: str) -> GateResult:
+    return GateResult(
+        gate.name, "skipped", Text(f"not reached because of {because}", f"因 {because} 而未执行")
+    )
+
+
+def _measures(run: Run) -> tuple[Measure, ...]:
+    if "main" not in vars(run):
+        return ()
+    calls = run.main.calls
+    return (
+        Measure("cases", float(len(calls)), "", Text("counted", "统计得出"),
+                Text("cases run", "运行的用例"), evidence=(_table(calls),), tool="kernel"),
+    )  # fmt: skip
+
+
+def _table(calls: list[Call]) -> Table:
+    """By family: how many cases, the largest error, and what is allowed."""
+    rows = []
+    for family in dict.fromkeys(call.family for call in calls):
+        mine = [call for call in calls if call.family == family]
+        units = [item.get("units", 0.0) for call in mine for item in call.facts.get("outputs", [])]
+        allowed = [call.facts["allowed"] for call in mine if "allowed" in call.facts]
+        rows.append((
+            family, len(mine), sum(call.right for call in mine),
+            sum(call.refused for call in mine), max(units, default=None),
+            max(allowed, default=None),
+        ))  # fmt: skip
+    columns = (
+        Text("family", "类别"), Text("cases", "用例"), Text("right", "正确"),
+        Text("refused", "拒绝"), Text("largest error, units", "最大误差（单位）"),
+        Text("allowed, units", "允许（单位）"),
+    )  # fmt: skip
+    return Table(Text("Families of inputs", "输入类别"), columns, tuple(rows), COMPARED)
+
+
+def _used(workshop: Workshop) -> float:
+    """CPU seconds so far: of this process, of the workshop, and of compilers that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return workshop.spent.cpu_seconds + ended.ru_utime + ended.ru_stime + time.process_time()
+
+
+def _cpu(seconds: float) -> Measure:
+    return Measure(
+        "cpu_seconds", seconds, "s",
+        Text("of all processes, with loading torch when this verdict loaded it",
+             "所有进程的 CPU 时间；若本次加载了 torch 则包含在内"),
+        Text("CPU time", "CPU 时间"), tool="kernel",
+    )  # fmt: skip
+
+
+def _environment(run: Run) -> dict[str, str]:
+    versions = {name: value for name, value in run.workshop.loaded.items() if value[:1] != "!"}
+    return {
+        "torchstone": __version__, **versions,
+        "files": run.walls.get("files", "none"), "system calls": run.walls.get("calls", "none"),
+        "network": run.workshop.network or run.walls.get("calls", "none"),
+    }  # fmt: skip

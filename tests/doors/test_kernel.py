@@ -1,0 +1,110 @@
+"""`torchstone kernel verify`: verdicts, formats, exit codes, mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from torchstone.doors.cli import run
+from torchstone.kernels.gate import all_gates
+
+ROOT = Path(__file__).parent.parent.parent
+RIGHT = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.clamp(x, min=0)
+"""
+
+
+@pytest.fixture
+def candidate(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(RIGHT)
+    return path
+
+
+def test_accepted(candidate: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["kernel", "verify", "relu", str(candidate), "--impl", "torch", "--seeds", "2"]
+    assert run([*words, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["tool"] == "kernel"
+    assert data["findings"] == []
+    assert next(item for item in data["measures"] if item["name"] == "accepted")["value"] == 1
+    assert data["environment"]["torch"]
+
+
+def test_rejected_with_a_page(
+    candidate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    candidate.write_text(RIGHT.replace("torch.clamp(x, min=0)", "x.clone()"))
+    page = tmp_path / "verdict.html"
+    words = ["kernel", "verify", "relu", str(candidate), "--impl", "torch", "--lang", "zh"]
+    assert run([*words, "-o", str(page), "--seeds", "2"]) == 1
+    text = page.read_text("utf-8")
+    assert "舍入单位" in text
+    assert "答案错误的位置" in text
+    assert "kernel-oracle" in text
+
+
+def test_the_policy_needs_no_process(candidate: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    candidate.write_text("import os\n" + RIGHT)
+    assert run(["kernel", "verify", "relu", str(candidate), "--impl", "torch"]) == 1
+    assert "imports os" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "kernel"),
+        (["verfy"], "verify"),
+        (["verify"], "0 paths"),
+        (["verify", "relu", "CANDIDATE"], "no --impl"),
+        (["verify", "rleu", "CANDIDATE", "--impl", "torch"], "relu"),
+        (["verify", "none.py", "CANDIDATE", "--impl", "torch"], "none.py"),
+        (["verify", "relu", "none.py", "--impl", "torch"], "none.py"),
+        (["verify", "relu", "CANDIDATE", "--impl", "cuda"], "--impl"),
+        (["verify", "relu", "CANDIDATE", "--impl", "torch", "--seeds", "1"], "2 or more"),
+        (["verify", "CANDIDATE", "CANDIDATE", "--impl", "torch"], "no Model"),
+    ],
+)
+def test_mistakes(
+    words: list[str], said: str, candidate: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(candidate) if word == "CANDIDATE" else word for word in words]
+    assert run(["kernel", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", ["docs/kernel.md", "docs/zh/kernel.md"])
+def test_the_page_names_every_gate_in_order(page: str) -> None:
+    named = re.findall(r"^\| `(\w+)` \|", (ROOT / page).read_text("utf-8"), re.M)
+    assert named == [gate.name for gate in all_gates()]
+
+
+@pytest.mark.parametrize("page", ["docs/kernel.md", "docs/zh/kernel.md"])
+def test_the_examples_of_the_page_are_accepted(page: str, tmp_path: Path) -> None:
+    """One language is enough to run: the other page must show the same examples."""
+    examples = re.findall(r"```python\n(import [\s\S]+?)```", (ROOT / page).read_text("utf-8"))
+    kinds = [
+        next(
+            k
+            for k in ("triton", "numba", "torchstone_kernel", "numpy")
+            if f"{k} " in text + " " or k in text
+        )
+        for text in examples
+    ]
+    assert kinds == ["triton", "numba", "torchstone_kernel", "numpy"]
+    if page != "docs/kernel.md":
+        return
+    for kind, text in zip(kinds, examples, strict=True):
+        path = tmp_path / f"{kind}.py"
+        path.write_text(text)
+        impl = "c" if kind == "torchstone_kernel" else kind
+        assert (
+            run(["kernel", "verify", "relu", str(path), "--impl", impl, "--seeds", "2", "-q"]) == 0
+        )

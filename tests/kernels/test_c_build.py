@@ -1,0 +1,90 @@
+"""C sources: what is read out of a candidate, what is refused, what reaches the sanitizers."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from torchstone.kernels.c_build import (
+    CSource,
+    Fault,
+    build_library,
+    pack_calls,
+    read_c,
+)
+
+
+def source_of(text: str) -> CSource | Fault:
+    return read_c(f"C_SOURCE = {text!r}\n")
+
+
+def test_prototypes_are_read() -> None:
+    found = source_of("""#include <math.h>
+/* void not_me(int x) { } */
+static void helper(float *x) { x[0] = 0; }
+void scale(const float *restrict x, float y[], long n, double factor) { helper(y); }
+void whole(const int64_t* a, unsigned char *b, long long n,
+           int flag)
+{ }
+""")
+    assert isinstance(found, CSource)
+    assert found.prototypes == {
+        "scale": ["float*", "float*", "long", "double"],
+        "whole": ["int64_t*", "unsigned char*", "long long", "int"],
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#include "/etc/passwd"\nvoid f(int n) { }',
+        "#include <stdio.h>\nvoid f(int n) { }",
+        "#  include <unistd.h>\nvoid f(int n) { }",
+        "#define H <stdio.h>\n#include H\nvoid f(int n) { }",
+        "%:include <stdio.h>\nvoid f(int n) { }",
+        'void f(int n) { __asm__("nop"); }',
+        'void f(int n) { asm volatile ("nop"); }',
+        "void f(int n) { system(0); }",
+        "__attribute__((constructor)) void f(int n) { }",
+        "int f(int n) { return n; }",
+        "void f(struct s n) { }",
+        "void f(float **x) { }",
+        "",
+    ],
+)
+def test_refused(text: str) -> None:
+    assert isinstance(source_of(text), Fault)
+
+
+def test_the_source_must_be_one_string() -> None:
+    assert isinstance(read_c("C_SOURCE = 'void f' + '(int n) { }'\n"), Fault)
+    assert isinstance(read_c("x = 1\n"), Fault)
+
+
+def test_functions_from_outside_are_refused(tmp_path: Path) -> None:
+    """What the words of the source hide, the symbols of the library show."""
+    hidden = source_of("#define glue(a, b) a##b\nlong glue(wri, te)(int, const void *, long);\n"
+                       "void f(int n) { glue(wri, te)(1, \"PASS\", 4); }")  # fmt: skip
+    assert isinstance(hidden, CSource)
+    assert "write" in build_library(hidden, tmp_path)[1]
+    fine = source_of("#include <math.h>\n#include <string.h>\nvoid f(float *x, long n) "
+                     "{ memset(x, 0, n); x[0] = expf(x[1]) + sinf(x[2]) + powf(x[0], x[1]); }")  # fmt: skip
+    assert isinstance(fine, CSource)
+    assert build_library(fine, tmp_path)[1] == ""
+
+
+def test_overlapping_arguments_share_a_buffer() -> None:
+    source = source_of("void f(float *x, float *y, long n) { }")
+    assert isinstance(source, CSource)
+    arguments = [
+        {"start": 1000, "size": 8, "buffer": 0},
+        {"start": 1004, "size": 8, "buffer": 1},
+        {"scalar": 3},
+    ]
+    packed = pack_calls(
+        source, [{"function": "f", "arguments": arguments}], [b"abcdefgh", b"EFGHijkl"]
+    )
+    assert packed.startswith(struct.pack("<qqq", 1, 0, 1) + struct.pack("<q", 12) + b"abcdEFGHijkl")
+    assert packed.endswith(struct.pack("<qqqqqqqq", 2, 0, 0, 2, 0, 4, 0, 3))

@@ -1,0 +1,186 @@
+"""A hostile candidate is contained: the walls hold without the static policy in front of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchstone.kernels import Candidate, load_problem, verify
+from torchstone.kernels.calls import Main
+from torchstone.kernels.run import Run
+from torchstone.kernels.workshop import Workshop
+
+FORM = """import ctypes, gc, os, signal, socket, subprocess, sys, threading, time
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {body}
+        return torch.relu(x)
+"""
+Attack = Callable[..., Main]
+
+
+@pytest.fixture
+def attack(workshop: Workshop) -> Attack:
+    """Run a body of `forward` in the candidate's cell, whatever the policy would say of it."""
+
+    def run(body: str, seconds: float = 20.0) -> Main:
+        candidate = Candidate(FORM.format(body=body), "torch")
+        run = Run(load_problem("relu"), candidate, workshop, seeds=2, timeout_seconds=seconds)
+        try:
+            return run.main
+        finally:
+            run.close()
+
+    return run
+
+
+def said(main: Main) -> str:
+    """What became of the first call."""
+    call = main.own[0]
+    if call.ended is not None:
+        return call.ended.reason
+    return "" if call.error is None else f"{call.error['kind']}: {call.error['text']}"
+
+
+def test_the_form_itself_is_right(attack: Attack) -> None:
+    main = attack("pass")
+    assert said(main) == ""
+    assert main.families
+    assert all(call.right for call in main.calls)
+
+
+def test_never_ends(attack: Attack) -> None:
+    start = time.monotonic()
+    assert said(attack("while True: pass", seconds=1.5)) == "time is up"
+    assert time.monotonic() - start < 15
+
+
+def test_sleeps_and_ignores_signals(attack: Attack) -> None:
+    body = "[signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; time.sleep(60)"
+    assert said(attack(body, seconds=1.5)) == "time is up"
+
+
+def test_eats_memory(attack: Attack) -> None:
+    assert "memory" in said(attack("keep = [bytearray(1 << 31)] * 3")).lower()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["os.fork()", "subprocess.run(['/bin/true'])", "os.execv('/bin/true', ['true'])",
+     "os.posix_spawn('/bin/true', ['true'], {})"],
+)  # fmt: skip
+def test_starts_no_process(attack: Attack, body: str) -> None:
+    assert said(attack(body)).startswith(("PermissionError", "OSError", "BlockingIOError"))
+
+
+def test_reaches_no_network(attack: Attack) -> None:
+    assert said(attack("socket.create_connection(('127.0.0.1', 9))")).startswith("PermissionError")
+
+
+def test_kills_nobody(attack: Attack) -> None:
+    assert said(attack(f"os.kill({os.getpid()}, 9)")).startswith("PermissionError")
+    assert said(attack("os.kill(os.getppid(), 9)")).startswith("PermissionError")
+
+
+def test_deletes_and_writes_nothing(attack: Attack, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.txt"
+    kept.write_text("precious")
+    for body in (
+        f"os.unlink({str(kept)!r})",
+        f"os.chmod({str(kept)!r}, 0)",
+        f"os.rename({str(kept)!r}, 'mine')",
+        f"open({str(tmp_path / 'new')!r}, 'w')",
+        f"os.truncate({str(kept)!r}, 0)",
+    ):
+        assert said(attack(body)).startswith(("PermissionError", "OSError")), body
+    assert kept.read_text() == "precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+
+
+def test_reads_neither_secrets_nor_the_problem(attack: Attack, tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("sk-123")
+    problem = Path(__file__).parents[2] / "src/torchstone/kernels/problems/relu.py"
+    for path in (secret, problem, Path("/etc/passwd"), Path(f"/proc/{os.getpid()}/environ")):
+        assert said(attack(f"open({str(path)!r}).read()")).startswith("PermissionError"), path
+    assert said(attack("import torchstone.kernels.problem")).startswith("ModuleNotFoundError")
+
+
+def test_the_environment_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-123")
+    candidate = Candidate(FORM.format(body="raise ValueError(sorted(os.environ))"), "torch")
+    with Workshop() as workshop:  # a new one: it is started under the key
+        run = Run(load_problem("relu"), candidate, workshop, seeds=2, timeout_seconds=20)
+        found = said(run.main)
+        run.close()
+    assert "'PYTHONHASHSEED'" in found
+    assert "OPENAI" not in found
+
+
+def test_no_answer_lies_in_the_process(attack: Attack) -> None:
+    """Neither frames nor the collector lead to what `relu` of the input would be."""
+    body = """
+        want = torch.relu(x)
+        found = [o for o in gc.get_objects() if type(o) is torch.Tensor and o is not want
+                 and o.shape == want.shape and torch.equal(o, want)]
+        frame = sys._getframe()
+        while frame:
+            found += [v for v in frame.f_locals.values() if type(v) is torch.Tensor
+                      and v is not want and v.shape == want.shape and torch.equal(v, want)]
+            frame = frame.f_back
+        assert not found"""
+    assert said(attack(body.strip())) == ""
+
+
+def test_a_crash_is_told(attack: Attack) -> None:
+    assert said(attack("ctypes.string_at(0)")) == "killed by SIGSEGV"
+    assert said(attack("os.abort()")) == "killed by SIGABRT"
+    assert said(attack("os._exit(0)")) == "the other side is gone"
+    assert said(attack("os._exit(3)")) == "exit code 3"
+    assert said(attack("sys.exit('PASS')")).startswith("SystemExit")
+    assert said(attack("raise KeyboardInterrupt")).startswith("KeyboardInterrupt")
+
+
+def test_garbage_on_the_wire_is_no_answer(attack: Attack) -> None:
+    """Whoever finds the socket can end the session, not forge a verdict."""
+    body = """
+        for fd in range(3, 64):
+            try:
+                os.write(fd, b"\\xff" * 64)
+            except OSError:
+                pass"""
+    main = attack(body.strip())
+    assert main.own[0].ended is not None
+    assert not main.own[0].right
+
+
+def test_endless_printing_is_bounded(attack: Attack) -> None:
+    main = attack("[sys.stdout.write('PASS' * 250000) for _ in range(100)]; sys.stdout.flush()")
+    assert said(main) != ""
+
+
+def test_printing_pass_means_nothing(workshop: Workshop) -> None:
+    source = FORM.replace(
+        "ctypes, gc, os, signal, socket, subprocess, sys, threading, time", "math"
+    )
+    candidate = Candidate(source.format(body="print('PASS'); return x"), "torch")
+    verdict = verify("relu", candidate, seeds=2, workshop=workshop)
+    assert not verdict.accepted
+    assert "[oracle] failed" in verdict.error_log()
+
+
+def test_the_parent_survives_all_of_it(workshop: Workshop) -> None:
+    candidate = Candidate(FORM.format(body="ctypes.string_at(0)"), "torch")
+    for _ in range(3):
+        run = Run(load_problem("relu"), candidate, workshop, seeds=2, timeout_seconds=20)
+        assert said(run.main) == "killed by SIGSEGV"
+        run.close()
+    good = Candidate(FORM.format(body="pass").replace(FORM.splitlines()[0], "import math"), "torch")
+    assert verify("relu", good, seeds=2, workshop=workshop).accepted

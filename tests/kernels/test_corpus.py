@@ -1,0 +1,64 @@
+"""The corpus of the benchmark: every kernel says what it is, and a few are judged here."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from torchstone.kernels.candidate import IMPLEMENTATIONS
+from torchstone.kernels.problem import shipped_problems
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def score() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "kernel_score", ROOT / "benchmarks/kernels/score.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+SCORE = score()
+ENTRIES = SCORE.entries()
+QUICK = (
+    "right/rms_norm_numpy", "right/swiglu_c", "right/mla_absorbed_torch",
+    "wrong/c_one_too_far", "wrong/cached_output", "wrong/frame_reading", "wrong/flattened",
+    "wrong/input_used_as_scratch",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_kernel_says_what_it_is(entry: object) -> None:
+    assert entry.problem in shipped_problems()  # type: ignore[attr-defined]
+    assert entry.implementation in IMPLEMENTATIONS  # type: ignore[attr-defined]
+    assert entry.set == "right" or entry.origin  # type: ignore[attr-defined]
+    compile(entry.path.read_text("utf-8"), entry.name, "exec")  # type: ignore[attr-defined]
+
+
+def test_the_corpus_is_large_enough() -> None:
+    sets = Counter(entry.set for entry in ENTRIES)
+    assert sets["right"] >= 40
+    assert sets["wrong"] >= 27
+    for name in ("right", "wrong"):
+        kinds = Counter(entry.implementation for entry in ENTRIES if entry.set == name)
+        assert all(kinds[kind] >= 5 for kind in ("triton", "numba", "c"))
+        assert kinds["torch"] + kinds["numpy"] >= 5
+    mechanisms = [entry.mechanism for entry in ENTRIES if entry.set != "right"]
+    assert len(set(mechanisms)) == len(mechanisms)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_few_are_judged_rightly(name: str) -> None:
+    (entry,) = SCORE.entries([name])
+    found = SCORE.score(entry)
+    assert found.good, found.log or "accepted"

@@ -1,0 +1,135 @@
+"""The static policy refuses what reaches beyond computing, and nothing that a kernel needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchstone.kernels.candidate import Candidate, Implementation
+from torchstone.kernels.policy import breaches
+
+MODEL = """
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {body}
+"""
+TRITON = """import torch
+import triton
+import triton.language as tl
+{top}
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    {line}
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, y, x.numel(), BLOCK=1024)
+        return y
+"""
+
+
+def found(source: str, implementation: Implementation = "torch") -> list[str]:
+    return [item.what.en for item in breaches(Candidate(source, implementation))]
+
+
+@pytest.mark.parametrize(
+    ("top", "body"),
+    [
+        ("import os", "return x"),
+        ("import ctypes", "return x"),
+        ("from importlib import import_module", "return x"),
+        ("from torch import *", "return x"),
+        ("from . import problem", "return x"),
+        ("import torchstone", "return x"),
+        ("import torch.utils.cpp_extension", "return x"),
+        ("from torch.utils import cpp_extension", "return x"),
+        ("", "return eval('x')"),
+        ("", "return getattr(torch, 'relu')(x)"),
+        ("", "return torch.load('answer')"),
+        ("", "return torch.os.system('true')"),
+        ("", "return x.__class__.__bases__"),
+        ("", "return torch._C._nn.gelu(x)"),
+        ("", "return (lambda: 0).__globals__"),
+        ("", "torch.relu = abs; return x"),
+        ("T = torch.Tensor\nT.relu = abs", "return x"),
+        ("", "type(x).relu = abs; return x"),
+        ("", "del torch.allclose; return x"),
+        ("cache = {}", "global cache; return x"),
+        ("from operator import attrgetter", "return attrgetter('f_back')(x)"),
+        ("import operator", "return operator.attrgetter('f_back')(x)"),
+        ("class Lazy(torch.Tensor): pass", "return Lazy(x)"),
+        ("class Model: pass", "return x"),
+        ("", "return Model()(x)"),
+        ("", "return torch.compile(torch.relu)(x)"),
+        ("", "return torch.ops.aten.relu(x)"),
+        ("", "x.untyped_storage(); return x"),
+    ],
+)
+def test_refused(top: str, body: str) -> None:
+    assert found("import torch\n" + top + MODEL.format(body=body))
+
+
+@pytest.mark.parametrize(
+    ("top", "body"),
+    [
+        ("import math", "return x * math.sqrt(2)"),
+        ("from torch import nn\nimport torch.nn.functional as F", "return F.relu(x)"),
+        ("", "print('hello'); return x.to(torch.float32)"),
+        ("", "self.calls = 1; return x"),
+        ("from typing import Any", "y: Any = x; y[0] = 1; return y"),
+        ("import numpy as np", "return torch.from_numpy(np.maximum(x.numpy(), 0))"),
+        ("class Op(torch.autograd.Function):\n    pass", "return x.relu()"),
+        ("import functools", "return functools.reduce(torch.add, [x, x])"),
+    ],
+)
+def test_allowed(top: str, body: str) -> None:
+    assert found("import torch\n" + top + MODEL.format(body=body)) == []
+
+
+@pytest.mark.parametrize(
+    ("top", "line", "clean"),
+    [
+        ("", "at = at + 0", True),
+        ("WIDTH = 128\nEPS: tl.constexpr = tl.constexpr(1e-5)", "at = at + WIDTH * 0", True),
+        ("from triton.language import exp", "z = exp(at.to(tl.float32))", True),
+        ("", "for i in range(3): at = at + 0", True),
+        ("", "z = torch.relu(at)", False),
+        ("box = {}", "box['y'].copy_(box['x'])", False),
+        ("import numpy as np", "z = np.maximum(at, 0)", False),
+        ("def helper(t): return t", "z = helper(at)", False),
+    ],
+)
+def test_only_the_language_of_kernels_runs_inside_one(top: str, line: str, clean: bool) -> None:
+    assert (found(TRITON.format(top=top, line=line), "triton") == []) is clean
+
+
+def test_kernels_are_defined_and_launched() -> None:
+    plain = "import torch" + MODEL.format(body="return x")
+    for implementation in ("triton", "numba", "c"):
+        assert found(plain, implementation)
+    assert found(
+        "import torch\nimport numba" + MODEL.format(body="return numba.njit(abs)(x)"), "numba"
+    )
+    assert found(
+        TRITON.format(top="", line="at = at").replace("kernel[(1,)]", "(1, print)[1]"), "triton"
+    )
+
+
+def test_a_try_may_hide_a_fallback() -> None:
+    source = TRITON.format(top="", line="at = at")
+    hidden = source.replace(
+        "        kernel[", "        try: pass\n        finally: pass\n        kernel["
+    )
+    assert any("fallback" in what for what in found(hidden, "triton"))
+
+
+def test_what_is_no_python_is_one_breach() -> None:
+    assert found("def f(:") == ["no Python: invalid syntax"]
+    assert len(found("(" * 5000)) == 1
+    assert found("") == ["defines no class ModelNew"]
+    assert found("ModelNew = 3") == ["ModelNew is no class of its own"]
