@@ -46,8 +46,9 @@ class Learner:
             width = 1 if signal.of == "run" else len(layers)
             self.spans.append((signal, len(limits), len(limits) + width))
             limits += [signal.limits.scaled(tightness)] * width
-        slow = phase == "sample"  # judged at every tenth beat
-        self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup)
+        # samples are judged at every tenth beat, updates at every second
+        share = {"sample": 10, "update": 2}.get(phase, 1)
+        self.bank = Bank(limits, max(warmup // share, 8))
 
 
 class Actor:

@@ -36,6 +36,7 @@ from torchstone.watch.zoom import Zoom
 
 _HISTOGRAM_EVERY = 50
 _SAMPLE_EVERY = 10
+_UPDATE_EVERY = 2  # what a step did to the weights can wait for the next; gradients cannot
 _LAYERS_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _FREE_SECONDS = 1e-3  # a millisecond for each step is nobody's budget
@@ -274,7 +275,8 @@ class Watch:
             self.call.skipped = max(self.call.skipped - 1, 0)
         if actor.due and actor.before is not None and actor.reading.samples is not None:
             after = actor.reader.sample(actor.parameters)
-            self._judge_update(actor, after)
+            if actor.beats % _UPDATE_EVERY == 1:
+                self._judge_update(actor, after)
             actor.after = after
         else:
             actor.after = None
