@@ -18,10 +18,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchstone.kernels.verifier import verify
-
 from torchstone.kernels.candidate import load_candidate
 from torchstone.kernels.problem import load_problem
+from torchstone.kernels.verifier import verify
 
 HERE = Path(__file__).parent
 SETS = ("right", "wrong", "held_out")

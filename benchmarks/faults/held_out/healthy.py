@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -62,19 +64,24 @@ def buckets(scene: Scene) -> None:
     scene.transform = cut
 
 
-def _restarts(scene: Scene) -> None:
-    scene.scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(
-        scene.optimizer, 300, eta_min=1e-5
-    )
+def _fall(step: int) -> float:
+    return max(0.02, (1 + math.cos(math.pi * min(step, 300) / 300)) / 2)
+
+
+def _cosine(scene: Scene) -> None:
+    for group in scene.optimizer.param_groups:
+        group["lr"] = group.get("initial_lr", group["lr"])
+    scene.scheduler = torch.optim.lr_scheduler.LambdaLR(scene.optimizer, _fall)
 
 
 @benign(
     "warm-restart",
     origin="Loshchilov and Hutter 2016 (arXiv 1608.03983)",
-    setup=_restarts,
+    setup=_cosine,
 )
 def restart(scene: Scene) -> None:
-    """The cosine has come to its floor and starts again; the schedule does it by itself."""
+    """The cosine has come to its floor and starts again from the full rate."""
+    _cosine(scene)
 
 
 @benign("short-last-batch", origin="mechanism: drop_last=False leaves a remainder")
@@ -136,7 +143,11 @@ def doubled(scene: Scene) -> None:
     scene.batch_size = 32
 
 
-@benign("rate-cut-to-a-tenth", origin="He et al. 2015 (arXiv 1512.03385): step decay")
+@benign(
+    "rate-cut-to-a-tenth",
+    origin="He et al. 2015 (arXiv 1512.03385): step decay",
+    models=("images",),
+)
 def step_decay(scene: Scene) -> None:
     """The rate falls to a tenth, as it does two or three times in a classic schedule."""
     for group in scene.optimizer.param_groups:

@@ -63,13 +63,12 @@ def evaluation(scene: Scene) -> None:
 @fault(
     "graph-cut-by-a-round-trip",
     origin="mechanism: an activation passes through numpy or torch.tensor(x) and loses its graph",
+    models=("images", "series"),
     when="start",
 )
 def cut(scene: Scene) -> None:
     """Everything below the cut keeps its random start."""
-    if scene.kind == "language":
-        scene.model.blocks[0].register_forward_hook(lambda m, i, o: o.detach())  # type: ignore
-    elif scene.kind == "images":
+    if scene.kind == "images":
         scene.model[5].register_forward_hook(lambda m, i, o: o.detach())  # type: ignore
     else:
         scene.model.recurrent.register_forward_hook(  # type: ignore[union-attr]

@@ -46,9 +46,8 @@ class Learner:
             width = 1 if signal.of == "run" else len(layers)
             self.spans.append((signal, len(limits), len(limits) + width))
             limits += [signal.limits.scaled(tightness)] * width
-        # samples are judged at every tenth beat, updates at every second
-        share = {"sample": 10, "update": 2}.get(phase, 1)
-        self.bank = Bank(limits, max(warmup // share, 8))
+        slow = phase == "sample"  # judged at every tenth beat
+        self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup)
 
 
 class Actor:
@@ -83,6 +82,8 @@ class Actor:
         self.dtypes = frozenset(p.dtype for p in self.parameters)
         self.beats = 0
         self.reading: Reading | None = None
+        self.ever_present = np.zeros(len(self.parameters), np.bool_)
+        """Parameters that have had a gradient."""
         self.due = True
         """This beat is read."""
         self.scaled = False

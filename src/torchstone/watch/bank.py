@@ -30,6 +30,7 @@ _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _TRUSTED = 24  # values before a median means anything
+_GROWN = 72  # values before most of the window of a late series is its own
 
 
 class Channel(IntEnum):
@@ -106,6 +107,11 @@ class Bank:
         self._values = np.zeros((WINDOW, self.count))
         self._raw_values = np.zeros((WINDOW, self.count))
         self._blocks = np.full((BLOCKS, self.count), np.nan)
+        self._known = np.zeros(self.count, np.bool_)
+        """Series that have had a value."""
+        self._born = np.zeros(self.count, np.int64)
+        self._growing = 0
+        """While `seen` is below this, some window is older than its series."""
         self.median = np.zeros(self.count)
         self.spread = np.ones(self.count)
         self._input = np.zeros(self.count)
@@ -144,14 +150,17 @@ class Bank:
         self._fresh = 0
         self._blocks[:] = np.nan
 
+    def restart(self) -> None:
+        """The past says nothing any more: every series begins again with its next value."""
+        self.forget()
+        self._known[:] = False
+
     # -- one more value of every series
 
     def push(self, values: NDArray[np.float64], stretch: float = 0.0) -> Judgement:
         """Judge one value of every series (NaN: none), then let it into the window."""
-        if self.seen == 0:
-            logs = np.log(np.maximum(values, 0.0) + self._floor)
-            self.median[:] = np.where(np.isfinite(logs), logs, 0.0)
-            self._values[:] = self._raw_values[:] = self.median
+        if not self._known.all():
+            self._meet(values)
         fresh = self._fresh < min(self.warmup, _TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
         clip = _CLIP if self.seen >= _TRUSTED else math.inf
@@ -160,10 +169,37 @@ class Bank:
         if self.seen >= self.warmup:
             self._judge(judgement, far if found else None, away, stretch, extra)
             if judgement.channel.any():
-                judgement.channel[missing] = 0
+                young = self.seen - self._born < _GROWN
+                judgement.channel[missing | (young & (self._born > 0))] = 0
                 judgement = replace(judgement, centre=self.centre, width=self.width)
         self._enter()
         return judgement
+
+    def _meet(self, values: NDArray[np.float64]) -> None:
+        """A series begins with its first value: a layer may be thawed in mid-run."""
+        logs = np.log(np.maximum(values, 0.0) + self._floor)
+        new = np.isfinite(logs) & ~self._known
+        if new.any():
+            self._known |= new
+            self._born[new] = self.seen
+            self._growing = self.seen + WINDOW
+            self.spread[new] = 1.0
+            self.median[new] = logs[new]
+            self._values[:, new] = self._raw_values[:, new] = logs[new]
+            self._blocks[:, new] = np.where(np.isfinite(self._blocks[:, new]), logs[new], np.nan)
+
+    def _regrow(self) -> None:
+        """Where a window is older than its series, it holds the median of what there is."""
+        for born in np.unique(self._born[self.seen - self._born < _GROWN]):
+            age = int(self.seen - born)
+            if born == 0 or not age:
+                continue
+            columns = np.flatnonzero(self._born == born)
+            own = np.array([(self.seen - 1 - i) % WINDOW for i in range(age)])
+            older = np.setdiff1d(np.arange(WINDOW), own)
+            middle = _middle(self._raw_values[np.ix_(own, columns)])
+            self._values[np.ix_(older, columns)] = middle
+            self._raw_values[np.ix_(older, columns)] = middle
 
     def _place(
         self, values: NDArray[np.float64], extra: float, clip: float
@@ -257,6 +293,8 @@ class Bank:
     def _enter(self) -> None:
         self.seen += 1
         self._fresh += 1
+        if self.seen % 8 == 0 and self.seen < self._growing:
+            self._regrow()
         if self.seen % BLOCK == 0:
             rows = [(self.seen - 1 - i) % WINDOW for i in range(BLOCK)]
             self._blocks[(self.seen // BLOCK - 1) % BLOCKS] = _middle(self._raw_values[rows])

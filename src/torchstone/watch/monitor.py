@@ -36,7 +36,6 @@ from torchstone.watch.zoom import Zoom
 
 _HISTOGRAM_EVERY = 50
 _SAMPLE_EVERY = 10
-_UPDATE_EVERY = 2  # what a step did to the weights can wait for the next; gradients cannot
 _LAYERS_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _FREE_SECONDS = 1e-3  # a millisecond for each step is nobody's budget
@@ -248,6 +247,7 @@ class Watch:
         actor.outside = _differs(actor.before, actor.after)
         for reading in actor.reader.read(actor.beats, gradients, query):
             actor.reading = reading
+            self._note_thawed(actor, reading)
             beat = self._beat(actor, reading, number_format, scale)
             self._judge(beat, "gradient")
             if reading.samples is not None and reading.beat % _SAMPLE_EVERY == 0:
@@ -256,6 +256,17 @@ class Watch:
                 self.recorder.histograms(self.call.step, actor, reading.histograms, scale)
         if actor.reading is None:
             actor.reading = Reading.empty(actor.beats)
+
+    def _note_thawed(self, actor: Actor, reading: Reading) -> None:
+        """Parameters that get their first gradient in mid-run change what is normal for all."""
+        new = reading.present & ~actor.ever_present
+        if new.any():
+            actor.ever_present |= new
+            if actor.beats:
+                self._event(Text(
+                    f"{int(new.sum())} parameter(s) get their first gradient: learning again",
+                    f"{int(new.sum())} 个参数首次得到梯度：重新学习",
+                ), restart=True)  # fmt: skip
 
     def _strided(self, actor: Actor) -> list[Tensor | None]:
         gradients = actor.gradients()
@@ -275,8 +286,7 @@ class Watch:
             self.call.skipped = max(self.call.skipped - 1, 0)
         if actor.due and actor.before is not None and actor.reading.samples is not None:
             after = actor.reader.sample(actor.parameters)
-            if actor.beats % _UPDATE_EVERY == 1:
-                self._judge_update(actor, after)
+            self._judge_update(actor, after)
             actor.after = after
         else:
             actor.after = None
@@ -427,12 +437,12 @@ class Watch:
             Text("weights were loaded: learning again", "权重被加载：重新学习")
         ))  # fmt: skip
 
-    def _event(self, text: Text) -> None:
+    def _event(self, text: Text, restart: bool = False) -> None:
         self._losses.forget()
         for actor in self.actors.values():
             actor.after = None
             for learner in actor.banks.values():
-                learner.bank.forget()
+                learner.bank.restart() if restart else learner.bank.forget()
         self._note(text)
 
     # -- parts

@@ -35,7 +35,7 @@ SIGNAL = Signal(
 def zeros(beat: Beat) -> NDArray[np.float64]:
     if not beat.reading.counted:
         return beat.nothing()
-    return beat.zeros / np.maximum(beat.sizes, 1)
+    return np.where(beat.sizes > 0, beat.zeros / np.maximum(beat.sizes, 1), np.nan)
 
 
 def fault(toy: Any) -> None:

@@ -34,7 +34,7 @@ def share(beat: Beat) -> NDArray[np.float64]:
     total = float(beat.squares.sum())
     if total == 0 or not beat.finite:
         return beat.nothing()
-    return np.asarray(np.sqrt(beat.squares / total))
+    return np.where(beat.sizes > 0, np.sqrt(beat.squares / total), np.nan)
 
 
 def fault(toy: Any) -> None:

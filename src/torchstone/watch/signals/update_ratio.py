@@ -33,7 +33,8 @@ SIGNAL = Signal(
 def ratio(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0:
         return beat.nothing()
-    return np.asarray(np.sqrt(beat.moved[0] / beat.actor.layer_sampled) / beat.rate)
+    moved = np.where(beat.moved[0] > 0, beat.moved[0], np.nan)  # a frozen layer has no ratio
+    return np.asarray(np.sqrt(moved / beat.actor.layer_sampled) / beat.rate)
 
 
 def fault(toy: Any) -> None:
