@@ -25,6 +25,8 @@ class Call:
     digest: str = ""
     sent: list[str] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
+    size: int = 0
+    """The size that was changed, where one was."""
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -41,6 +43,11 @@ class Call:
         if "out of bounds" in self.error["text"]:
             return False
         return self.family == "empty" or self.error["kind"] not in _BUGS
+
+    @property
+    def work(self) -> int:
+        """Interpreted operations; 0 for what is compiled."""
+        return int(self.reply.get("work", 0))
 
     @property
     def form(self) -> list[dict[str, Any]]:
@@ -79,6 +86,8 @@ class Main:
     refilled: list[tuple[Call, Call]] = field(default_factory=list)
     small: bool = False
     small_own: bool = False
+    left_out: int = 0
+    """Larger sizes that would take an interpreter too long."""
     skipped: dict[str, str] = field(default_factory=dict)
 
     @property

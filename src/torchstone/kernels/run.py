@@ -16,6 +16,7 @@ from torchstone.core.text import Text
 from torchstone.kernels import c_build
 from torchstone.kernels.calls import Call, Main
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
+from torchstone.kernels.larger import Larger
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.workshop import Session, SessionError, Workshop, WorkshopError
 
@@ -157,7 +158,8 @@ class Run:
         self, session: Session, case: dict[str, Any], tree: dict[str, Any], buffers: list[bytes],
         options: dict[str, Any],
     ) -> Call:  # fmt: skip
-        call = Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"])
+        call = Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"],
+                    size=case["size"])  # fmt: skip
         call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
         self._done += 1
         if self._progress is not None:
@@ -185,7 +187,7 @@ class Run:
     def as_case(self, call: Call) -> dict[str, Any]:
         """The case of a call, to call it again."""
         return {"number": call.number, "family": call.family, "seed": call.seed,
-                "shapes": call.shapes, "resized": call.resized}  # fmt: skip
+                "shapes": call.shapes, "resized": call.resized, "size": call.size}  # fmt: skip
 
     @functools.cached_property
     def main(self) -> Main:
@@ -219,7 +221,7 @@ class Run:
         """The problem's own inputs; an interpreter that would take too long gets them smaller."""
         main.own.append(self.call(session, cases[0]))
         rest = cases[1:]
-        if main.own[0].reply.get("work", 0) > MOST_OWN_WORK and main.own[0].right:
+        if main.own[0].work > MOST_OWN_WORK and main.own[0].right:
             rest = self._smaller(main, session, "own_small") or rest
             main.small_own = rest is not cases[1:]
         for case in rest:
@@ -243,7 +245,7 @@ class Run:
         return None
 
     def _families(self, main: Main, session: Session) -> None:
-        work = max(call.reply.get("work", 0) for call in main.own)
+        work = max(call.work for call in main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
         if work > MOST_WORK:
@@ -257,6 +259,23 @@ class Run:
             main.families.append(self.call(session, case))
             if main.families[-1].ended is not None:
                 return
+        if all(call.right or call.refused for call in main.families):
+            self._larger(main, session, size_level)
+
+    def _larger(self, main: Main, session: Session, level: int) -> None:
+        """Sizes beyond the problem's own, as many as an interpreter can do in a second or two."""
+        plan, _ = self.ask_referee("larger", level=level)
+        main.skipped |= plan["skipped"]
+        cut = [call for call in main.families if call.size and level != FULL]
+        dearest = max(cut, key=lambda call: call.work, default=main.own[0])
+        larger = Larger.plan(plan["cases"], dearest.size, dearest.work)
+        while case := larger.take():
+            call = self.call(session, case)
+            main.families.append(call)
+            if call.ended is not None:
+                return
+            larger.done(case, call.work)
+        main.left_out = larger.left_out
 
     def _repetitions(self, main: Main, session: Session) -> None:
         first = self.as_case(main.steady)

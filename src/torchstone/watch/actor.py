@@ -127,6 +127,10 @@ class Actor:
         self._sparse = frozenset(sparse | self._sparse)
         return [self.names[i] for i in sorted(new)]
 
+    def is_sparse(self, place: int) -> bool:
+        """The gradient of this parameter is sparse, and is not read."""
+        return place in self._sparse
+
     def without_sparse(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
         """The gradients that can be read."""
         if not self._sparse:

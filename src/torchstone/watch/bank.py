@@ -30,7 +30,7 @@ _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _TRUSTED = 24  # values before a median means anything
-_GROWN = 72  # values before most of the window of a late series is its own
+_GROWN = WINDOW  # values before the window of a late series is all its own
 
 
 class Channel(IntEnum):
@@ -169,7 +169,7 @@ class Bank:
         if self.seen >= self.warmup:
             self._judge(judgement, far if found else None, away, stretch, extra)
             if judgement.channel.any():
-                young = self.seen - self._born < _GROWN
+                young = self.seen - self._born < self.warmup
                 judgement.channel[missing | (young & (self._born > 0))] = 0
                 judgement = replace(judgement, centre=self.centre, width=self.width)
         self._enter()

@@ -31,6 +31,7 @@ class Batches:
         self.autocast: torch.dtype | None = None
         """The narrow dtype of an autocast region that the model was called in."""
         self._scale = math.nan
+        self._elements = 0
         self._losses: deque[tuple[Tensor, Any]] = deque()
 
     def see(self, call: Call, batch: Any) -> None:
@@ -63,6 +64,7 @@ class Batches:
             return  # evaluation
         for tensor in tensors_in((args, kwargs)):
             kind = tensor.device.type
+            self._elements = tensor.numel()
             if torch.is_autocast_enabled(kind):
                 self.autocast = torch.get_autocast_dtype(kind)
             if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
@@ -74,6 +76,8 @@ class Batches:
     def fill(self, call: Call) -> None:
         """What the model was given in this call."""
         call.input_scale, self._scale = self._scale, math.nan
+        if self._elements:  # what the model sees counts, not what the step was called with
+            call.batch_elements, self._elements = self._elements, 0
 
     def changed(self, call: Call) -> bool:
         """The batches have another size from now on."""

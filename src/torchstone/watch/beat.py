@@ -59,6 +59,8 @@ class Call:
     """A parameter whose old gradient the backward pass added to."""
     in_eval: tuple[str, ...] = ()
     """Layers that behave otherwise in evaluation, and were in it during backward."""
+    statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """A few running means of batch norm layers that were in training mode during backward."""
     unowned: tuple[str, ...] = ()
     """Parameters with a gradient that no optimizer moves."""
     ranks: tuple[RankRow, ...] = ()

@@ -28,6 +28,10 @@ class Sentinel:
         self._backwards = 0
         self._seen = 0
         self._in_eval: tuple[str, ...] = ()
+        kind = nn.modules.batchnorm._BatchNorm
+        norms = [(name, module) for name, module in self._modes if isinstance(module, kind)]
+        self._norms = norms[:1] + norms[-1:] if len(norms) > 1 else norms  # two stand for all
+        self._statistics: dict[str, tuple[float, ...]] = {}
         present = actor.reading.present if actor.reading is not None else ()
         there = [i for i, found in enumerate(present) if found]
         # the smallest is the cheapest to look at
@@ -44,6 +48,12 @@ class Sentinel:
         if old is None or _is_zero(old):
             self._clean = True
         self._in_eval = tuple(name for name, module in self._modes if not module.training)
+        self._statistics = {
+            name: tuple(mean[:4].tolist())
+            for name, module in self._norms
+            if module.training and (mean := module.running_mean) is not None
+            and mean.device.type == "cpu"
+        }  # fmt: skip
 
     def before_step(self, call: Call) -> None:
         """An optimizer steps on gradients: were they begun from nothing?"""
@@ -59,6 +69,7 @@ class Sentinel:
         """What was seen during this call."""
         call.backwards += self._backwards
         call.in_eval = self._in_eval
+        call.statistics = {**call.statistics, **self._statistics}
         self._backwards = 0
         self._seen = 0
 

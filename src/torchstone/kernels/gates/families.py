@@ -107,6 +107,10 @@ def _notes(run: Run) -> list[Text]:
     if main.small or main.small_own:
         notes.append(Text("at smaller sizes, because it is interpreted",
                           "因解释执行而使用较小的尺寸"))  # fmt: skip
+    if main.left_out:
+        count = main.left_out
+        notes.append(Text(f"larger sizes left out, because it is interpreted: {count}",
+                          f"因解释执行而略去的较大尺寸：{count}"))  # fmt: skip
     if main.skipped:
         names = ", ".join(sorted(main.skipped))
         notes.append(Text(f"not for this problem: {names}", f"不适用于此问题：{names}"))

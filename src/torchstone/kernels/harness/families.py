@@ -1,7 +1,7 @@
 """Families of inputs, made from a problem's own: other values, other layouts, other sizes.
 
-Sizes change only together where they are equal in the problem, only downwards, and only where the
-reference accepts them.
+Sizes change only together where they are equal in the problem, and only where the reference
+accepts them. Smaller ones are cut here; larger ones are made in `growing`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import torch
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, rebuilt
 
 VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "nan", "inf", "strided")
-SIZES = ("prime", "one", "empty")
+SMALLER = ("prime", "one", "empty")
+LARGER = "larger"
 TINY = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 LARGE = (1e4, 1e3, 1e2, 1e1)
 SMALLEST_GROUP = 5
@@ -26,10 +27,11 @@ Change = Callable[[torch.Tensor, int], torch.Tensor]
 
 def is_float(leaf: Any) -> bool:
     """An array of floating-point numbers."""
-    return hasattr(leaf, "dtype") and hasattr(leaf, "shape") and _tensor(leaf).is_floating_point()
+    return hasattr(leaf, "dtype") and hasattr(leaf, "shape") and tensor_of(leaf).is_floating_point()
 
 
-def _tensor(leaf: Any) -> torch.Tensor:
+def tensor_of(leaf: Any) -> torch.Tensor:
+    """An array as a tensor."""
     tensor = as_tensor(leaf)
     assert tensor is not None
     return tensor
@@ -48,7 +50,7 @@ def changed(inputs: list[Any], change: Change, chosen: set[int] | None = None) -
     leaves = leaves_of(inputs)
     for i, leaf in enumerate(leaves):
         if is_float(leaf) and (chosen is None or i in chosen):
-            tensor = _tensor(leaf)
+            tensor = tensor_of(leaf)
             leaves[i] = like(leaf, change(tensor, i).to(tensor.dtype))
     return list(rebuilt(inputs, leaves))
 
@@ -87,7 +89,7 @@ def _integers(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
     generator = torch.Generator().manual_seed(1000 + seed)
     leaves = leaves_of(inputs)
     for i in arrays(inputs):
-        tensor = _tensor(leaves[i])
+        tensor = tensor_of(leaves[i])
         if not tensor.numel() or tensor.dtype == torch.bool:
             continue
         low, high = tensor.min(), tensor.max()
@@ -157,7 +159,7 @@ class Poison:
 def poisoned(inputs: list[Any], family: str, seed: int) -> tuple[list[Any], Poison] | None:
     """The inputs with NaN or an infinity at a few places of one array."""
     floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
-    sizes = {i: _tensor(leaves_of(inputs)[i]).numel() for i in floats}
+    sizes = {i: tensor_of(leaves_of(inputs)[i]).numel() for i in floats}
     floats = [i for i in floats if sizes[i]]
     if not floats:
         return None
@@ -194,7 +196,7 @@ def groups_of(inputs: list[Any]) -> list[Group]:
     leaves = leaves_of(inputs)
     found: dict[int, list[tuple[int, int]]] = {}
     for i in arrays(inputs):
-        for dim, size in enumerate(_tensor(leaves[i]).shape):
+        for dim, size in enumerate(tensor_of(leaves[i]).shape):
             found.setdefault(size, []).append((i, dim))
     first = arrays(inputs)[:1]
     leading = (first[0], 0) if first else None
@@ -209,7 +211,7 @@ def resized(inputs: list[Any], group: Group, size: int) -> list[Any]:
     """The inputs cut to another size; whole numbers that may be places stay inside."""
     leaves = leaves_of(inputs)
     for i in arrays(inputs):
-        tensor = _tensor(leaves[i])
+        tensor = tensor_of(leaves[i])
         for leaf, dim in group.places:
             if leaf == i:
                 tensor = tensor.narrow(dim, 0, min(size, tensor.shape[dim]))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.oracle import Answer, Case
+from torchstone.kernels.harness.reference import as_tensor
 
 _MOST_SIDE = 24
 
@@ -28,12 +29,13 @@ def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
         if answer.reference.dtype not in (torch.int64, torch.int32):
             continue
         for leaf, value in enumerate(leaves):
-            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            tensor = as_tensor(value)
+            if tensor is None or not tensor.is_floating_point():
                 continue
             found += [
                 Choice(number, leaf, dim)
-                for dim in range(value.dim())
-                if _chooses(value, answer.reference, dim)
+                for dim in range(tensor.dim())
+                if _chooses(tensor, answer.reference, dim)
             ]
     return found
 

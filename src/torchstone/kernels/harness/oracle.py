@@ -68,8 +68,14 @@ class Case:
     """For NaN and infinity: per output, where the answer depends on what was put in."""
     lenient: bool = False
     """A poisoned weight may spoil what it is multiplied by zero for."""
-    changed_inputs: list[torch.Tensor | None] = field(default_factory=list)
-    """What the reference itself leaves in its inputs."""
+    length: int = 0
+    """How many numbers meet in one output; 0: as many as for the problem's own inputs."""
+    group: int = -1
+    """Which of the problem's sizes has grown; -1: none, or all."""
+    size: int = 0
+    """The size that was changed, or the product of all that have grown."""
+    own_size: int = 0
+    """The same in the problem itself."""
 
 
 def rounding(dtype: torch.dtype) -> float:
@@ -203,9 +209,9 @@ class Oracle:
             max((_largest(case.answers[i].exact) for case in cases), default=0.0)
             for i in range(count)
         ]
-        self.length = self._length(cases[0].inputs, cases[0].seed)
+        self.length = self.length_of(cases[0].inputs, cases[0].seed)
 
-    def _length(self, inputs: list[Any], seed: int) -> int:
+    def length_of(self, inputs: list[Any], seed: int) -> int:
         """How many numbers of one input meet in one output, at most: counted with gradients."""
         sizes = [t.numel() for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
         guess = min(max(sizes, default=1), 4096)
@@ -235,11 +241,13 @@ class Oracle:
             return guess
         return min(longest or guess, _LONGEST)
 
-    def allowed(self, own_error: float, reduced_error: float, dtype: torch.dtype) -> float:
-        """How many units a right kernel may be off."""
+    def allowed(
+        self, own_error: float, reduced_error: float, dtype: torch.dtype, length: int = 0
+    ) -> float:
+        """How many units a right kernel may be off; `length` is 0 for the problem's own sizes."""
         if dtype in (torch.float16, torch.bfloat16):
             return max(_LOW_UNITS, 2 * own_error)  # sums are kept in single precision
-        sums = 8 + 2 * math.sqrt(self.length)
+        sums = 8 + 2 * math.sqrt(length or self.length)
         capped = min(sums, max(8.0, reduced_error / 3)) if reduced_error else sums
         return max(capped, 2 * own_error)
 

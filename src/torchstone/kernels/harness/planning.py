@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from torchstone.kernels.harness import families, judge
+from torchstone.kernels.harness import families, growing, judge
+from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
 from torchstone.kernels.harness.oracle import Case, Oracle, reduced
 from torchstone.kernels.harness.reference import (
     ProblemError,
     Reference,
     as_tensor,
     leaves_of,
-    rebuilt,
 )
+from torchstone.kernels.harness.ties import ties_are_fixed
 from torchstone.kernels.harness.values import name_of
 
 _SMALL = ((5, 8), (11, 16))
 """Smaller sizes: for a size that is no power of two, and for one that is; two attempts."""
 _HUGE = 1 << 22
 _REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
-            AssertionError, ArithmeticError, KeyError)  # fmt: skip
+            AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip
 
 
 class Planner:
@@ -34,6 +34,7 @@ class Planner:
         self.seeds = seeds
         self.cases: list[Case] = []
         self.choices: list[judge.Choice] = []
+        self.ties_fixed = False
         self.own_errors: dict[str, float] = {}
         self.reduced_error = 0.0
         self.small = False
@@ -53,12 +54,13 @@ class Planner:
         for seed, item in enumerate(first):
             self._add("own", seed, item)
         self.choices = judge.find_choices(self.cases[0], leaves_of(first[0]))
+        self.ties_fixed = bool(self.choices) and ties_are_fixed(self.reference, first[0])
         self.reduced_error = self._reduced_error()
         return {
             "cases": self._list(), "small": self.small, "double": self.oracle.double,
             "elements": self._elements(first[0]), "length": self.oracle.length,
-            "writes_inputs": self._writes(first[0]), "dtypes": self._dtypes(),
-            "aliases": self._shares(first[0]),
+            "writes_inputs": written_inputs(self.reference, first[0]), "dtypes": self._dtypes(),
+            "aliases": answers_with_inputs(self.reference, first[0]),
         }  # fmt: skip
 
     def _own_inputs(self, seed: int) -> list[Any]:
@@ -71,11 +73,15 @@ class Planner:
         tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
         return sum(item.numel() for item in tensors if item is not None)
 
-    def _cut(self, inputs: list[Any], level: int = 1) -> list[Any]:
+    def _cut(
+        self, inputs: list[Any], level: int = 1, kept: families.Group | None = None
+    ) -> list[Any]:
         """Every size that may change made small, where the reference takes it."""
         if level >= len(_SMALL):
             return inputs
         for group in families.groups_of(inputs):
+            if group == kept:
+                continue
             size = _SMALL[level][group.size & (group.size - 1) == 0]
             if group.size > size:
                 inputs = self._accepted(families.resized(inputs, group, size)) or inputs
@@ -101,28 +107,6 @@ class Planner:
         ]
         return max(errors, default=0.0)
 
-    def _writes(self, inputs: list[Any]) -> list[bool]:
-        """Which inputs the reference itself changes."""
-        leaves = leaves_of(inputs)
-        given = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        model = self.reference.model(0)
-        with torch.no_grad():
-            (model if callable(model) else model.forward)(*rebuilt(inputs, given))
-        return [
-            isinstance(a, torch.Tensor) and not torch.equal(a.nan_to_num(), b.nan_to_num())
-            for a, b in zip(given, leaves, strict=True)
-        ]
-
-    def _shares(self, inputs: list[Any]) -> bool:
-        """Does the reference itself answer with memory of its inputs?"""
-        given = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
-                 for leaf in leaves_of(inputs)]  # fmt: skip
-        model = self.reference.model(0)
-        with torch.no_grad():
-            found = (model if callable(model) else model.forward)(*rebuilt(inputs, given))
-        mine = {_address(leaf) for leaf in given} - {0}
-        return bool(mine & {_address(leaf) for leaf in leaves_of(found)})
-
     def _dtypes(self) -> list[str]:
         case = self.cases[0]
         tensors = [as_tensor(leaf) for leaf in leaves_of(case.inputs)]
@@ -143,7 +127,7 @@ class Planner:
             base = self._own_inputs(seed)
             for family in families.VALUES:
                 self._plan_values(family, seed, self._cut(base, level))
-        for family in families.SIZES:
+        for family in families.SMALLER:
             self._plan_sizes(family, size_level)
         return {"cases": self._list(start), "skipped": self.skipped}
 
@@ -211,8 +195,59 @@ class Planner:
             return 0
         if not self._add(family, seed, given, finite=True):
             return 0
-        self.cases[-1].resized = True
+        self.cases[-1].resized, self.cases[-1].size = True, size
         return 1
+
+    def larger(self, level: int) -> dict[str, Any]:
+        """Every size beyond the problem's own, one after the other, and then all at once."""
+        start = len(self.cases)
+        count = len(families.groups_of(self._own_inputs(0)))
+        for step in range(growing.STEPS):
+            for number in range(count):
+                self._add_larger((step * count + number) % self.seeds, number, step, level)
+        if len(self.cases) > start and count > 1 and level >= len(_SMALL):
+            self._add_all_larger()
+        if len(self.cases) == start:
+            self.skipped[families.LARGER] = "the reference takes no larger size"
+        return {"cases": self._list(start), "skipped": self.skipped}
+
+    def _add_larger(self, seed: int, number: int, step: int, level: int) -> bool:
+        inputs = self._own_inputs(seed)
+        groups = families.groups_of(inputs)
+        if number >= len(groups):
+            return False
+        group = groups[number]
+        sizes = growing.larger_sizes(group.size)
+        if step >= len(sizes):
+            return False
+        for attempt in dict.fromkeys((level, 0)):
+            base = self._cut(inputs, attempt, group)
+            if growing.elements_after(base, group, sizes[step]) > self.most_elements:
+                continue
+            for given in growing.grown(base, group, sizes[step], seed):
+                if self._add(families.LARGER, seed, given, finite=True):
+                    self._mark_larger(number, sizes[step], group.size)
+                    return True
+        return False
+
+    def _add_all_larger(self) -> None:
+        """All sizes grown at once: a grid with several programs along each of its sides."""
+        given = inputs = self._own_inputs(1)
+        now = before = 1
+        for group in families.groups_of(inputs):
+            size = growing.larger_sizes(group.size)[1]
+            if growing.elements_after(given, group, size) > self.most_elements:
+                continue
+            versions = map(self._accepted, growing.grown(given, group, size, 1))
+            taken = next((item for item in versions if item is not None), None)
+            if taken is not None:
+                given, now, before = taken, now * size, before * group.size
+        if given is not inputs and self._add(families.LARGER, 1, given, finite=True):
+            self._mark_larger(-1, now, before)
+
+    def _mark_larger(self, group: int, size: int, own_size: int) -> None:
+        case = self.cases[-1]
+        case.resized, case.group, case.size, case.own_size = True, group, size, own_size
 
     def _sound(self, inputs: list[Any], group: families.Group, empty: list[Any]) -> bool:
         """Is nothing at all a case of this problem, and not an accident of the framework?
@@ -255,6 +290,8 @@ class Planner:
             return False
         if family == "strided":
             case.layout = "strided"
+        if family == families.LARGER:
+            case.length = self.oracle.length_of(inputs, seed)
         own = max((item.own_error for item in case.answers), default=0.0)
         if family not in ("nan", "inf"):
             self.own_errors[family] = max(own, self.own_errors.get(family, 0.0))
@@ -264,15 +301,10 @@ class Planner:
     def _list(self, start: int = 0) -> list[dict[str, Any]]:
         return [
             {"number": case.number, "family": case.family, "seed": case.seed,
-             "resized": case.resized, "shapes": _shapes(case.inputs)}
+             "resized": case.resized, "shapes": _shapes(case.inputs),
+             "group": case.group, "size": case.size, "own_size": case.own_size}
             for case in self.cases[start:]
         ]  # fmt: skip
-
-
-def _address(leaf: Any) -> int:
-    if isinstance(leaf, np.ndarray):
-        return int(leaf.__array_interface__["data"][0]) if leaf.size else 0
-    return leaf.untyped_storage().data_ptr() if isinstance(leaf, torch.Tensor) else 0
 
 
 def _finite(*tensors: torch.Tensor) -> bool:

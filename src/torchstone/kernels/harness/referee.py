@@ -48,10 +48,10 @@ class Referee(Planner):
         header, buffers = self.inputs(len(self.cases) - 1)
         return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
-    def _allowed(self, family: str, output: int = 0) -> float:
+    def _allowed(self, family: str, output: int = 0, length: int = 0) -> float:
         dtype = self.cases[0].answers[output].reference.dtype
         own = self.own_errors.get(family, 0.0)
-        return self.oracle.allowed(own, self.reduced_error, dtype)
+        return self.oracle.allowed(own, self.reduced_error, dtype, length)
 
     def judge(self, number: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """What is wrong with an answer."""
@@ -68,17 +68,26 @@ class Referee(Planner):
             form += problems
             if not problems and got is not None:
                 chosen = self._chosen(i, case, got)
-                allowed = self._allowed(case.family, i)
+                allowed = self._allowed(case.family, i, case.length)
                 outputs.append(judge.judge_output(case, i, got, allowed, chosen))
-        return {"form": form, "outputs": outputs, "allowed": self._allowed(case.family)}
+        return {
+            "form": form,
+            "outputs": outputs,
+            "allowed": self._allowed(case.family, 0, case.length),
+        }
 
     def _chosen(self, output: int, case: Case, got: torch.Tensor) -> torch.Tensor | None:
-        """Where another place holds the same value as the reference's place."""
+        """Where another place holds the same value as the reference's place, and may be given.
+
+        None where rounding decides what is chosen.
+        """
         leaves = leaves_of(case.inputs)
         for choice in self.choices:
             if choice.output != output:
                 continue
-            values = leaves[choice.leaf]
+            if self.ties_fixed:
+                return torch.zeros(got.shape, dtype=torch.bool)
+            values = families.tensor_of(leaves[choice.leaf])
             mine = judge.picked_by(values, got, choice.dim)
             right = judge.picked_by(values, case.answers[output].reference, choice.dim)
             if mine is None or right is None:
@@ -147,6 +156,8 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.load(int(header["most_elements"]))
     if do == "plan":
         return referee.plan(int(header["level"]), int(header["size_level"]))
+    if do == "larger":
+        return referee.larger(int(header["level"]))
     if do == "own_small":
         return referee.own_small(int(header["level"]))
     if do in ("inputs", "swapped", "time"):

@@ -30,6 +30,8 @@ SIGNAL = Signal(
 
 _JUMP = 4.0
 _KNOWN = 10
+_FALL = 50.0
+_SOON = 50
 
 
 @SIGNAL.on_beat
@@ -39,9 +41,18 @@ def jumped(beat: Beat) -> Iterator[Alarm]:
         not math.isfinite(beat.rate)
         or beat.rate < 0
         or (beat.number >= _KNOWN and most > 0 and beat.rate > _JUMP * most)
-    ):
+    ) or _fell(beat, most):
         yield _alarm(beat, most)
     beat.memory["rate"] = max(most, beat.rate)
+
+
+def _fell(beat: Beat, most: float) -> bool:
+    """From half of its largest value to next to nothing within fifty steps: a schedule in a hurry."""
+    if beat.rate >= 0.5 * most:
+        beat.memory["rate_high"] = beat.number
+        return False
+    since = beat.number - int(beat.memory.get("rate_high", beat.number))  # type: ignore[call-overload]
+    return beat.number > _KNOWN and since <= _SOON and beat.rate * _FALL < most
 
 
 def _alarm(beat: Beat, most: float) -> Alarm:

@@ -37,6 +37,8 @@ _KNOWN = 10
 @SIGNAL.on_beat
 def missing(beat: Beat) -> Iterator[Alarm]:
     present = beat.reading.present
+    if beat.number == _KNOWN:
+        yield from _never(beat)
     if present.all() and "gone" not in beat.memory:
         beat.memory["all_present"] = beat.number + 1
         return
@@ -64,6 +66,27 @@ def missing(beat: Beat) -> Iterator[Alarm]:
                 float(len(lost)),
             )
     seen += present
+
+
+def _never(beat: Beat) -> Iterator[Alarm]:
+    """Parameters that were to be trained, and have had no gradient since the start."""
+    never = [
+        i for i in np.flatnonzero(~beat.actor.ever_present)
+        if beat.actor.parameters[i].requires_grad and not beat.actor.is_sparse(int(i))
+    ]  # fmt: skip
+    if never and beat.actor.ever_present.any():
+        name = beat.actor.names[int(never[0])]
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"missing_gradients: {len(never)} parameter(s) have had no gradient since the "
+                f"start, first '{name}'",
+                f"missing_gradients：{len(never)} 个参数从一开始就没有梯度，首个为 '{name}'",
+            ),
+            name,
+            float(len(never)),
+            Severity.MEDIUM,
+        )
 
 
 def fault(toy: Any) -> None:

@@ -14,7 +14,10 @@ SIGNAL = Signal(
     "update_size",
     phase="update",
     of="run",
-    title=Text("size of the step against the weights", "更新量与权重之比"),
+    title=Text(
+        "size of the step against the weights, per unit of learning rate",
+        "单位学习率的更新量与权重之比",
+    ),
     why=Text(
         "a step many times the usual size forgets what was learned, whatever the gradient looked like",
         "远超平常的一步会抹掉已学到的东西，无论梯度看起来如何",
@@ -29,14 +32,15 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def size(beat: Beat) -> float:
-    if beat.steps is None:
+    if beat.steps is None or beat.rate <= 0:
         return math.nan
     weights = float((beat.steps["weight_squares"] * beat.actor.weight).sum())
     moved = float((beat.steps["update_squares"] * beat.actor.weight).sum())
-    return math.sqrt(moved / weights) if weights > 0 else math.nan
+    # per unit of learning rate: a schedule is no surprise
+    return math.sqrt(moved / weights) / beat.rate if weights > 0 else math.nan
 
 
 def fault(toy: Any) -> None:
-    """The learning rate becomes thirty times what it was."""
-    for group in toy.optimizer.param_groups:
-        group["lr"] *= 30
+    """The second moments of Adam are lost, and every step is far too long."""
+    for state in toy.optimizer.state.values():
+        state["exp_avg_sq"].mul_(1e-4)

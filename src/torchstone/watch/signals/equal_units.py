@@ -1,0 +1,67 @@
+"""Units of a layer that all start with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.reading import plain
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "equal_units",
+    phase="gradient",
+    of="layer",
+    title=Text("units that are all equal", "完全相同的单元"),
+    why=Text(
+        "units that start equal learn much the same: a layer of a hundred does the work of a few",
+        "从相同起点出发的单元学到几乎相同的东西：一百个单元只做几个单元的事",
+    ),
+    remedy=Text("initialise the weights with random values", "用随机值初始化权重"),
+    severity=Severity.MEDIUM,
+)
+
+_MOST = 1 << 22
+
+
+@SIGNAL.on_beat
+def equal(beat: Beat) -> Iterator[Alarm]:
+    if beat.number or beat.actor.reader.defers:
+        return
+    for name, parameter in zip(beat.actor.names, beat.actor.parameters, strict=True):
+        if parameter.dim() < 2 or parameter.numel() > _MOST or not _one_unit(plain(parameter)):
+            continue
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"equal_units: all {parameter.shape[0]} units of '{name}' have the same weights",
+                f"equal_units：'{name}' 的 {parameter.shape[0]} 个单元权重完全相同",
+            ),
+            name,
+            float(parameter.shape[0]),
+        )
+        return
+
+
+def _one_unit(weights: torch.Tensor) -> bool:
+    """Several rows, all the same and not zero; layers that start at zero break out by themselves."""
+    rows = weights.detach().reshape(weights.shape[0], -1) if weights.numel() else weights
+    if rows.dim() != 2 or rows.shape[0] < 2 or rows.shape[1] < 2:
+        return False
+    return bool((rows[1:] == rows[:1]).all()) and bool(rows[0].any())
+
+
+def fault(toy: Any) -> None:
+    """Every unit of a layer is a copy of the first, from the start."""
+    with torch.no_grad():
+        for layer in (toy.model[0], toy.model[4], toy.model[7]):
+            layer.weight.copy_(layer.weight[:1].expand_as(layer.weight))
+            layer.bias.zero_()
+
+
+FROM_START = True
