@@ -1,13 +1,13 @@
 # Every target works from a fresh clone: `make setup` runs first where it is needed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check accept docs bench clean
+.PHONY: help setup demo test e2e check accept docs bench clean
 
 BIN := .venv/bin
 # Extra arguments for pytest: make test ARGS="-k sarif"
 ARGS ?=
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make .venv with all that is needed (instant when nothing changed)
 	@bash scripts/setup.sh
@@ -17,6 +17,9 @@ demo: setup ## check an example project: findings, a fix, an HTML page
 
 test: setup ## run the tests; ARGS goes to pytest
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+e2e: setup ## let a small model write kernels and judge them (minutes)
+	$(BIN)/python -m pytest tests/kernels/e2e_small_model.py -s $(ARGS)
 
 check: setup ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check .

@@ -120,6 +120,14 @@ def test_kernels_are_defined_and_launched() -> None:
     )
 
 
+def test_only_swft_is_imported_with_a_star() -> None:
+    source = "from swft.core import *\nfrom swft.api import *\n\n\nclass ModelNew:\n    pass\n"
+    assert found(source, "swft") == []
+    assert found(source, "torch")
+    for module in ("torch", "math", "swft.tools", "os"):
+        assert found(source.replace("swft.api", module), "swft"), module
+
+
 def test_a_try_may_hide_a_fallback() -> None:
     source = TRITON.format(top="", line="at = at")
     hidden = source.replace(

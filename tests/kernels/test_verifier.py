@@ -107,11 +107,40 @@ def test_weights_come_by_seed_and_by_name(workshop: Workshop) -> None:
     assert not wrong_epsilon.accepted
 
 
-def test_ties_are_judged_by_value(workshop: Workshop) -> None:
-    last = "return x.shape[1] - 1 - x.flip(1).argmax(dim=1) if x.numel() else x.argmax(dim=1)"
-    assert judged("argmax", last, workshop).accepted
+LAST = "return x.shape[1] - 1 - x.flip(1).argmax(dim=1) if x.numel() else x.argmax(dim=1)"
+
+
+def test_of_equals_the_first_is_right_where_the_framework_says_so(workshop: Workshop) -> None:
+    by_hand = "return (x == x.amax(1, keepdim=True)).int().argmax(1) if x.numel() else x.argmax(1)"
+    assert judged("argmax", by_hand, workshop).accepted
+    last = judged("argmax", LAST, workshop)
+    assert [item.gate for item in last.failed] == ["families"], last.error_log()
     wrong = "i = x.argmax(dim=1)\n        i[-1:] = (i[-1:] + 1) % x.shape[1]\n        return i"
     assert not judged("argmax", wrong, workshop).accepted
+
+
+def test_ties_are_judged_by_value_where_it_is_open(workshop: Workshop) -> None:
+    best = problem("return x.topk(3, dim=1).indices", "torch.randn(9, 21)")
+    last = (
+        "i = x.flip(1).sort(dim=1, descending=True, stable=True).indices[:, :3]\n"
+        "        return x.shape[1] - 1 - i"
+    )
+    assert judged(best, last, workshop).accepted
+    second = last.replace("[:, :3]", "[:, 1:4]")
+    assert not judged(best, second, workshop).accepted
+
+
+def test_a_second_block_is_looked_at(workshop: Workshop) -> None:
+    blocks = (
+        "out, carry = [], 0.0\n        for part in x.split(64, dim=1):\n"
+        "            out.append(part.cumsum(1) + carry)\n            carry = {} + out[-1][:, -1:]\n"
+        "        return torch.cat(out, 1)"
+    )
+    total = problem("return x.cumsum(dim=1)", "torch.randn(6, 50)")
+    assert judged(total, blocks.format("0"), workshop).accepted
+    twice = judged(total, blocks.format("carry"), workshop)
+    assert [item.gate for item in twice.failed] == ["families"], twice.error_log()
+    assert "larger" in twice.error_log()
 
 
 def test_the_identity_does_not_pass_a_weak_test(workshop: Workshop) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import logging
 import os
+import pickle
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from torch.nn import functional as F
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
+from torchstone.watch.alerts import Episodes
 
 OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
 
@@ -434,3 +438,158 @@ def test_after_a_nan_the_first_layer_of_the_forward_pass_is_named(
     alerts = Toy().watched(poison, at=40, steps=45, on_alert="skip")
     assert alerts[0].signal == "non_finite"
     assert "layer '5' (its input was bad already)" in caplog.text or "layer '4'" in caplog.text
+
+
+def _plain_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensor:
+    optimizer.zero_grad()
+    x, y = _batch()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+@pytest.mark.parametrize("change", ["half", "empty", "storage"])
+def test_weights_that_change_their_memory_are_no_danger(change: str) -> None:
+    model = nn.Linear(2048, 2048, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for step in range(6):
+            if step == 3 and change == "half":
+                model.half()
+            elif step == 3 and change == "empty":
+                model.weight.data = torch.empty(0)
+            elif step == 3:
+                model.weight.untyped_storage().resize_(0)
+            if change == "half" or step < 3:
+                model.weight.grad = torch.zeros_like(model.weight)
+            else:
+                model.weight.grad = None
+            optimizer.step()
+            watch.step(1.0)
+    assert [a.line() for a in watch.alerts if a.signal == "non_finite"] == []
+
+
+def test_a_watched_model_can_be_copied_and_pickled() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = watch_training(**OPTIONS)(_plain_step)
+    for _ in range(3):
+        step(model, optimizer)
+    averaged = torch.optim.swa_utils.AveragedModel(model)
+    averaged.update_parameters(model)
+    again = pickle.loads(pickle.dumps(model))
+    again(torch.randn(2, 8))
+    copy.deepcopy(model)(torch.randn(2, 8))
+
+
+def test_a_forgotten_watch_lets_go_of_everything() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(5):
+        step = watch_training(**OPTIONS)(_plain_step)
+        step(model, optimizer)
+        step(model, optimizer)
+    del step
+    gc.collect()
+    assert not model._forward_pre_hooks
+    assert not model._load_state_dict_post_hooks
+    seen = weakref.ref(model)
+    del model, optimizer
+    gc.collect()
+    assert seen() is None
+
+
+def test_another_model_through_the_same_function_is_watched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    step = watch_training(**OPTIONS)(_plain_step)
+    for _ in range(2):
+        model = _net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            step(model, optimizer)
+    watch = step.watch  # type: ignore[attr-defined]
+    [actor] = watch.actors.values()
+    assert actor.optimizer is optimizer
+
+
+def test_a_new_optimizer_takes_the_place_of_the_old() -> None:
+    model = _net()
+    step = watch_training(**OPTIONS)(_plain_step)
+    for _ in range(4):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            step(model, optimizer)
+    assert len(step.watch.actors) == 1  # type: ignore[attr-defined]
+
+
+def test_a_signal_that_never_stops_mutes_no_other() -> None:
+    episodes = Episodes(50)
+    told = [step for step in range(0, 500, 5) if episodes.admit(step, "noisy")]
+    assert told == [0]
+    assert episodes.admit(300, "non_finite")
+    assert episodes.admit(400, "non_finite")
+
+
+def test_skip_with_a_loss_scaler() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with Watch(model, optimizer, on_alert="skip", **OPTIONS) as watch:
+        for step in range(60):
+            optimizer.zero_grad()
+            x, y = _batch()
+            loss = F.cross_entropy(model(x), y) * (1e4 if step == 50 else 1.0)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            watch.step(loss)
+    assert "grad_norm" in {a.signal for a in watch.alerts}
+
+
+def test_odd_inputs_of_a_model_are_let_through() -> None:
+    class Graph(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Linear(8, 4)
+
+        def forward(self, adjacency: Tensor) -> Tensor:
+            return self.net(torch.sparse.mm(adjacency, torch.ones(8, 8)))
+
+    model = Graph()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.eye(8).to_sparse()).square().mean()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+    assert next(iter(watch.actors.values())).beats == 3
+
+
+def test_a_step_that_is_no_plain_call_is_refused() -> None:
+    async def later() -> None: ...
+
+    def many() -> Any:
+        yield 1
+
+    for step in (later, many, classmethod(lambda cls: None)):
+        with pytest.raises(UsageError, match="plain function"):
+            watch_training(**OPTIONS)(step)
+
+
+def test_gradients_set_by_hand_are_not_stale() -> None:
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(20):
+            x, y = _batch()
+            loss = F.cross_entropy(model(x), y)
+            grads = torch.autograd.grad(loss, list(model.parameters()))
+            for parameter, gradient in zip(model.parameters(), grads, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+            watch.step(loss)
+    assert [a.line() for a in watch.alerts] == []

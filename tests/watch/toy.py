@@ -70,12 +70,14 @@ class Toy:
         }
         watch = Watch(**options)
         watch.prepare(self.train_step, (), {})
-        for step in range(steps):
-            if fault is not None and step == at:
-                fault(self)
-            batch = self.transform(*self.next_batch())
-            watch.begin()
-            loss = self.train_step(batch)
-            watch.end(loss, batch)
-        watch.close()
+        try:
+            for step in range(steps):
+                if fault is not None and step == at:
+                    fault(self)
+                batch = self.transform(*self.next_batch())
+                watch.begin()
+                loss = self.train_step(batch)
+                watch.end(loss, batch)
+        finally:
+            watch.close()
         return watch.alerts

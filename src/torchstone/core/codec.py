@@ -82,6 +82,10 @@ def _decode(hint: Any, data: Data, where: str) -> Any:
         return data
     if origin in (typing.Union, types.UnionType):
         return _decode_union(args, data, where)
+    if origin is typing.Literal:
+        if data not in args:
+            raise _wrong(where, data, f"one of {', '.join(map(str, args))}")
+        return data
     if origin is tuple:
         if not isinstance(data, (list, tuple)):
             raise _wrong(where, data, "a list")
@@ -94,10 +98,6 @@ def _decode(hint: Any, data: Data, where: str) -> Any:
         if not isinstance(data, Mapping):
             raise _wrong(where, data, "a mapping")
         return {str(key): _decode(args[1], item, f"{where}.{key}") for key, item in data.items()}
-    if origin is typing.Literal:
-        if data not in args:
-            raise _wrong(where, data, f"one of {', '.join(map(str, args))}")
-        return data
     if isinstance(hint, type) and issubclass(hint, Enum):
         try:
             return hint(data)

@@ -25,8 +25,10 @@ _SUBMODULES = frozenset(
     "torch.special torch.autograd numpy.typing numpy.linalg numpy.fft numpy.lib.stride_tricks "
     "triton.language triton.language.extra triton.language.extra.libdevice "
     "triton.language.math triton.language.standard numba.cuda numba.np collections.abc scipy.special "
-    "scipy.linalg numba.types numba.core.types numba.cuda.libdevice".split()
+    "scipy.linalg numba.types numba.core.types numba.cuda.libdevice swft.core swft.api".split()
 )
+_WHOLE = frozenset({"swft.core", "swft.api"})
+"""Modules that may be imported with a star: SWFT is written so."""
 _NAMES = frozenset(
     "eval exec compile open input breakpoint globals locals vars dir getattr setattr delattr "
     "memoryview __import__ __builtins__ __loader__ __spec__ exit quit help".split()
@@ -90,7 +92,7 @@ def _imports(tree: ast.Module, implementation: str) -> Iterator[Breach]:
                 yield breach(node, "imports from a package around it", "从外层包导入")
             names = [base]
             for item in node.names:
-                if item.name == "*":
+                if item.name == "*" and base not in _WHOLE:
                     yield breach(node, f"imports everything from {base}", f"从 {base} 导入全部")
                 if item.name in _ATTRIBUTES or item.name in _NAMES:
                     yield breach(node, f"imports {base}.{item.name}", f"导入 {base}.{item.name}")

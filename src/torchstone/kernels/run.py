@@ -23,11 +23,11 @@ from torchstone.kernels.workshop import Session, SessionError, Workshop, Worksho
 Progress = Callable[[int, int, str], None]
 FULL = 2
 """The level of sizes at which nothing is cut."""
-MOST_WORK = 600
+MOST_WORK = 500
 """Above this many interpreted operations in one call the families run at smaller sizes."""
 MOST_SIZED_WORK = 1500
 """Above this the families of sizes start from smaller ones, too."""
-MOST_OWN_WORK = 3000
+MOST_OWN_WORK = 1500
 """Above this only the first seed runs at the problem's own sizes."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
@@ -266,7 +266,7 @@ class Run:
         """Sizes beyond the problem's own, as many as an interpreter can do in a second or two."""
         plan, _ = self.ask_referee("larger", level=level)
         main.skipped |= plan["skipped"]
-        cut = [call for call in main.families if call.size and level != FULL]
+        cut = [call for call in main.families if call.family == "prime" and level != FULL]
         dearest = max(cut, key=lambda call: call.work, default=main.own[0])
         larger = Larger.plan(plan["cases"], dearest.size, dearest.work)
         while case := larger.take():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchstone.watch.judge import Values
 
 _BIAS = 127
+_numel: Callable[[Any], int] = Tensor.numel
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ class Actor:
         self.after: NDArray[np.float32] | None = None
         """Samples of the weights as the last step left them."""
         self.digest = 0
-        self.norm = float("nan")
+        self.norm = self.last_norm = float("nan")
+        self.skip = False
+        """This step is to be left out."""
         self.values: dict[str, Values] = {}
         self.log_rate: float | None = None
         self.stretch = 0.0
@@ -117,8 +120,13 @@ class Actor:
         """The optimizer still has the parameters it had."""
         return self._identity() == self._known
 
-    def _identity(self) -> tuple[int, ...]:
-        return tuple(len(group["params"]) for group in self.optimizer.param_groups)
+    def _identity(self) -> tuple[object, ...]:
+        """Everything that reading them by address rests on."""
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        return (
+            list(map(id, parameters)), list(map(_numel, parameters)),
+            [p.dtype for p in parameters], [p.is_cpu for p in parameters],
+        )  # fmt: skip
 
     def note_sparse(self, gradients: Sequence[Tensor | None]) -> list[str]:
         """Gradients that are sparse cannot be read; the names of those not known yet."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from torchstone.watch.alerts import Alert, Episodes
 from torchstone.watch.bank import Bank
-from torchstone.watch.judge import judge_bank, signal_named
+from torchstone.watch.judge import judge_bank
 from torchstone.watch.runfile import Run
 from torchstone.watch.settings import Settings
 from torchstone.watch.signal import Signal, all_signals
@@ -77,7 +78,7 @@ def _of_layers(run: Run, settings: Settings) -> list[Alert]:
     found: list[Alert] = []
     for place, actor in enumerate(run.actors):
         names = tuple(str(name) for name in actor.get("layers", []))
-        signals: list[Signal] = [signal_named(str(name)) for name in actor.get("signals", [])]
+        signals: list[Signal] = _signals(actor)
         limits = [s.limits.scaled(settings.tightness) for s in signals if s.limits for _ in names]
         bank = Bank(limits, max(settings.warmup_steps // 10, 8))
         width = len(names)
@@ -86,3 +87,9 @@ def _of_layers(run: Run, settings: Settings) -> list[Alert]:
             if number == place and values.shape == (len(signals), width):
                 found += judge_bank(bank, spans, values.reshape(-1), names, step, 0.0)
     return found
+
+
+def _signals(actor: dict[str, Any]) -> list[Signal]:
+    known = {signal.name: signal for signal in all_signals() if signal.limits}
+    names = [str(name) for name in actor.get("signals", [])]
+    return [known[name] for name in names] if all(name in known for name in names) else []

@@ -81,23 +81,21 @@ def channel_name(channel: int) -> str:
 
 @dataclass(slots=True)
 class Episodes:
-    """Alarms less than `window` steps apart are one episode; each signal speaks once in it."""
+    """Alarms less than `window` steps apart are one episode; each signal speaks once in its own."""
 
     window: int
     count: int = 0
     _last: int = -(10**9)
-    _said: set[str] = field(default_factory=set)
+    _last_of: dict[str, int] = field(default_factory=dict)
 
     def admit(self, step: int, signal: str) -> bool:
-        """True when this signal is to be told now."""
-        if step - self._last > self.window:
+        """True when this signal is to be told now; one that never stops mutes no other."""
+        new = step - self._last_of.get(signal, -(10**9)) > self.window
+        self._last_of[signal] = step
+        if new and step - self._last > self.window:
             self.count += 1
-            self._said.clear()
         self._last = step
-        if signal in self._said:
-            return False
-        self._said.add(signal)
-        return True
+        return new
 
     def open_at(self, step: int) -> bool:
         """An episode is going on."""

@@ -81,6 +81,8 @@ class Judgement:
     centre: NDArray[np.float64]
     """What was normal when the value came, where one left its range."""
     width: NDArray[np.float64]
+    level: NDArray[np.float64] | None = None
+    """Log of the new level, where a shift or a ramp spoke; NaN elsewhere."""
 
 
 class Bank:
@@ -145,6 +147,11 @@ class Bank:
         """Log values of the last push."""
         return np.asarray(self._raw_values[(self.seen - 1) % WINDOW])
 
+    def value_of(self, judgement: Judgement, column: int, value: float) -> float:
+        """What a person is shown: the value, or the level that a shift or a ramp has reached."""
+        level = math.nan if judgement.level is None else float(judgement.level[column])
+        return value if math.isnan(level) else math.exp(level) - float(self._floor[column])
+
     def forget(self) -> None:
         """The past is no guide any more: learn again, gross departures excepted."""
         self._fresh = 0
@@ -165,7 +172,10 @@ class Bank:
         extra = stretch + (math.log(8.0) if fresh else 0.0)
         clip = _CLIP if self.seen >= _TRUSTED else math.inf
         far, missing, away, sigmas, found = self._place(values, extra, clip)
-        judgement = Judgement(np.zeros(self.count, np.int8), sigmas, self.median, self.spread)
+        level = np.full(self.count, np.nan)
+        judgement = Judgement(
+            np.zeros(self.count, np.int8), sigmas, self.median, self.spread, level
+        )
         if self.seen >= self.warmup:
             self._judge(judgement, far if found else None, away, stretch, extra)
             if judgement.channel.any():
@@ -216,8 +226,9 @@ class Bank:
         logs = np.where(missing, self.median, logs)
         away = logs - self.median
         bound = clip * self.spread
-        self._values[row] = self.median + np.minimum(np.maximum(away, -bound), bound)
-        self._raw_values[row] = logs
+        clipped = self.median + np.minimum(np.maximum(away, -bound), bound)
+        self._values[row] = np.where(missing, self._values[row], clipped)
+        self._raw_values[row] = np.where(missing, self._raw_values[row], logs)
         far = ~missing & ((away > up + extra) | (away < -(down + extra)))
         return far, missing, away, away / self.spread, int(far.sum())
 
@@ -264,24 +275,27 @@ class Bank:
         recent = _middle(self._raw_values[rows[:SHORT]])
         moved = recent - self.median
         jump = recent - _middle(self._raw_values[rows[SHORT:]])
-        moved = np.where(np.sign(jump) == np.sign(moved), moved, 0.0)
-        moved = np.sign(moved) * np.minimum(np.abs(moved), np.abs(jump) / _JUMP)
+        same = np.sign(jump) == np.sign(moved)
+        # against a trend the steps just before are the better guide
+        far = np.minimum(np.maximum(np.abs(moved), np.abs(jump)), np.abs(jump) / _JUMP)
+        moved = np.where(same, np.sign(moved) * far, 0.0)
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
-        self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch)
+        self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch, recent)
 
     def _judge_ramp(self, judgement: Judgement, stretch: float) -> None:
         filled = int(np.isfinite(self._blocks[:, 0]).sum()) if self.count else 0
-        if filled < RECENT_BLOCKS + 8:
+        if filled < RECENT_BLOCKS + 16:
             return
         order = [(self.seen // BLOCK - 1 - i) % BLOCKS for i in range(filled)]
         recent = _middle(self._blocks[order[:RECENT_BLOCKS]])
         moved = recent - _middle(self._blocks[order[RECENT_BLOCKS:]])
         sigmas = moved / self.spread
-        self._mark(judgement, Channel.RAMP, moved, sigmas, np.ones(self.count), stretch)
+        self._mark(judgement, Channel.RAMP, moved, sigmas, np.ones(self.count), stretch, recent)
 
     def _mark(
         self, judgement: Judgement, channel: Channel, moved: NDArray[np.float64],
         sigmas: NDArray[np.float64], limit: NDArray[np.float64], stretch: float,
+        level: NDArray[np.float64] | None = None,
     ) -> None:  # fmt: skip
         up, down = self._effects[channel]
         high = (sigmas > limit) & (moved > up + stretch)
@@ -289,6 +303,8 @@ class Bank:
         new = (high | low) & (judgement.channel == 0)
         judgement.channel[new] = channel
         judgement.sigmas[new] = sigmas[new]
+        if level is not None and judgement.level is not None:
+            judgement.level[new] = level[new]
 
     def _enter(self) -> None:
         self.seen += 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch._dynamo.eval_frame import OptimizedModule
+from torch import Tensor
 
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
@@ -53,16 +52,13 @@ class Batches:
         call.batch_indices = _indices(batch)
         call.batch_elements = elements
 
-    def listen(self, model: nn.Module) -> Callable[[], None] | None:
-        """See what the model is given; a compiled model is left alone, to stay whole."""
-        if isinstance(model, OptimizedModule) or model._compiled_call_impl is not None:
-            return None
-        return model.register_forward_pre_hook(self._called, with_kwargs=True).remove
-
-    def _called(self, _: nn.Module, args: Any, kwargs: Any) -> None:
+    def model_called(self, args: Any, kwargs: Any) -> None:
+        """What the model is given; evaluation does not count."""
         if not torch.is_grad_enabled():
-            return  # evaluation
+            return
         for tensor in tensors_in((args, kwargs)):
+            if tensor.layout != torch.strided or tensor.is_nested:
+                continue
             kind = tensor.device.type
             self._elements = tensor.numel()
             if torch.is_autocast_enabled(kind):

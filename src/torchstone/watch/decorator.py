@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
 from torchstone.watch.monitor import Watch
 from torchstone.watch.settings import OnAlert, Settings
 
@@ -49,29 +53,50 @@ def watch_training(
     a method, closure, globals, the value returned); each can be named instead. The step's result
     and its exceptions pass through unchanged. `function.watch` is the Watch behind it.
     """
-    if function is not None and not callable(function):
-        warmup_steps, function = function, None  # watch_training(100, 50), by position
+    if isinstance(function, int):
+        warmup_steps, function = function, None  # watch_training(100), by position
     found = {"warmup_steps": warmup_steps, "alert_window": alert_window, **options}
 
     def decorate(step: Any) -> Any:
+        _refuse(step)
         watch = Watch(model, optimizer, scaler=scaler, scheduler=scheduler, **found)
+
+        busy = threading.Lock()
 
         @functools.wraps(step)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            watch.prepare(step, args, kwargs)
-            watch.begin()
+            if not busy.acquire(blocking=False):
+                return step(*args, **kwargs)  # within itself, or from another thread: one at a time
             try:
-                result = step(*args, **kwargs)
-            except BaseException:
-                watch.abandon()
-                raise
-            watch.end(result, (args, kwargs))
-            return result
+                watch.prepare(step, args, kwargs)
+                watch.begin()
+                try:
+                    result = step(*args, **kwargs)
+                except BaseException:
+                    watch.abandon()
+                    raise
+                watch.end(result, (args, kwargs))
+                return result
+            finally:
+                busy.release()
 
         watched.watch = watch  # type: ignore[attr-defined]
         return watched
 
     return decorate if function is None else decorate(function)
+
+
+def _refuse(step: Any) -> None:
+    """A step must be a plain call from begin to end."""
+    function = getattr(step, "func", step)
+    odd = inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+    if odd or isinstance(step, (classmethod, staticmethod)) or not callable(step):
+        raise UsageError(
+            "watch_training", type(step).__name__ if not odd else "a coroutine or a generator",
+            Text("a plain function or method", "普通函数或方法"),
+            Text("put @watch_training below @classmethod or @staticmethod; for other loops use Watch",
+                 "把 @watch_training 放在 @classmethod 或 @staticmethod 之下；其他循环请用 Watch"),
+        )  # fmt: skip
 
 
 __all__ = ["Settings", "watch_training"]

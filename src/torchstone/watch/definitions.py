@@ -113,6 +113,11 @@ def detect_drift(current: Mapping[str, float], baseline: Mapping[str, float]) ->
 
 
 def _magnitude(tensor: Tensor, scale: float) -> Tensor:
+    if not (scale > 0 and math.isfinite(scale)):
+        raise UsageError(
+            "detect", f"scale {scale}", Text("a scale above zero", "大于零的缩放"),
+            Text("pass the loss scale, or leave it out", "传入 loss scale，或省略"),
+        )  # fmt: skip
     if not tensor.is_floating_point():
         raise UsageError(
             "detect", str(tensor.dtype), Text("a floating tensor", "浮点张量"),

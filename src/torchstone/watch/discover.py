@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,6 +50,9 @@ def _places(
     for i, value in enumerate(args):
         yield f"argument {i + 1}", value
     yield from kwargs.items()
+    if isinstance(function, functools.partial):
+        yield from _places(function.func, function.args, function.keywords)
+        return
     plain: Any = getattr(function, "__func__", function)
     while hasattr(plain, "__wrapped__"):
         plain = plain.__wrapped__
@@ -129,21 +134,25 @@ def _sort(found: Found, path: str, item: Any) -> None:
         found.schedulers.append((path, item))
 
 
-def loss_in(value: Any) -> Tensor | float | None:
+def loss_in(value: Any, depth: int = 3) -> Tensor | float | None:
     """The loss in what a training step returned: a scalar, `loss` of a mapping or object, or first."""
     if isinstance(value, Tensor):
         return value if value.numel() == 1 and not value.is_complex() else None
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, (int, float)):
-        return float(value)
+    if isinstance(value, (int, float, np.floating, np.integer)):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
     if isinstance(value, Mapping):
-        named = [key for key in value if isinstance(key, str) and "loss" in key.lower()]
+        named = [key for key in value if isinstance(key, str) and key.lower().endswith("loss")]
         return loss_in(value["loss"] if "loss" in value else value[named[0]]) if named else None
     if isinstance(getattr(value, "loss", None), Tensor):
         return loss_in(value.loss)
-    if isinstance(value, (tuple, list)):
-        return next((found for item in value if (found := loss_in(item)) is not None), None)
+    if isinstance(value, (tuple, list)) and depth:
+        found = (loss_in(item, depth - 1) for item in value[:16])
+        return next((item for item in found if item is not None), None)
     return None
 
 

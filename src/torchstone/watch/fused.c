@@ -227,11 +227,13 @@ int64_t torchstone_push(int64_t n, const double *values, const double *floors, c
         missing[i] = !(l - l == 0);
         if (missing[i]) l = median[i];
         double a = l - median[i], bound = clip * spread[i];
-        logs[i] = row_raw[i] = l;
+        logs[i] = l;
         away[i] = a;
         sigmas[i] = a / spread[i];
         far[i] = !missing[i] && (a > up[i] + extra || a < -(down[i] + extra));
         count += far[i];
+        if (missing[i]) continue; /* nothing is learned from it */
+        row_raw[i] = l;
         row_clipped[i] = median[i] + (a > bound ? bound : a < -bound ? -bound : a);
     }
     return count;

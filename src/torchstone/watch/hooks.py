@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
@@ -93,6 +93,50 @@ def _tell_before_unscale(kind: Any) -> Callable[[], None]:
     return lambda: setattr(kind, "unscale_", original)
 
 
+_by_model: weakref.WeakKeyDictionary[nn.Module, list[weakref.ref[Any]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def follow_model(model: nn.Module, listener: Any, calls: bool) -> Callable[[], None]:
+    """Tell the listener what a model is given, and when weights are loaded into it.
+
+    The hooks on the module are plain functions that look their listener up: a copy or a pickle of
+    the model carries nothing of the watch, and says nothing to it.
+    """
+    handles = [model.register_load_state_dict_post_hook(_loaded)]
+    if calls:
+        handles.append(model.register_forward_pre_hook(_called, with_kwargs=True))
+    reference = weakref.ref(listener)
+    _by_model.setdefault(model, []).append(reference)
+    place = weakref.ref(model)
+
+    def undo() -> None:
+        for handle in handles:
+            handle.remove()
+        alive = place()
+        found = _by_model.get(alive) if alive is not None else None
+        if found and reference in found:
+            found.remove(reference)
+
+    return undo
+
+
+def _called(model: nn.Module, args: Any, kwargs: Any) -> None:
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return
+    for reference in _by_model.get(model, ()):
+        if (listener := reference()) is not None:
+            listener.model_called(args, kwargs)
+
+
+def _loaded(model: nn.Module, *_: Any) -> None:
+    for reference in _by_model.get(model, ()):
+        if (listener := reference()) is not None:
+            listener.model_loaded()
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _tell(moment: str, *args: Any) -> None:
     for reference in tuple(_listening):
         listener = reference()

@@ -58,7 +58,7 @@ def judge_bank(
         worst = start + place
         yield Alert(
             step, signal.name, layers[place] if signal.of == "layer" else "",
-            float(values[worst]), signal.severity, float(judgement.centre[worst]),
+            bank.value_of(judgement, worst, float(values[worst])), signal.severity, float(judgement.centre[worst]),
             float(judgement.width[worst]), float(judgement.sigmas[worst]),
             channel_name(judgement.channel[worst]), len(bad) - 1,
         )  # fmt: skip

@@ -16,6 +16,8 @@ class _Shown(logging.StreamHandler):  # type: ignore[type-arg]
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
+        if logging.getLogger().handlers:
+            return  # the user has set up logging since, and shows it
         self.stream = sys.stderr
         super().emit(record)
 

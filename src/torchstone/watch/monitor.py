@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import logging
 import math
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -62,6 +65,8 @@ class Watch:
         self.settings = settings or _settings(options)
         self.alerts: list[Alert] = []
         self.call = Call(0)
+        self.steps = 0
+        """Calls that have ended."""
         self.actors: dict[int, Actor] = {}
         self.recorder: Recorder | None = None
         self.function: Callable[..., Any] | None = None
@@ -114,6 +119,8 @@ class Watch:
     ) -> None:
         """Look for the parts of the training step, once, and say what was found."""
         if self._prepared:
+            if self._is_new(args):
+                self._guard(lambda: self._begin_anew(function, args, kwargs))
             return
         self._prepared = True
         self.function = function
@@ -121,6 +128,20 @@ class Watch:
         self._guard(lambda: self._prepare(function, args, kwargs))
 
     def _prepare(
+        self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self._find(function, args, kwargs)
+        models = [model for _, model in self._found.models]
+        self._ranks = join_ranks(models, self.settings.ranks_every, self.settings.lang)
+        writes = self._ranks is None or self._ranks.rank == 0
+        what = {
+            kind: [f"{name} ({type(item).__name__})" for name, item in getattr(self._found, kind)]
+            for kind in ("models", "optimizers", "scalers", "schedulers")
+        }
+        self.recorder = open_recorder(self.settings, what, writes)
+        atexit.register(_close_at_exit, weakref.ref(self))
+
+    def _find(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         found = discover(function, args, kwargs)
@@ -133,20 +154,37 @@ class Watch:
             for name, parameter in model.named_parameters():
                 self._names.setdefault(id(parameter), head + _plain_name(name))
         for _, model in self._found.models:
-            if (undo := self._batches.listen(model)) is not None:
-                self._undo.append(undo)
-            handle = model.register_load_state_dict_post_hook(self._on_load)
-            self._undo.append(handle.remove)
+            compiled = isinstance(model, torch._dynamo.OptimizedModule) or (
+                model._compiled_call_impl is not None
+            )
+            self._undo.append(hooks.follow_model(model, self, calls=not compiled))
         hooks.listen(cast(hooks.Listener, self))
+        weakref.finalize(self, _undo_all, self._undo)
         self._say_found()
-        models = [model for _, model in self._found.models]
-        self._ranks = join_ranks(models, self.settings.ranks_every, self.settings.lang)
-        writes = self._ranks is None or self._ranks.rank == 0
-        what = {
-            kind: [f"{name} ({type(item).__name__})" for name, item in getattr(self._found, kind)]
-            for kind in ("models", "optimizers", "scalers", "schedulers")
-        }
-        self.recorder = open_recorder(self.settings, what, writes)
+
+    def _is_new(self, args: tuple[Any, ...]) -> bool:
+        """The step was handed a model that is not the one it was handed before."""
+        known = [id(model) for _, model in self._found.models]
+        return not self._given and any(
+            isinstance(a, nn.Module) and id(a) not in known and any(True for _ in a.parameters())
+            for a in args
+        )
+
+    def _begin_anew(
+        self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        _undo_all(self._undo)
+        for sentinel in self._sentinels.values():
+            sentinel.remove()
+        self._sentinels.clear()
+        self.actors.clear()
+        self._names.clear()
+        self._memory.clear()
+        self._losses.restart()
+        self._found = Found()
+        hooks.unlisten(cast(hooks.Listener, self))
+        self._find(function, args, kwargs)
+        self._note(Text("another model: learning again", "更换了模型：重新学习"))
 
     def begin(self) -> None:
         """A new call starts."""
@@ -163,6 +201,7 @@ class Watch:
             return
         self._active = False
         self.all_seconds += time.perf_counter() - self._started
+        self.steps += 1
         if batch is not None:
             self._guard(lambda: self._batches.see(self.call, batch))
         self._guard(lambda: self._finish(result))
@@ -176,9 +215,8 @@ class Watch:
     def close(self) -> None:
         """Take everything back, and write what is left."""
         hooks.unlisten(cast(hooks.Listener, self))
-        self._active = False
-        while self._undo:
-            self._undo.pop()()
+        self._active = self._prepared = False
+        _undo_all(self._undo)
         for sentinel in self._sentinels.values():
             sentinel.remove()
         if self._zoom is not None:
@@ -215,11 +253,16 @@ class Watch:
             self._read(actor, 1.0)
         if id(actor) in self._sentinels:
             self._sentinels[id(actor)].before_step(self.call)
+        if actor.skip:
+            actor.skip = False
+            for parameter in actor.parameters:  # without gradients nothing moves, state included
+                parameter.grad = None
 
     def _before_clip(self, parameters: Any) -> None:
         one = next(iter([parameters] if isinstance(parameters, Tensor) else parameters), None)
         for actor in self.actors.values():
-            if one is not None and id(one) in actor.ids and actor.reading is None:
+            mine = one is not None and id(one) in actor.ids and actor.reading is None
+            if mine and actor.is_current():
                 self._read(actor, 1.0)
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
@@ -292,11 +335,14 @@ class Watch:
             actor.after = None
         if id(actor) not in self._sentinels and actor.reading.present.any():
             models = [model for _, model in self._found.models]
-            self._sentinels[id(actor)] = Sentinel(actor, models)
+            self._sentinels[id(actor)] = Sentinel(actor, models, self._guard)
         if id(actor) in self._sentinels:
             self._sentinels[id(actor)].stepped()
         actor.beats += 1
         actor.reading = actor.before = None
+        for other in self.actors.values():
+            if other is not actor and not other.ids.isdisjoint(actor.ids):
+                other.after = None  # it changed them too, and rightly
 
     def _judge_update(self, actor: Actor, after: Any) -> None:
         assert actor.reading is not None
@@ -321,13 +367,14 @@ class Watch:
         actor = beat.actor
         if phase == "gradient":
             self._follow_rate(actor, beat.rate)
-            actor.norm = beat.norm
+            actor.norm = actor.last_norm = beat.norm
         stretch = actor.stretch + self._batches.stretch
         for item in judge_beat(beat, phase, stretch):
             if isinstance(item, Values):
                 actor.values[phase] = item
-            else:
-                self._alert(item, before_step=phase == "gradient")
+            elif self._alert(item) and phase == "gradient" and self.settings.on_alert == "skip":
+                actor.skip = True
+                self._note(Text(f"step {item.step} is skipped", f"跳过第 {item.step} 步"))
 
     def _follow_rate(self, actor: Actor, rate: float) -> None:
         """Thresholds give way while the learning rate is away from its recent self."""
@@ -386,9 +433,12 @@ class Watch:
                 alert = replace(alert, value=call.loss)
             self._alert(alert)
 
-    def _alert(self, alert: Alert, before_step: bool = False) -> None:
+    def _alert(self, alert: Alert) -> bool:
+        """Tell it, unless its episode has been told; what was learned is silent in warm-up."""
+        if alert.learned and self.call.step <= self.settings.warmup_steps:
+            return False
         if not self._episodes.admit(alert.step, alert.signal):
-            return
+            return True
         self.alerts.append(alert)
         del self.alerts[:-1000]
         level = logging.ERROR if alert.severity is Severity.HIGH else logging.WARNING
@@ -403,10 +453,12 @@ class Watch:
         action = self.settings.on_alert
         if action == "raise":
             raise TrainingAlertError(alert)
-        if action == "skip" and before_step:
-            self._skip(alert)
-        elif callable(action):
-            action(alert)
+        if callable(action):
+            try:
+                action(alert)
+            except Exception as error:
+                raise _UsersError(error) from error
+        return True
 
     def _end_zoom(self, call: Call) -> None:
         """One call was looked at layer by layer: say where it went wrong first."""
@@ -423,16 +475,15 @@ class Watch:
                 f"前向中最先出现非有限输出的层：'{zoom.first}'（{how.zh}）",
             ), logging.WARNING)  # fmt: skip
 
-    def _skip(self, alert: Alert) -> None:
-        """Without gradients every optimizer leaves its parameters and state as they are."""
-        for actor in self.actors.values():
-            for parameter in actor.parameters:
-                parameter.grad = None
-        self._note(Text(f"step {alert.step} is skipped", f"跳过第 {alert.step} 步"))
-
     # -- events that make the past a poor guide
 
-    def _on_load(self, *_: Any) -> None:
+    def model_called(self, args: Any, kwargs: Any) -> None:
+        """The model is given something; odd tensors cost a look at the input, nothing else."""
+        if self._active:
+            with contextlib.suppress(RuntimeError, TypeError, NotImplementedError):
+                self._batches.model_called(args, kwargs)
+
+    def model_loaded(self) -> None:
         self._guard(lambda: self._event(
             Text("weights were loaded: learning again", "权重被加载：重新学习")
         ))  # fmt: skip
@@ -466,22 +517,41 @@ class Watch:
                     "the optimizer has new parameters: learning again", "优化器有了新参数：重新学习"
                 )
             )
+        self._retire(actor)
         self.actors[id(optimizer)] = actor
         self._say_unwatched(actor)
         if self.recorder:
             self.recorder.actor(actor)
-        handle = optimizer.register_load_state_dict_post_hook(self._on_load)
-        self._undo.append(handle.remove)
+        mine = weakref.ref(self)
+
+        def loaded(*_: Any) -> None:
+            if (watch := mine()) is not None:
+                watch.model_loaded()
+
+        self._undo.append(optimizer.register_load_state_dict_post_hook(loaded).remove)
         return actor
+
+    def _retire(self, new: Actor) -> None:
+        """An optimizer over the parameters of another takes its place; a shared one is minded."""
+        for key, old in list(self.actors.items()):
+            if old.ids == new.ids and old is not new:
+                del self.actors[key]
+                if (sentinel := self._sentinels.pop(id(old), None)) is not None:
+                    sentinel.remove()
+                if old.optimizer is not new.optimizer:
+                    new.name, new.beats = old.name, old.beats
+                    self._note(Text(
+                        "another optimizer has taken over: learning again", "更换了优化器：重新学习"
+                    ))  # fmt: skip
 
     def _is_ours(self, optimizer: torch.optim.Optimizer) -> bool:
         """Found, or at work on our model; without a model, any that steps within a call."""
         known = any(_unwrapped(item) is optimizer for _, item in self._found.optimizers)
         if known or self._explicit:
             return known
-        if not self._names:
-            return self._active
-        return any(id(p) in self._names for g in optimizer.param_groups for p in g["params"])
+        return self._active or any(
+            id(p) in self._names for g in optimizer.param_groups for p in g["params"]
+        )
 
     def _format(self, actor: Actor, scaled: bool) -> NumberFormat:
         if self.settings.narrow is not None:
@@ -523,6 +593,7 @@ class Watch:
         self._found.scalers = [("given", scaler)] if scaler is not None else []
         self._found.schedulers = [("given", scheduler)] if scheduler is not None else []
         self._explicit = bool(self._found.optimizers)
+        self._given = bool(self._found.models)
 
     # -- saying and keeping
 
@@ -587,7 +658,7 @@ class Watch:
             status = "LEARNING"
         usual = f"{short(float(bank.centre[0]))}±{short(float(bank.width[0]))}"
         say(
-            f"[Monitor] Step {call.step} | grad_norm: {short(main.norm)} (baseline: {usual}) | Status: {status}"
+            f"[Monitor] Step {call.step} | grad_norm: {short(main.last_norm)} (baseline: {usual}) | Status: {status}"
         )
 
     def baseline(self) -> dict[str, dict[str, float]]:
@@ -613,9 +684,9 @@ class Watch:
 
     def summary(self) -> dict[str, Any]:
         """How many alarms there were, how often that is, and what watching cost."""
-        steps = max(self.call.step, 1)
+        steps = max(self.steps, 1)
         return {
-            "steps": self.call.step,
+            "steps": self.steps,
             "episodes": self._episodes.count,
             "episodes_per_10k": self._episodes.count / steps * 1e4,
             "false_alarms_per_10k": self.settings.false_alarms_per_10k,
@@ -661,9 +732,9 @@ class Watch:
             act()
         except TrainingAlertError:
             raise
+        except _UsersError as theirs:
+            raise theirs.error from None
         except Exception as error:
-            if self._is_users(error):
-                raise
             self._broken = True
             hooks.unlisten(cast(hooks.Listener, self))
             say(
@@ -675,16 +746,24 @@ class Watch:
         finally:
             self.own_seconds += time.thread_time() - start
 
-    def _is_users(self, error: BaseException) -> bool:
-        """An exception of the user's own `on_alert` function is theirs."""
-        action = self.settings.on_alert
-        code = getattr(action, "__code__", None)
-        trace = error.__traceback__
-        while trace is not None:
-            if code is not None and trace.tb_frame.f_code is code:
-                return True
-            trace = trace.tb_next
-        return False
+
+class _UsersError(Exception):
+    """Carries an exception of the user's own `on_alert` function out of the guard."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _undo_all(undo: list[Callable[[], None]]) -> None:
+    while undo:
+        undo.pop()()
+
+
+def _close_at_exit(reference: weakref.ref[Watch]) -> None:
+    """A decorated function has no end of its own: the run is closed with the process."""
+    watch = reference()
+    if watch is not None:
+        watch.close()
 
 
 def _settings(options: dict[str, Any]) -> Settings:

@@ -152,10 +152,11 @@ class HostReader:
     def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
         """One reading, there at once."""
         dense = self._dense(gradients)
-        present = np.array([g is not None for g in dense], np.bool_)
         if self.fused is None:
+            present = np.array([g is not None for g in dense], np.bool_)
             return [self._read_slowly(beat, dense, present, query)]
         pointers, sizes = self._pointers(dense)
+        present = pointers != 0
         rows = np.zeros(self._count, ROW)
         histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
         self.fused.read(pointers, sizes, self._kinds, query.levels, query.limits, rows, histograms)
@@ -178,12 +179,15 @@ class HostReader:
 
     def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:  # fmt: skip
         try:
-            return np.array(list(map(_address, dense)), np.uint64), self.sizes
+            pointers = np.array(list(map(_address, dense)), np.uint64)
+            if pointers.all():
+                return pointers, self.sizes
         except TypeError:  # a gradient is missing
-            sizes = np.array(
-                [0 if g is None else n for g, n in zip(dense, self.sizes, strict=True)]
-            )
-            return np.array([0 if g is None else g.data_ptr() for g in dense], np.uint64), sizes
+            pass
+        # memory that was given away (offloading) has no address, and is as good as missing
+        places = [0 if g is None else g.data_ptr() for g in dense]
+        sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
+        return np.array(places, np.uint64), sizes.astype(np.int64)
 
     def sample(self, tensors: Sequence[Tensor]) -> NDArray[np.float32]:
         """Evenly spread values of the weights."""

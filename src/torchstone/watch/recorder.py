@@ -59,6 +59,7 @@ class Recorder:
     def __init__(self, folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> None:
         self.folder = folder
         self._settings = settings
+        self._process = os.getpid()
         self._limit = limit
         self._file = open(folder / NAME, "ab", buffering=0)  # noqa: SIM115
         if fcntl is not None:
@@ -170,8 +171,8 @@ class Recorder:
         self._flushed = time.monotonic()
 
     def _put(self, frame: Frame) -> None:
-        if self._file.closed:
-            return
+        if self._file.closed or os.getpid() != self._process:
+            return  # a forked child must not write into its parent's run
         data = frame.pack()
         with self._careful():
             if self._file.write(data) != len(data):
@@ -259,6 +260,8 @@ def _open(folder: Path, settings: Settings, what: dict[str, Any], limit: int) ->
     for number in range(1, 100):
         place = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         place.mkdir(parents=True, exist_ok=True)
+        if (place / NAME).exists() and (place / NAME).stat().st_size:
+            continue  # the run of another day is left as it is
         try:
             return Recorder(place, settings, what, limit)
         except BlockingIOError:  # another process writes there

@@ -33,6 +33,9 @@ FORMAT = 1
 _HEAD = struct.Struct("<cxxxII")
 _MOST_BYTES = 1 << 28
 _MOST_PAYLOAD = 1 << 26
+_MOST_VALUES = 1 << 20
+_MOST_TOTAL = 1 << 27
+_MOST_COLUMNS = 512
 _LAYERS = struct.Struct("<IHHI")
 _COUNTS = struct.Struct("<IHHId")
 
@@ -150,7 +153,16 @@ def load_run(place: Path | str) -> Run:
         raise _unreadable(path, error.strerror or type(error).__name__) from None
     try:
         return _assemble(file, data)
-    except (ValueError, KeyError, TypeError, IndexError, struct.error, zlib.error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        MemoryError,
+        OverflowError,
+        struct.error,
+        zlib.error,
+    ) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from None
 
 
@@ -159,7 +171,7 @@ def _assemble(file: Path, data: bytes) -> Run:
     columns: list[str] = ["step"]
     now: list[str] = ["step"]
     parts: list[tuple[list[str], NDArray[np.float64]]] = []
-    end = 0
+    end = held = 0
     for place, frame in frames_in(data):
         end = place
         if not run.header and frame.kind != "H":
@@ -172,17 +184,23 @@ def _assemble(file: Path, data: bytes) -> Run:
                 )
         elif frame.kind == "C":
             now = ["step", *map(str, frame.json()["columns"])]
+            if len(now) > _MOST_COLUMNS or len(set(now)) != len(now):
+                raise ValueError("columns that no run has")
             columns += [name for name in now if name not in columns]
         elif frame.kind == "S":
             rows = np.frombuffer(frame.payload, "<f4").astype(np.float64)
             parts.append((now, rows.reshape(-1, len(now))))
         elif frame.kind == "E":
-            event = frame.json()
+            event = _checked(frame.json())
             (run.actors if event.get("event") == "actor" else run.events).append(event)
         elif frame.kind == "L":
             run.layers.append(_layers_of(frame.payload))
+            held += run.layers[-1][2].nbytes
         elif frame.kind == "X":
             run.counts.append(_counts_of(frame.payload))
+            held += run.counts[-1][3].nbytes
+        if held > _MOST_TOTAL * 4 or len(columns) > _MOST_COLUMNS:
+            raise ValueError("more than a run can hold")
     if not run.header:
         raise ValueError("empty, or not the file of a watched run")
     run.columns = tuple(columns)
@@ -191,10 +209,27 @@ def _assemble(file: Path, data: bytes) -> Run:
     return run
 
 
+def _checked(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with the parts that readers rest on."""
+    kind = event.get("event")
+    if kind in ("alert", "note") and not isinstance(event.get("step"), int):
+        raise ValueError("an event without a step")
+    if kind == "alert" and not isinstance(event.get("signal"), str):
+        raise ValueError("an alert without a signal")
+    if kind == "actor":
+        layers, signals = event.get("layers"), event.get("signals")
+        if not isinstance(layers, list) or not isinstance(signals, list):
+            raise ValueError("an optimizer without layers")
+    return event
+
+
 def _join(
     columns: list[str], parts: list[tuple[list[str], NDArray[np.float64]]]
 ) -> NDArray[np.float64]:
-    whole = np.full((sum(len(rows) for _, rows in parts), len(columns)), np.nan)
+    count = sum(len(rows) for _, rows in parts)
+    if count * len(columns) * 8 > _MOST_TOTAL * 4:
+        raise ValueError("more than a run can hold")
+    whole = np.full((count, len(columns)), np.nan)
     start = 0
     for names, rows in parts:
         for i, name in enumerate(names):
@@ -205,6 +240,8 @@ def _join(
 
 def _layers_of(payload: bytes) -> tuple[int, int, NDArray[np.float64]]:
     step, actor, signals, layers = _LAYERS.unpack_from(payload)
+    if signals * layers > _MOST_VALUES:
+        raise ValueError("more layers than a run can have")
     raw = _inflate(payload[_LAYERS.size :], 2 * signals * layers)
     logs = np.frombuffer(raw, "<f2").astype(np.float64).reshape(signals, layers)
     values = np.exp2(logs)
@@ -215,9 +252,11 @@ def _counts_of(payload: bytes) -> tuple[int, int, float, NDArray[np.int64]]:
     step, actor, low, high, scale = _COUNTS.unpack_from(payload)
     if not 0 <= low <= high <= 256:
         raise ValueError("exponents out of range")
-    raw = _inflate(payload[_COUNTS.size :], _MOST_PAYLOAD)
+    raw = _inflate(payload[_COUNTS.size :], 4 * _MOST_VALUES)
     part = np.frombuffer(raw, "<u4").astype(np.int64)
     width = high - low
+    if len(part) * 256 > _MOST_VALUES * max(width, 1):
+        raise ValueError("more layers than a run can have")
     counts = np.zeros((len(part) // width if width else 0, 256), np.int64)
     counts[:, low:high] = part.reshape(-1, width) if width else 0
     return step, actor, scale, counts

@@ -6,7 +6,8 @@ gradient was cleared, and which layers are in evaluation mode while gradients ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,16 +16,22 @@ from torch import Tensor, nn
 from torchstone.watch.actor import Actor
 from torchstone.watch.beat import Call
 
-_MOST = 4096
+_MOST = 64
 
 
 class Sentinel:
     """The hook on one parameter of an actor."""
 
-    def __init__(self, actor: Actor, models: Sequence[nn.Module]) -> None:
-        self._actor = actor
+    def __init__(
+        self,
+        actor: Actor,
+        models: Sequence[nn.Module],
+        guard: Callable[[Callable[[], object]], None],
+    ) -> None:
+        self._guard = guard
         self._modes = [item for model in models for item in _moody(model)]
         self._clean = True
+        self._arrived: Tensor | None = None
         self._backwards = 0
         self._seen = 0
         self._in_eval: tuple[str, ...] = ()
@@ -40,12 +47,29 @@ class Sentinel:
         if place is not None and actor.parameters[place].requires_grad:
             self._name = actor.names[place]
             self._parameter = actor.parameters[place]
-            self._handle = self._parameter.register_hook(self._passes)
+            mine = weakref.ref(self)
 
-    def _passes(self, _: Tensor) -> None:
+            def arrives(gradient: Tensor) -> None:
+                if (sentinel := mine()) is not None and not torch.compiler.is_compiling():
+                    sentinel._guard(lambda: sentinel._arrives(gradient))
+
+            def added(parameter: Tensor) -> None:
+                if (sentinel := mine()) is not None and not torch.compiler.is_compiling():
+                    sentinel._guard(lambda: sentinel._added(parameter))
+
+            handles = (
+                self._parameter.register_hook(arrives),
+                self._parameter.register_post_accumulate_grad_hook(added),
+            )
+            self._handle = handles
+
+    def _arrives(self, gradient: Tensor) -> None:
+        self._arrived = _few(gradient)
+
+    def _added(self, parameter: Tensor) -> None:
+        """A backward pass has added to the gradient; `autograd.grad` never comes here."""
         self._backwards += 1
-        old = self._parameter.grad
-        if old is None or _is_zero(old):
+        if parameter.grad is None or _is_the_same(self._arrived, _few(parameter.grad)):
             self._clean = True
         self._in_eval = tuple(name for name, module in self._modes if not module.training)
         self._statistics = {
@@ -74,15 +98,28 @@ class Sentinel:
         self._seen = 0
 
     def remove(self) -> None:
-        if self._handle is not None:
-            self._handle.remove()
+        for handle in self._handle or ():
+            handle.remove()
 
 
-def _is_zero(gradient: Tensor) -> bool:
-    """Zero, as far as it can be known without waiting for a device."""
+def _few(gradient: Tensor) -> Tensor | None:
+    """Some values, where they can be had without waiting for a device."""
     if gradient.layout != torch.strided or gradient.device.type != "cpu":
+        return None
+    return gradient.detach().reshape(-1)[:_MOST].float().clone()
+
+
+def _is_the_same(new: Tensor | None, whole: Tensor | None) -> bool:
+    """The gradient is what has just arrived, times a constant: nothing older is in it."""
+    if new is None or whole is None or len(new) != len(whole):
         return True
-    return not bool(torch.count_nonzero(gradient.detach().reshape(-1)[:_MOST]))
+    if not bool(new.any()) or not bool(new.isfinite().all()):
+        return True
+    large = new.abs() > 0.1 * new.abs().max()
+    ratio = whole[large] / new[large]
+    return bool((ratio - ratio[0]).abs().max() <= 1e-3 * ratio[0].abs()) and (
+        int(large.sum()) > 1 or bool((ratio - 1).abs().max() < 1e-3)
+    )
 
 
 def _moody(model: nn.Module) -> list[tuple[str, nn.Module]]:

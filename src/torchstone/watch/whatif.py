@@ -101,7 +101,9 @@ def parse_what_if(word: str) -> tuple[NumberFormat, int | None]:
     name, _, scale = word.partition(":")
     known = FORMATS.get(name)
     power = scale.removeprefix("2^").removeprefix("2**")
-    good = not scale or (scale.startswith(("2^", "2**")) and power.lstrip("-").isdigit())
+    good = not scale or (
+        scale.startswith(("2^", "2**")) and power.isascii() and power.lstrip("-").isdecimal()
+    )
     if known is None or not good or (power and abs(int(power)) > 126):
         raise UsageError(
             "--what-if", word,

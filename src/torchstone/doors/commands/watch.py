@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -105,8 +106,21 @@ def _follow(place: Path, common: CommonOptions) -> int:
             size = shutil.get_terminal_size((100, 40)).columns
             sys.stdout.write(clear + screen(found, size, common.lang))
             sys.stdout.flush()
-            if found.summary:
+            if found.summary or not _alive(found.header.get("pid")):
                 return 1 if found.alerts else 0
             time.sleep(1.0)
     except KeyboardInterrupt:
         return 0
+
+
+def _alive(pid: object) -> bool:
+    """The process that writes the run is there; on another machine it cannot be known."""
+    if not isinstance(pid, int) or pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -15,8 +15,9 @@ GATE = Gate(
     title=Text("Families of inputs", "输入类别"),
     why=Text(
         "Inputs that are never negative pass the identity for ReLU; sizes that divide by the block "
-        "hide a wrong mask.",
-        "从不为负的输入会让恒等函数冒充 ReLU；能被分块整除的尺寸会掩盖错误的掩码。",
+        "hide a wrong mask, and sizes of one block what happens in the second.",
+        "从不为负的输入会让恒等函数冒充 ReLU；能被分块整除的尺寸会掩盖错误的掩码；只有一个分块的尺寸会掩盖第二个"
+        "分块中的错误。",
     ),
     remedy=Text(
         "be right for every size and layout that the reference takes, or raise an error for it",
@@ -24,6 +25,26 @@ GATE = Gate(
     ),
     problem="relu",
     good={
+        "c": """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void relu(const float *x, float *y, long rows, long columns) {
+  for (long i = 0; i < rows; i++)
+    for (long start = 0; start < columns; start += 64)
+      for (long j = start; j < start + 64 && j < columns; j++)
+        y[i * columns + j] = x[i * columns + j] < 0 ? 0 : x[i * columns + j];
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.shape[0], x.shape[1])
+        return y
+""",
         "numba": """import numba
 import torch
 
@@ -43,6 +64,24 @@ class ModelNew(torch.nn.Module):
 """,
     },
     bad={
+        "numba": """import numba
+import torch
+
+
+@numba.njit
+def relu(x, y):
+    for i in range(x.shape[0]):
+        for start in range(0, x.shape[1], 64):
+            for j in range(min(64, x.shape[1] - start)):
+                y[i, start + j] = 0.0 if x[i, j] < 0.0 else x[i, j]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape)
+        relu(x.numpy(), y.numpy())
+        return y
+""",
         "torch": """import torch
 
 

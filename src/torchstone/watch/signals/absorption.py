@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
@@ -33,9 +34,11 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def absorbed(beat: Beat) -> NDArray[np.float64]:
-    if beat.steps is None or beat.rate <= 0:
+    if beat.steps is None or beat.rate <= 0 or torch.float64 in beat.actor.dtypes:
         return beat.nothing()
     pushed = beat.moved[2]
+    if beat.steps["not_finite"].any():
+        return beat.nothing()
     return np.asarray(beat.moved[3] / np.where(pushed > 0, pushed, np.nan))
 
 

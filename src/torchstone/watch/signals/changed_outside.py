@@ -27,6 +27,7 @@ SIGNAL = Signal(
 )
 
 
+_KNOWN = 10
 _HABIT = 0.2  # weight clipping after every step is how some programs work
 
 
@@ -38,7 +39,7 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     count = int(outside.sum())
     often = int(beat.memory.get("outside", 0))  # type: ignore[call-overload]
     beat.memory["outside"] = often + bool(count)
-    if not count or often > _HABIT * max(beat.number, 5):
+    if not count or beat.number < _KNOWN or often > _HABIT * beat.number:
         return
     name = beat.actor.names[int(outside.argmax())]
     yield Alarm(

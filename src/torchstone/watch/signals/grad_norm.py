@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import Limits
+from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
 from torchstone.watch.signal import Signal
 
@@ -22,7 +22,7 @@ SIGNAL = Signal(
         "look at the batch of this step and at the layers that moved first; clip gradients or lower the learning rate",
         "检查该步的批次和最先变化的层；裁剪梯度或降低学习率",
     ),
-    limits=Limits(),
+    limits=Limits(spike=(2.5, NEVER)),
 )
 
 

@@ -28,6 +28,7 @@ SIGNAL = Signal(
 
 
 _PATIENCE = 16
+_AT_FIRST = 130  # accumulation over many calls is known once the first step has come
 
 
 @SIGNAL.on_call
@@ -36,12 +37,14 @@ def idle(call: Call) -> Iterator[Alarm]:
     longest = int(call.memory.get("idle_longest", 0))  # type: ignore[call-overload]
     if call.beats or call.skipped:
         call.memory["idle_longest"] = max(longest, since)
+        call.memory["stepped"] = True
         call.memory["idle"] = 0
         return
     if not call.backwards:
         return
     call.memory["idle"] = since + 1
-    if since + 1 > max(_PATIENCE, 2 * longest):
+    stepped = bool(call.memory.get("stepped"))
+    if since + 1 > (max(_PATIENCE, 2 * longest) if stepped else _AT_FIRST):
         yield Alarm(
             SIGNAL.name,
             Text(

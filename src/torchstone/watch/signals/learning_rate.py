@@ -30,6 +30,7 @@ SIGNAL = Signal(
 
 _JUMP = 4.0
 _KNOWN = 10
+_TINY = 1e-5  # where warm-ups by epoch begin
 _FALL = 50.0
 _SOON = 50
 
@@ -40,7 +41,7 @@ def jumped(beat: Beat) -> Iterator[Alarm]:
     if (
         not math.isfinite(beat.rate)
         or beat.rate < 0
-        or (beat.number >= _KNOWN and most > 0 and beat.rate > _JUMP * most)
+        or (beat.number >= _KNOWN and most > _TINY and beat.rate > _JUMP * most)
     ) or _fell(beat, most):
         yield _alarm(beat, most)
     beat.memory["rate"] = max(most, beat.rate)

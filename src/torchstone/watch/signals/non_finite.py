@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
@@ -33,6 +34,8 @@ SIGNAL = Signal(
 def non_finite(beat: Beat) -> Iterator[Alarm]:
     rows = beat.reading.rows
     bad = np.flatnonzero((rows["nan"] > 0) | (rows["infinite"] > 0))
+    if torch.float64 in beat.actor.dtypes:  # read as fp32, which overflows earlier
+        bad = np.array([i for i in bad if _is_bad(beat.actor.parameters[i].grad)], np.int64)
     if not len(bad) or (beat.scaled and not _lasting(beat)):
         return
     # Backward runs from the output to the input: the last bad layer with healthy ones after it
@@ -52,6 +55,10 @@ def non_finite(beat: Beat) -> Iterator[Alarm]:
         name,
         float(len(bad)),
     )
+
+
+def _is_bad(gradient: torch.Tensor | None) -> bool:
+    return gradient is not None and not bool(gradient.isfinite().all())
 
 
 def _lasting(beat: Beat) -> bool:

@@ -39,8 +39,10 @@ def changed(beat: Beat) -> Iterator[Alarm]:
         return
     since = int(beat.memory.get("settings_since", 0))  # type: ignore[call-overload]
     beat.memory["settings_since"] = beat.number
-    if beat.number - since < _SETTLED or len(before) != len(now):
-        return
+    times = int(beat.memory.get("settings_times", 0)) + 1  # type: ignore[call-overload]
+    beat.memory["settings_times"] = times
+    if beat.number - since < _SETTLED or len(before) != len(now) or times > 2:
+        return  # what changes again and again is a schedule
     words = [
         f"{name} {old} → {new}"
         for was, is_ in zip(before, now, strict=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
@@ -36,7 +37,10 @@ _IN_A_ROW = 3
 def unchanged(beat: Beat) -> Iterator[Alarm]:
     if beat.steps is None or beat.rate <= 0:
         return
-    still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0)
+    if torch.float64 in beat.actor.dtypes:
+        return  # sampled as fp32, which does not show small steps
+    finite = beat.steps["not_finite"] == 0
+    still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0) & finite
     if still.any():
         still &= beat.actor.moving
     elif "unchanged" not in beat.memory:

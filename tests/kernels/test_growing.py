@@ -1,0 +1,100 @@
+"""Larger inputs are of the same kind as the problem's own, and the cheapest are tried first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from torchstone.kernels.harness.families import Group, groups_of
+from torchstone.kernels.harness.growing import elements_after, grown, larger_sizes, prime_above
+from torchstone.kernels.larger import MOST_WORK, Larger
+
+
+def first_grown(inputs: list[Any], size: int, number: int = 0) -> list[Any]:
+    return grown(inputs, groups_of(inputs)[number], size, 0)[0]
+
+
+def test_sizes_go_beyond_two_and_three_times_and_a_usual_block() -> None:
+    assert larger_sizes(83) == (167, 251, 1031)
+    assert larger_sizes(400) == (801, 1201)
+    assert [prime_above(number) for number in (1, 2, 7, 1024)] == [3, 3, 11, 1031]
+
+
+def test_new_numbers_stay_within_their_line_and_are_new() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(7, 11, generator=generator) + torch.arange(7.0)[:, None] * 100
+    (wide,) = first_grown([x], 35, 1)
+    assert wide.shape == (7, 35)
+    assert bool((wide >= x.amin(1, keepdim=True)).all())
+    assert bool((wide <= x.amax(1, keepdim=True)).all())
+    # a later part holds the largest number of some row: a running maximum has to rise
+    assert bool((wide.argmax(1) >= 11).any())
+    assert float(torch.isin(wide, x).float().mean()) < 0.25
+
+
+def test_equal_sizes_grow_together_in_every_framework() -> None:
+    q, k = np.ones((3, 9), np.float32), torch.ones(9, 9)
+    wide, square = first_grown([q, k], 19)
+    assert isinstance(wide, np.ndarray)
+    assert (wide.shape, tuple(square.shape)) == ((3, 19), (19, 19))
+    assert elements_after([q, k], Group(9, ((0, 1), (1, 0), (1, 1))), 18) == 3 * 18 + 18 * 18
+
+
+def test_what_has_an_order_keeps_it() -> None:
+    offsets = torch.tensor([0, 2, 2, 5, 9, 12])
+    (longer,) = grown([offsets], groups_of([offsets])[0], 13, 0)[-1:][0]
+    assert bool((longer.diff() >= 0).all())
+    order = torch.randperm(12)
+    (longer,) = first_grown([order], 25)
+    assert sorted(longer.tolist()) == list(range(25))
+    mask = torch.ones(8, 8, dtype=torch.bool).tril()
+    (longer,) = first_grown([mask], 17)
+    assert bool(longer.diagonal().all())
+    assert not longer[0, 8:].any()
+
+
+def test_places_reach_into_what_is_new_or_stay_where_they_were() -> None:
+    table, index = torch.randn(17, 6), torch.randint(0, 17, (40,))
+    far, near = grown([table, index], groups_of([table, index])[0], 53, 0)
+    assert far[0].shape == near[0].shape == (53, 6)
+    assert 17 <= int(far[1].max()) < 53
+    assert int(far[1].min()) >= 0
+    assert torch.equal(near[1], index)
+
+
+def case(group: int, size: int, own_size: int) -> dict[str, Any]:
+    return {"group": group, "size": size, "own_size": own_size}
+
+
+def test_the_cheapest_come_first_and_the_dearest_not_at_all() -> None:
+    cases = [case(0, 45, 22), case(1, 167, 83), case(0, 67, 22), case(1, 251, 83),
+             case(0, 1031, 22), case(1, 1031, 83)]  # fmt: skip
+    larger = Larger.plan(cases, 0, 300)
+    taken = []
+    while (item := larger.take()) is not None:
+        taken.append((item["group"], item["size"]))
+        # the rows cost, the width does not
+        larger.done(item, 300 * item["size"] // 22 if item["group"] == 0 else 300)
+    assert taken == [(1, 167), (1, 251), (1, 1031), (0, 45), (0, 67)]
+    assert larger.left_out == 1
+    assert 0 < larger.left < MOST_WORK
+
+
+def test_what_is_compiled_gets_all_of_them() -> None:
+    larger = Larger.plan([case(0, 45, 22), case(0, 1031, 22), case(-1, 10**6, 99)], 0, 0)
+    taken = 0
+    while (item := larger.take()) is not None:
+        larger.done(item, 0)
+        taken += 1
+    assert (taken, larger.left_out) == (3, 0)
+
+
+@pytest.mark.parametrize("work", [10, 4000])
+def test_work_that_grows_faster_than_the_size_is_expected_to_go_on_so(work: int) -> None:
+    larger = Larger.plan([case(0, 40, 10)], 0, work)
+    assert larger.expected(case(0, 20, 10)) == 2 * work
+    larger.done(case(0, 20, 10), 4 * work)
+    assert larger.expected(case(0, 40, 10)) == pytest.approx(16 * work)
