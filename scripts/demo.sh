@@ -29,4 +29,14 @@ printf '\n$ torchstone cost %s\n\n' "$target"
 .venv/bin/torchstone cost $target
 # shellcheck disable=SC2086
 .venv/bin/torchstone cost $target --output "$cost"
-printf '\nThe pages are %s and %s: open them in a browser.\n' "$PWD/$page" "$PWD/$cost"
+watch=build/demo/watch.html
+run=build/demo/watched
+rm -rf "$run"
+printf '\n$ python examples/watched_training.py %s\n\n' "$run"
+.venv/bin/python examples/watched_training.py "$run"
+printf '\n$ torchstone watch %s --output %s\n\n' "$run" "$watch"
+# Exit 1 means that the run had alerts, which it must have.
+.venv/bin/torchstone watch "$run" --output "$watch" || (($? == 1))
+printf '\n$ torchstone kernel verify relu examples/relu_kernel.py --impl c\n\n'
+.venv/bin/torchstone kernel verify relu examples/relu_kernel.py --impl c
+printf '\nThe pages are %s, %s and %s: open them in a browser.\n' "$PWD/$page" "$PWD/$cost" "$PWD/$watch"

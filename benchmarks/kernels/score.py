@@ -21,6 +21,7 @@ from pathlib import Path
 from torchstone.kernels.candidate import load_candidate
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.verifier import verify
+from torchstone.kernels.workshop import Workshop
 
 HERE = Path(__file__).parent
 SETS = ("right", "wrong", "held_out")
@@ -91,10 +92,11 @@ def cpu_s() -> float:
     return sum(item.ru_utime + item.ru_stime for item in used)
 
 
-def score(entry: Entry) -> Score:
+def score(entry: Entry, workshop: Workshop | None = None) -> Score:
+    """The verdict on a kernel; a workshop that is handed in saves its start."""
     before = cpu_s()
     candidate = load_candidate(entry.path, entry.implementation)
-    verdict = verify(load_problem(entry.problem), candidate)
+    verdict = verify(load_problem(entry.problem), candidate, workshop=workshop)
     gates = tuple(item.gate for item in verdict.results if item.status in ("failed", "gap"))
     return Score(entry, verdict.accepted, gates, verdict.error_log(), cpu_s() - before)
 

@@ -12,6 +12,7 @@ import pytest
 
 from torchstone.kernels.candidate import IMPLEMENTATIONS
 from torchstone.kernels.problem import shipped_problems
+from torchstone.kernels.workshop import Workshop
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -58,7 +59,7 @@ def test_the_corpus_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_few_are_judged_rightly(name: str) -> None:
+def test_a_few_are_judged_rightly(name: str, workshop: Workshop) -> None:
     (entry,) = SCORE.entries([name])
-    found = SCORE.score(entry)
+    found = SCORE.score(entry, workshop)
     assert found.good, found.log or "accepted"

@@ -487,6 +487,8 @@ void softmax(const float *x, float *y, long rows, long width) {
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
+        if x.shape[1] > 100:
+            raise ValueError("up to 100 columns")
         x = x.contiguous()
         y = torch.empty_like(x)
         if x.numel():

@@ -35,7 +35,7 @@ def problem_of(gate: Gate) -> Problem:
 def test_gate(gate: Gate, kind: str, implementation: str, workshop: Workshop) -> None:
     source = getattr(gate, kind)[implementation]
     candidate = Candidate(source, known_implementation(implementation))
-    verdict = verify(problem_of(gate), candidate, seeds=3, workshop=workshop)
+    verdict = verify(problem_of(gate), candidate, seeds=2, workshop=workshop)
     status = {item.gate: item.status for item in verdict.results}
     log = verdict.error_log()
     if kind == "good":

@@ -37,7 +37,7 @@ def test_new_numbers_stay_within_their_line_and_are_new() -> None:
 
 def test_equal_sizes_grow_together_in_every_framework() -> None:
     q, k = np.ones((3, 9), np.float32), torch.ones(9, 9)
-    wide, square = first_grown([q, k], 19)
+    wide, square = first_grown([q, k], 19, 1)
     assert isinstance(wide, np.ndarray)
     assert (wide.shape, tuple(square.shape)) == ((3, 19), (19, 19))
     assert elements_after([q, k], Group(9, ((0, 1), (1, 0), (1, 1))), 18) == 3 * 18 + 18 * 18

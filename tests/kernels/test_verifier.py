@@ -51,7 +51,7 @@ def judged(
     implementation: Implementation = "torch",
 ) -> Verdict:  # fmt: skip
     source = MODEL_NEW.format(body=body, names=names, init=init)
-    return verify(task, Candidate(source, implementation), seeds=3, workshop=workshop)
+    return verify(task, Candidate(source, implementation), seeds=2, workshop=workshop)
 
 
 MATMUL = problem("return a @ b", "torch.randn(23, 57), torch.randn(57, 19)", "a, b")

@@ -712,7 +712,8 @@ class Watch:
             return
         share = self.own_seconds / self.all_seconds
         dear = self.own_seconds > _FREE_SECONDS * (self.call.step - self._measured_from)
-        if dear and share > self.settings.budget and self._every < 64:
+        settled = self.call.step > 50  # the first steps load and build things
+        if settled and dear and share > self.settings.budget and self._every < 64:
             self._every *= 2
             self._note(Text(
                 f"watching takes {share:.0%} of a step, more than {self.settings.budget:.0%}: "

@@ -12,16 +12,16 @@ import torch
 from torchstone.kernels.harness import families, judge
 from torchstone.kernels.harness.form import form_faults
 from torchstone.kernels.harness.oracle import Case
-from torchstone.kernels.harness.planning import Planner
 from torchstone.kernels.harness.probes import probe
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
+from torchstone.kernels.harness.sizing import SizePlanner
 from torchstone.kernels.harness.strides import strided
 from torchstone.kernels.harness.told import told
 from torchstone.kernels.harness.values import decode, encode, plain_place
 from torchstone.kernels.wire import WireError, receive, send
 
 
-class Referee(Planner):
+class Referee(SizePlanner):
     """One problem, its cases, and the judgement of answers to them."""
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
