@@ -17,6 +17,7 @@ from torchstone.watch.discover import tensors_in
 _SAMPLED = 64
 _PATIENCE = 4  # the last batch of an epoch is smaller; four in a row are a new size
 _CHANGED = 1.4
+_HABIT = 4  # sizes that change again and again are how this program works
 
 
 class Batches:
@@ -25,7 +26,10 @@ class Batches:
     def __init__(self) -> None:
         self.stretch = 0.0
         """How much further a value may go because this batch is of another size."""
-        self._usual = 0
+        self._usual: tuple[float, float] | None = None
+        """Elements of a batch, and of one sample: sequences may grow while batches shrink."""
+        self._length = 0.0
+        self._changes = 0
         self._other = 0
         self.autocast: torch.dtype | None = None
         """The narrow dtype of an autocast region that the model was called in."""
@@ -61,6 +65,7 @@ class Batches:
                 continue
             kind = tensor.device.type
             self._elements = tensor.numel()
+            self._length = tensor.numel() / max(tensor.shape[0], 1) if tensor.dim() else 1.0
             if torch.is_autocast_enabled(kind):
                 self.autocast = torch.get_autocast_dtype(kind)
             if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
@@ -77,21 +82,22 @@ class Batches:
 
     def changed(self, call: Call) -> bool:
         """The batches have another size from now on."""
-        size = call.batch_elements
+        size = (float(call.batch_elements), self._length or 1.0)
         self.stretch = 0.0
-        if not size:
+        if not size[0]:
             return False
         if not self._usual:
             self._usual = size
-        ratio = size / self._usual
-        if 1 / _CHANGED < ratio < _CHANGED:
+        away = [abs(math.log(now / usual)) for now, usual in zip(size, self._usual, strict=True)]
+        if max(away) < math.log(_CHANGED):
             self._other = 0
             return False
-        self.stretch = 0.5 * abs(math.log(ratio))
+        self.stretch = 0.5 * max(away)
         self._other += 1
-        if self._other < _PATIENCE:
+        if self._other < _PATIENCE or self._changes >= _HABIT:
             return False
         self._usual, self._other = size, 0
+        self._changes += 1
         return True
 
     def later(self, loss: Tensor) -> float | None:
