@@ -22,10 +22,11 @@ from torchstone.core.text import Text
 from torchstone.runtime.number_formats import FP16, NumberFormat, format_of
 from torchstone.watch import hooks
 from torchstone.watch.actor import Actor, narrowest
-from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError, short
+from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
 from torchstone.watch.bank import Bank
 from torchstone.watch.batches import Batches
 from torchstone.watch.beat import Beat, Call
+from torchstone.watch.budget import Budget
 from torchstone.watch.discover import Found, discover, loss_in
 from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call
 from torchstone.watch.lines import LOGGER, say, show_lines
@@ -35,13 +36,13 @@ from torchstone.watch.recorder import Recorder, open_recorder, scalars
 from torchstone.watch.sentinel import Sentinel
 from torchstone.watch.settings import Settings
 from torchstone.watch.signal import Phase, learned
+from torchstone.watch.telling import baseline_of, found_notes, progress_line, unwatched_notes
 from torchstone.watch.zoom import Zoom
 
 _HISTOGRAM_EVERY = 50
 _SAMPLE_EVERY = 10
 _LAYERS_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
-_FREE_SECONDS = 1e-3  # a millisecond for each step is nobody's budget
 _UNOWNED_EVERY = 40
 _RATE_MEMORY = 0.01  # of the learning rate that thresholds stretch with
 
@@ -71,8 +72,7 @@ class Watch:
         self.recorder: Recorder | None = None
         self.function: Callable[..., Any] | None = None
         self._random_state: Any = None
-        self.own_seconds = 0.0
-        self.all_seconds = 0.0
+        self._budget = Budget(self.settings.budget)
         self._found = Found()
         self._give(model, optimizer, scaler, scheduler)
         self._episodes = Episodes(self.settings.alert_window)
@@ -85,8 +85,6 @@ class Watch:
         self._undo: list[Callable[[], None]] = []
         self._sentinels: dict[int, Sentinel] = {}
         self._batches = Batches()
-        self._every = 1
-        self._measured_from = 0
         self._started = 0.0
         self._prepared = False
         self._active = False
@@ -160,7 +158,8 @@ class Watch:
             self._undo.append(hooks.follow_model(model, self, calls=not compiled))
         hooks.listen(cast(hooks.Listener, self))
         weakref.finalize(self, _undo_all, self._undo)
-        self._say_found()
+        for text, level in found_notes(self._found):
+            self._note(text, level)
 
     def _is_new(self, args: tuple[Any, ...]) -> bool:
         """The step was handed a model that is not the one it was handed before."""
@@ -200,7 +199,7 @@ class Watch:
         if not self._active:
             return
         self._active = False
-        self.all_seconds += time.perf_counter() - self._started
+        self._budget.all_seconds += time.perf_counter() - self._started
         self.steps += 1
         if batch is not None:
             self._guard(lambda: self._batches.see(self.call, batch))
@@ -276,8 +275,7 @@ class Watch:
 
     def _read(self, actor: Actor, scale: float, scaled: bool = False) -> None:
         """Read the gradients, and judge what has arrived."""
-        # two in a row: what changed between them can only be seen from both
-        actor.due = actor.beats % (2 * self._every) < 2
+        actor.due = self._budget.is_due(actor.beats)
         if not actor.due:
             actor.norm = math.nan
             actor.reading = Reading.empty(actor.beats)
@@ -409,7 +407,8 @@ class Watch:
         self._end_zoom(call)
         self._record(call)
         self._print(call)
-        self._keep_budget()
+        if (text := self._budget.look(call.step)) is not None:
+            self._note(text)
 
     def _read_loss(self, found: Tensor | float | None) -> None:
         if isinstance(found, Tensor):
@@ -503,7 +502,8 @@ class Watch:
         if isinstance(inner, torch.optim.Optimizer):  # a wrapper steps the one inside
             return None
         known = self.actors.get(id(optimizer))
-        if known is not None and known.is_current():
+        # asked once for each step: when it was read, it was looked at
+        if known is not None and (known.reading is not None or known.is_current()):
             return known
         if not self._is_ours(optimizer):
             return None
@@ -519,7 +519,8 @@ class Watch:
             )
         self._retire(actor)
         self.actors[id(optimizer)] = actor
-        self._say_unwatched(actor)
+        for text, level in unwatched_notes(actor, _HISTOGRAM_EVERY):
+            self._note(text, level)
         if self.recorder:
             self.recorder.actor(actor)
         mine = weakref.ref(self)
@@ -597,36 +598,6 @@ class Watch:
 
     # -- saying and keeping
 
-    def _say_found(self) -> None:
-        found = self._found
-        parts = [f"{kind} {name} ({type(item).__name__})" for kind, group in
-                 (("model", found.models), ("optimizer", found.optimizers),
-                  ("scaler", found.scalers), ("scheduler", found.schedulers))
-                 for name, item in group]  # fmt: skip
-        if parts:
-            say(
-                f"[Monitor] {Text('watching', '正在监控').get(self.settings.lang)}: {', '.join(parts)}"
-            )
-        if not found.models:
-            self._note(Text(
-                "no model found: layers are named by their optimizer group; pass model=…",
-                "未找到模型：各层以优化器参数组命名；可传入 model=…",
-            ), logging.WARNING)  # fmt: skip
-
-    def _say_unwatched(self, actor: Actor) -> None:
-        fallback = getattr(actor.reader, "reason", "")
-        if fallback:
-            self._note(Text(
-                f"counts are read with torch, every {_HISTOGRAM_EVERY} steps: {fallback}",
-                f"计数改用 torch，每 {_HISTOGRAM_EVERY} 步一次：{fallback}",
-            ))  # fmt: skip
-        for item in actor.unwatched:
-            self._note(Text(f"not watched: '{item.name}': {item.reason.en}",
-                            f"未监控：'{item.name}'：{item.reason.zh}"))  # fmt: skip
-        if not actor.parameters:
-            self._note(Text(f"{actor.name} has no parameters that can be watched",
-                            f"{actor.name} 没有可监控的参数"), logging.WARNING)  # fmt: skip
-
     def _note(self, text: Text, level: int = logging.INFO) -> None:
         say(f"[Monitor] {text.get(self.settings.lang)}", level)
         if self.recorder:
@@ -644,36 +615,19 @@ class Watch:
         if main is None:
             return
         bank = main.banks["gradient"].bank
-        if (
-            not self._told_baseline
-            and bank.seen >= bank.warmup
-            and call.step >= self.settings.warmup_steps
-        ):
+        learning = call.step < self.settings.warmup_steps
+        if not self._told_baseline and bank.seen >= bank.warmup and not learning:
             self._told_baseline = True
             say(f"[Monitor] Baseline established: {self.baseline()}")
-        if call.step % self.settings.print_every:
-            return
-        status = "ALERT" if self._episodes.open_at(call.step) else "OK"
-        if call.step < self.settings.warmup_steps:
-            status = "LEARNING"
-        usual = f"{short(float(bank.centre[0]))}±{short(float(bank.width[0]))}"
-        say(
-            f"[Monitor] Step {call.step} | grad_norm: {short(main.last_norm)} (baseline: {usual}) | Status: {status}"
-        )
+        if call.step % self.settings.print_every == 0:
+            status = "ALERT" if self._episodes.open_at(call.step) else "OK"
+            say(progress_line(call.step, main, "LEARNING" if learning else status))
 
     def baseline(self) -> dict[str, dict[str, float]]:
         """The usual value and spread of the signals of the whole run."""
-        found: dict[str, dict[str, float]] = {}
-        for actor in self.actors.values():
-            learner = actor.banks["gradient"]
-            for signal, start, _ in learner.spans:
-                if signal.of == "run":
-                    name = signal.name if len(self.actors) == 1 else f"{signal.name}[{actor.name}]"
-                    found[name] = _usual(learner.bank, start)
-        if self._losses.seen and self.call.loss is not None and "loss_unit" not in self._memory:
-            column = [s.name for s in learned("call", "run")].index("loss")
-            found["loss"] = _usual(self._losses, column)
-        return found
+        known = self.call.loss is not None and "loss_unit" not in self._memory
+        column = [s.name for s in learned("call", "run")].index("loss")
+        return baseline_of(self.actors.values(), self._losses, column if known else None)
 
     @property
     def random_state(self) -> dict[str, Any]:
@@ -690,9 +644,9 @@ class Watch:
             "episodes": self._episodes.count,
             "episodes_per_10k": self._episodes.count / steps * 1e4,
             "false_alarms_per_10k": self.settings.false_alarms_per_10k,
-            "own_seconds": self.own_seconds,
-            "all_seconds": self.all_seconds,
-            "read_every": self._every,
+            "own_seconds": self._budget.own_seconds,
+            "all_seconds": self._budget.all_seconds,
+            "read_every": self._budget.every,
         }
 
     def _record(self, call: Call) -> None:
@@ -705,24 +659,6 @@ class Watch:
         if call.step % _LAYERS_EVERY == 0:
             for actor in self.actors.values():
                 self.recorder.layers(call.step, actor)
-
-    def _keep_budget(self) -> None:
-        """Read less often when watching takes more of a step than it may."""
-        if self.call.step % 50 or self.call.step < 50 or self.all_seconds <= 0:
-            return
-        share = self.own_seconds / self.all_seconds
-        dear = self.own_seconds > _FREE_SECONDS * (self.call.step - self._measured_from)
-        settled = self.call.step > 50  # the first steps load and build things
-        if settled and dear and share > self.settings.budget and self._every < 64:
-            self._every *= 2
-            self._note(Text(
-                f"watching takes {share:.0%} of a step, more than {self.settings.budget:.0%}: "
-                f"reading two of every {2 * self._every} optimizer steps",
-                f"监控占一步的 {share:.0%}，超过 {self.settings.budget:.0%}："
-                f"改为每 {2 * self._every} 次优化器更新读取两次",
-            ))  # fmt: skip
-        self.own_seconds = self.all_seconds = 0.0
-        self._measured_from = self.call.step
 
     def _guard(self, act: Callable[[], object]) -> None:
         """Training is never harmed: a failure of the watch is said, and ends the watching."""
@@ -745,7 +681,7 @@ class Watch:
             )
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
-            self.own_seconds += time.thread_time() - start
+            self._budget.own_seconds += time.thread_time() - start
 
 
 class _UsersError(Exception):
@@ -783,11 +719,6 @@ def _differs(now: Any, then: Any) -> Any:
     if now is None or then is None:
         return None
     return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)
-
-
-def _usual(bank: Bank, column: int) -> dict[str, float]:
-    centre, width = float(bank.centre[column]), float(bank.width[column])
-    return {"median": float(f"{centre:.4g}"), "spread": float(f"{width:.4g}")}
 
 
 def _plain_name(name: str) -> str:

@@ -1,0 +1,92 @@
+"""What a watch tells a person: what it found, what it does not watch, how things stand."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+
+from torchstone.core.text import Text
+from torchstone.watch.actor import Actor
+from torchstone.watch.alerts import short
+from torchstone.watch.bank import Bank
+from torchstone.watch.discover import Found
+
+Note = tuple[Text, int]
+"""A sentence and its level of logging."""
+
+
+def found_notes(found: Found) -> Iterator[Note]:
+    """The parts of the training step by the names they were found under."""
+    groups = (("model", found.models), ("optimizer", found.optimizers),
+              ("scaler", found.scalers), ("scheduler", found.schedulers))  # fmt: skip
+    parts = ", ".join(
+        f"{kind} {name} ({type(item).__name__})" for kind, group in groups for name, item in group
+    )
+    if parts:
+        yield Text(f"watching: {parts}", f"正在监控: {parts}"), logging.INFO
+    if not found.models:
+        yield (
+            Text(
+                "no model found: layers are named by their optimizer group; pass model=…",
+                "未找到模型：各层以优化器参数组命名；可传入 model=…",
+            ),
+            logging.WARNING,
+        )
+
+
+def unwatched_notes(actor: Actor, every: int) -> Iterator[Note]:
+    """What of an optimizer is not read, or not as it should be, and why."""
+    if fallback := getattr(actor.reader, "reason", ""):
+        yield (
+            Text(
+                f"counts are read with torch, every {every} steps: {fallback}",
+                f"计数改用 torch，每 {every} 步一次：{fallback}",
+            ),
+            logging.INFO,
+        )
+    for item in actor.unwatched:
+        yield (
+            Text(
+                f"not watched: '{item.name}': {item.reason.en}",
+                f"未监控：'{item.name}'：{item.reason.zh}",
+            ),
+            logging.INFO,
+        )
+    if not actor.parameters:
+        yield (
+            Text(
+                f"{actor.name} has no parameters that can be watched",
+                f"{actor.name} 没有可监控的参数",
+            ),
+            logging.WARNING,
+        )
+
+
+def progress_line(step: int, actor: Actor, status: str) -> str:
+    """How things stand, every now and then."""
+    bank = actor.banks["gradient"].bank
+    usual = f"{short(float(bank.centre[0]))}±{short(float(bank.width[0]))}"
+    norm = short(actor.last_norm)
+    return f"[Monitor] Step {step} | grad_norm: {norm} (baseline: {usual}) | Status: {status}"
+
+
+def baseline_of(
+    actors: Iterable[Actor], losses: Bank, loss_column: int | None
+) -> dict[str, dict[str, float]]:
+    """The usual value and spread of the signals of the whole run."""
+    found: dict[str, dict[str, float]] = {}
+    actors = list(actors)
+    for actor in actors:
+        learner = actor.banks["gradient"]
+        for signal, start, _ in learner.spans:
+            if signal.of == "run":
+                name = signal.name if len(actors) == 1 else f"{signal.name}[{actor.name}]"
+                found[name] = _usual(learner.bank, start)
+    if loss_column is not None and losses.seen:
+        found["loss"] = _usual(losses, loss_column)
+    return found
+
+
+def _usual(bank: Bank, column: int) -> dict[str, float]:
+    centre, width = float(bank.centre[column]), float(bank.width[column])
+    return {"median": float(f"{centre:.4g}"), "spread": float(f"{width:.4g}")}
