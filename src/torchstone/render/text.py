@@ -80,7 +80,12 @@ def _gap(gap: Gap, style: Style) -> str:
 def _measures(report: Report, style: Style) -> str:
     rows = []
     for item in report.measures:
-        spread = f" ± {item.spread:g}" if item.spread is not None else ""
+        spread = ""
+        if item.spread is not None:  # scaled as the value is
+            known = quantity.scales(item.unit)
+            spread = (
+                f" ± {quantity.human(item.spread, item.unit) if known else f'{item.spread:.3g}'}"
+            )
         label = item.label.get(style.lang) or item.name
         if item.name == "note":  # words, not a number
             rows.append(printable(f"{label}: {style.words(item.how)}"))
