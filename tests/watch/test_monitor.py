@@ -593,3 +593,38 @@ def test_gradients_set_by_hand_are_not_stale() -> None:
             optimizer.step()
             watch.step(loss)
     assert [a.line() for a in watch.alerts] == []
+
+
+def test_a_writer_that_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def step(self, step: int, values: Any) -> None:
+            raise OSError("no connection")
+
+        def alert(self, alert: Any) -> None: ...
+
+        def close(self) -> None: ...
+
+    alerts = Toy().watched(_loud, at=80, steps=85, writers=(Broken(),))
+    assert caplog.text.count("Broken gets no more numbers: OSError: no connection") == 1
+    assert "grad_norm" in {a.signal for a in alerts}
+
+
+def test_a_scripted_model_and_a_late_sparse_layer_do_not_end_the_watch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = torch.jit.script(_net())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    words = nn.Embedding(10, 4, sparse=True)
+    with caplog.at_level(logging.INFO), Watch(model, optimizer, **OPTIONS) as watch:
+        for step in range(12):
+            if step == 7:
+                optimizer.add_param_group({"params": list(words.parameters())})
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 8)).square().mean()
+            if step >= 7:
+                loss = loss + words(torch.tensor([1, 2])).square().mean()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+    assert "ended" not in caplog.text
+    assert "(sparse)" in caplog.text

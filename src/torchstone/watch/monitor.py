@@ -34,7 +34,7 @@ from torchstone.watch.ranks import Ranks, join_ranks
 from torchstone.watch.reading import Reading
 from torchstone.watch.recorder import Recorder, open_recorder, scalars
 from torchstone.watch.sentinel import Sentinel
-from torchstone.watch.settings import Settings
+from torchstone.watch.settings import Settings, Writer
 from torchstone.watch.signal import Phase, learned
 from torchstone.watch.telling import baseline_of, found_notes, progress_line, unwatched_notes
 from torchstone.watch.zoom import Zoom
@@ -91,6 +91,7 @@ class Watch:
         self._broken = False
         self._stretch = 0.0
         self._told_baseline = False
+        self._writers = list(self.settings.writers)
         self._ranks: Ranks | None = None
         self._zoom: Zoom | None = None
         self._zoomed_from = 0
@@ -155,7 +156,13 @@ class Watch:
             compiled = isinstance(model, torch._dynamo.OptimizedModule) or (
                 model._compiled_call_impl is not None
             )
-            self._undo.append(hooks.follow_model(model, self, calls=not compiled))
+            try:
+                self._undo.append(hooks.follow_model(model, self, calls=not compiled))
+            except RuntimeError as error:  # a scripted module takes no hooks
+                self._note(Text(
+                    f"the inputs of {type(model).__name__} are not seen: {error}",
+                    f"看不到 {type(model).__name__} 的输入：{error}",
+                ))  # fmt: skip
         hooks.listen(cast(hooks.Listener, self))
         weakref.finalize(self, _undo_all, self._undo)
         for text, level in found_notes(self._found):
@@ -220,8 +227,7 @@ class Watch:
             sentinel.remove()
         if self._zoom is not None:
             self._zoom.remove()
-        for writer in self.settings.writers:
-            self._guard(writer.close)
+        self._write(lambda writer: writer.close())
         if self.recorder:
             self._guard(self._close_recorder)
 
@@ -311,7 +317,8 @@ class Watch:
 
     def _strided(self, actor: Actor) -> list[Tensor | None]:
         gradients = actor.gradients()
-        if actor.beats % _HISTOGRAM_EVERY == 0:  # a layout does not change from step to step
+        if actor.beats % _HISTOGRAM_EVERY == 0 or not actor.ever_present.any():
+            # a layout does not change from step to step
             for name in actor.note_sparse(gradients):
                 self._note(Text(
                     f"not watched: gradient of '{name}' (sparse)", f"未监控：'{name}' 的梯度（稀疏）"
@@ -444,8 +451,7 @@ class Watch:
         say(self._from_rank(alert.line(self.settings.lang)), level)
         if self.recorder:
             self.recorder.alert(alert, self)
-        for writer in self.settings.writers:
-            writer.alert(alert)
+        self._write(lambda writer: writer.alert(alert))
         if alert.signal in ("non_finite", "loss_not_finite") and self._zoom is None:
             self._zoom = Zoom(model for _, model in self._found.models)
             self._zoomed_from = self.call.step
@@ -649,10 +655,24 @@ class Watch:
             "read_every": self._budget.every,
         }
 
+    def _write(self, act: Callable[[Writer], object]) -> None:
+        """Other tools get their part; one that fails is left out from then on."""
+        for writer in tuple(self._writers):
+            try:
+                act(writer)
+            except Exception as error:
+                self._writers.remove(writer)
+                name = type(writer).__name__
+                self._note(Text(
+                    f"{name} gets no more numbers: {type(error).__name__}: {error}",
+                    f"不再写入 {name}：{type(error).__name__}: {error}",
+                ), logging.WARNING)  # fmt: skip
+
     def _record(self, call: Call) -> None:
-        for writer in self.settings.writers:
+        if self._writers:
             values = scalars(call, self.actors.values())
-            writer.step(call.step, {k: v for k, v in values.items() if math.isfinite(v)})
+            finite = {name: value for name, value in values.items() if math.isfinite(value)}
+            self._write(lambda writer: writer.step(call.step, finite))
         if self.recorder is None:
             return
         self.recorder.step(call, self.actors.values())
