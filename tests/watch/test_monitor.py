@@ -100,7 +100,7 @@ def test_methods_find_their_own_parts() -> None:
     for _ in range(3):
         trainer.training_step(_batch())
     watch = Trainer.training_step.watch  # type: ignore[attr-defined]
-    assert [name for name, _ in watch._found.optimizers] == ["argument 1.parts['optimizer']"]
+    assert [name for name, _ in watch.found.optimizers] == ["argument 1.parts['optimizer']"]
     assert watch.call.loss is not None
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.bank import Bank, Limits
+from torchstone.watch.beat import SETTINGS
+from torchstone.watch.fused import load_fused
 from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Reading
 from torchstone.watch.signal import Phase, Signal, learned
 
@@ -64,16 +66,21 @@ class Actor:
         self.unwatched = [Unwatched(n, why) for n, p in everything if (why := _unreadable(p))]
         kept = [(n, p) for n, p in everything if not _unreadable(p)]
         kept = _by_owner(kept)
-        self._known = self._identity()
+        self._ids = [id(p) for group in optimizer.param_groups for p in group["params"]]
         self.names = tuple(n for n, _ in kept)
         self.parameters: tuple[Tensor, ...] = tuple(p for _, p in kept)
         self.ids = frozenset(id(p) for p in self.parameters)
+        self._numels = list(map(_numel, self.parameters))
         self.starts, self.layers = _layers(self.names)
         self.reader: HostReader | DeviceReader
         on_host = all(_device(p) == "cpu" for p in self.parameters)
         self.reader = (
             HostReader(self.parameters) if on_host else DeviceReader(self.parameters, device_every)
         )
+        found = load_fused()
+        self._fused = None if isinstance(found, str) else found
+        self._bounds = np.append(self.starts, len(self.parameters)).astype(np.int64)
+        self._memory = self._kinds_of_memory()
         self.sizes = self.reader.sizes
         self.sampled = np.minimum(self.sizes, WIDTH).astype(np.float64)
         self.weight = self.sizes / np.maximum(self.sampled, 1)
@@ -93,7 +100,10 @@ class Actor:
         self.after: NDArray[np.float32] | None = None
         """Samples of the weights as the last step left them."""
         self.digest = 0
-        self.norm = self.last_norm = float("nan")
+        self.norm = math.nan
+        """Of the gradients that were read last."""
+        self.last_norm = self.last_rate = math.nan
+        """Of the beat that was judged last."""
         self.skip = False
         """This step is to be left out."""
         self.values: dict[str, Values] = {}
@@ -112,21 +122,42 @@ class Actor:
             return values
         return np.asarray(np.add.reduceat(values, self.starts))
 
+    def sum_rows(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer, in the order of `Fused.sum_rows`."""
+        if self._fused is not None:
+            return self._fused.sum_rows(self._bounds, rows)
+        table = [rows["sum_of_squares"], rows["zero"], *rows["below"].T]
+        return self._by_layer([*table, rows["nan"] + rows["infinite"]])
+
+    def sum_steps(self, steps: NDArray[np.void]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer, in the order of `Fused.sum_steps`."""
+        if self._fused is not None:
+            return self._fused.sum_steps(self._bounds, steps)
+        still = (steps["changed"] == 0) & (steps["pushed"] > 0) & (steps["not_finite"] == 0)
+        names = ("update_squares", "weight_squares", "pushed", "absorbed", "not_finite")
+        return self._by_layer([*(steps[name] for name in names), still])
+
+    def _by_layer(self, table: list[NDArray[Any]]) -> NDArray[np.float64]:
+        whole = np.array(table, np.float64)
+        if not whole.shape[1]:
+            return whole
+        return np.asarray(np.add.reduceat(whole, self.starts, axis=1))
+
     def gradients(self) -> list[Tensor | None]:
         """The gradients as they stand now."""
         return [p.grad for p in self.parameters]
 
     def is_current(self) -> bool:
-        """The optimizer still has the parameters it had."""
-        return self._identity() == self._known
+        """The optimizer still has the parameters it had: reading by address rests on it."""
+        ids = [id(p) for group in self.optimizer.param_groups for p in group["params"]]
+        if ids != self._ids or list(map(_numel, self.parameters)) != self._numels:
+            return False
+        return not self.reader.moved or self._kinds_of_memory() == self._memory
 
-    def _identity(self) -> tuple[object, ...]:
-        """Everything that reading them by address rests on."""
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        return (
-            list(map(id, parameters)), list(map(_numel, parameters)),
-            [p.dtype for p in parameters], [p.is_cpu for p in parameters],
-        )  # fmt: skip
+    def _kinds_of_memory(self) -> list[tuple[torch.dtype, bool]]:
+        """What can only have changed when the weights are in another place."""
+        self.reader.moved = False
+        return [(p.dtype, p.is_cpu) for p in self.parameters]
 
     def note_sparse(self, gradients: Sequence[Tensor | None]) -> list[str]:
         """Gradients that are sparse cannot be read; the names of those not known yet."""
@@ -166,6 +197,11 @@ class Actor:
         rates = [group.get("lr", 0.0) for group in self.optimizer.param_groups]
         known = [float(r) for r in rates if not isinstance(r, Tensor) or r.device.type == "cpu"]
         return max(known, default=0.0)
+
+    @property
+    def settings(self) -> list[tuple[object, ...]]:
+        """What the groups say beside the learning rate."""
+        return [tuple(map(group.get, SETTINGS)) for group in self.optimizer.param_groups]
 
     @property
     def moving(self) -> NDArray[np.bool_]:

@@ -31,6 +31,7 @@ _JUMP = 0.6  # of a new level must have come within the last steps; the rest may
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _TRUSTED = 24  # values before a median means anything
 _GROWN = WINDOW  # values before the window of a late series is all its own
+_STEPS_BACK = np.arange(WINDOW)
 
 
 class Channel(IntEnum):
@@ -205,7 +206,7 @@ class Bank:
             if born == 0 or not age:
                 continue
             columns = np.flatnonzero(self._born == born)
-            own = np.array([(self.seen - 1 - i) % WINDOW for i in range(age)])
+            own = (self.seen - 1 - _STEPS_BACK[:age]) % WINDOW
             older = np.setdiff1d(np.arange(WINDOW), own)
             middle = _middle(self._raw_values[np.ix_(own, columns)])
             self._values[np.ix_(older, columns)] = middle
@@ -256,7 +257,7 @@ class Bank:
         if not far.any() or self._fresh < _LOCAL:
             return
         columns = np.flatnonzero(far)
-        rows = np.array([(self.seen - 1 - i) % WINDOW for i in range(_LOCAL)])
+        rows = (self.seen - 1 - _STEPS_BACK[:_LOCAL]) % WINDOW
         recent = self._raw_values[np.ix_(rows, columns)]
         centre = _middle(recent)
         jitter = _MAD * _middle(np.abs(np.diff(recent, axis=0))) / math.sqrt(2)
@@ -271,7 +272,7 @@ class Bank:
 
     def _judge_shift(self, judgement: Judgement, stretch: float) -> None:
         """A new level: far from the window, and reached at a jump, not along a trend."""
-        rows = [(self.seen - i) % WINDOW for i in range(SHORT + BEFORE)]
+        rows = (self.seen - _STEPS_BACK[: SHORT + BEFORE]) % WINDOW
         recent = _middle(self._raw_values[rows[:SHORT]])
         moved = recent - self.median
         jump = recent - _middle(self._raw_values[rows[SHORT:]])
@@ -286,7 +287,7 @@ class Bank:
         filled = int(np.isfinite(self._blocks[:, 0]).sum()) if self.count else 0
         if filled < RECENT_BLOCKS + 16:
             return
-        order = [(self.seen // BLOCK - 1 - i) % BLOCKS for i in range(filled)]
+        order = (self.seen // BLOCK - 1 - _STEPS_BACK[:filled]) % BLOCKS
         recent = _middle(self._blocks[order[:RECENT_BLOCKS]])
         moved = recent - _middle(self._blocks[order[RECENT_BLOCKS:]])
         sigmas = moved / self.spread
@@ -312,7 +313,7 @@ class Bank:
         if self.seen % 8 == 0 and self.seen < self._growing:
             self._regrow()
         if self.seen % BLOCK == 0:
-            rows = [(self.seen - 1 - i) % WINDOW for i in range(BLOCK)]
+            rows = (self.seen - 1 - _STEPS_BACK[:BLOCK]) % WINDOW
             self._blocks[(self.seen // BLOCK - 1) % BLOCKS] = _middle(self._raw_values[rows])
         self._refresh()
 

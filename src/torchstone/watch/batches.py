@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torchstone.watch.beat import Call
@@ -49,9 +51,7 @@ class Batches:
                 continue
             call.batch_size = tensor.shape[0] if tensor.dim() else 1
             if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.numel():
-                flat = tensor.detach().reshape(-1)
-                part = flat[:: max(1, flat.numel() // _SAMPLED)][:_SAMPLED]
-                digest = zlib.crc32(_bytes(part), digest)
+                digest = zlib.crc32(_few(tensor)[:_SAMPLED].tobytes(), digest)
         call.batch_digest = digest
         call.batch_indices = _indices(batch)
         call.batch_elements = elements
@@ -69,9 +69,9 @@ class Batches:
             if torch.is_autocast_enabled(kind):
                 self.autocast = torch.get_autocast_dtype(kind)
             if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
-                flat = tensor.detach().reshape(-1)
-                part = flat[:: max(1, flat.numel() // _SAMPLED)][: 2 * _SAMPLED].float()
-                self._scale = float(part.square().mean().sqrt())
+                wide = tensor if tensor.dtype == torch.float32 else tensor.float()
+                part = _few(wide)
+                self._scale = math.sqrt(float(part @ part) / len(part))
             break
 
     def fill(self, call: Call) -> None:
@@ -115,10 +115,13 @@ class Batches:
         return newest
 
 
-def _bytes(part: Tensor) -> bytes:
-    if part.dtype == torch.bfloat16:
-        part = part.view(torch.int16)
-    return part.contiguous().numpy().tobytes()
+def _few(tensor: Tensor) -> NDArray[Any]:
+    """Values spread over a tensor on the host, as many as are asked for or up to twice that."""
+    flat = tensor.detach().reshape(-1)
+    if flat.dtype == torch.bfloat16:
+        flat = flat.view(torch.int16)
+    values = flat.numpy()
+    return np.asarray(values[:: max(1, len(values) // _SAMPLED)][: 2 * _SAMPLED])
 
 
 def _indices(batch: Any) -> list[int]:

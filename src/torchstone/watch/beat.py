@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from torchstone.runtime.number_formats import NumberFormat
 from torchstone.watch.reading import Reading
 
 if TYPE_CHECKING:
     from torchstone.watch.actor import Actor
+
+
+SETTINGS = (
+    "momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha",
+)  # fmt: skip
+"""What an optimizer's group says beside the learning rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,10 @@ class Call:
     ranks_strict: bool = False
     """The ranks are replicas by construction."""
     ranks_sharded: bool = False
+    stretch: float = 0.0
+    """How much further a value may go because the batch is of another size."""
+    random_state: Tensor | None = None
+    """Of torch's generator on the host when the call began; a device is not asked for its own."""
 
 
 @dataclass
@@ -92,17 +103,25 @@ class Beat:
     outside: NDArray[np.bool_] | None = None
     """Parameters that changed since the actor's last step."""
     memory: dict[str, object] = field(default_factory=dict)
+    stretch: float = 0.0
+    """How much further a value may go because the batch is of another size."""
+    settings: list[tuple[object, ...]] = field(default_factory=list)
+    """Of every group of the optimizer, in the order of `SETTINGS`."""
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        """Of every layer: squares, zeros, counts below the levels of the query, not finite."""
+        return self.actor.sum_rows(self.reading.rows)
 
     @cached_property
     def squares(self) -> NDArray[np.float64]:
         """Sum of squares of every layer's gradient, unscaled."""
-        return self.actor.by_layer(self.reading.rows["sum_of_squares"]) / self.scale**2
+        return np.asarray(self.sums[0] / self.scale**2)
 
     @cached_property
     def finite(self) -> bool:
         """No gradient holds NaN or infinity."""
-        rows = self.reading.rows
-        return not (rows["nan"].any() or rows["infinite"].any())
+        return not self.sums[-1].any()
 
     @cached_property
     def norm(self) -> float:
@@ -117,15 +136,15 @@ class Beat:
             return self.actor.layer_sizes
         return self.actor.by_layer(np.where(present, self.actor.sizes, 0))
 
-    @cached_property
-    def below(self) -> NDArray[np.int64]:
-        """Counts of every layer below the levels of the query, zeros among them."""
-        return np.asarray(np.add.reduceat(self.reading.rows["below"], self.actor.starts, axis=0))
+    @property
+    def below(self) -> NDArray[np.float64]:
+        """Counts below the levels of the query, zeros among them: one row of layers for each."""
+        return self.sums[2:-1]
 
-    @cached_property
+    @property
     def zeros(self) -> NDArray[np.float64]:
         """Zero elements of every layer."""
-        return self.actor.by_layer(self.reading.rows["zero"])
+        return np.asarray(self.sums[1])
 
     @cached_property
     def share_of_nonzero(self) -> NDArray[np.float64]:
@@ -137,13 +156,10 @@ class Beat:
 
     @cached_property
     def moved(self) -> NDArray[np.float64]:
-        """Sums over the sampled weights of every layer: update and weight squares, pushed, absorbed."""
-        steps = self.steps
-        assert steps is not None
-        table = np.stack(
-            [steps[name] for name in ("update_squares", "weight_squares", "pushed", "absorbed")]
-        )
-        return np.asarray(np.add.reduceat(table, self.actor.starts, axis=1))
+        """Of the sampled weights of every layer: update and weight squares, pushed, absorbed, not
+        finite, parameters that stood still."""
+        assert self.steps is not None
+        return self.actor.sum_steps(self.steps)
 
     def nothing(self) -> NDArray[np.float64]:
         """NaN for every layer."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from torchstone.core.files import write_atomically
+from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert
-
-if TYPE_CHECKING:
-    from torchstone.watch.monitor import Watch
+from torchstone.watch.beat import Call
 
 _LAYERS_SHOWN = 10
 
@@ -51,7 +51,10 @@ if __name__ == "__main__":
 '''
 
 
-def write_bundle(folder: Path, alert: Alert, watch: Watch, recent: list[dict[str, float]]) -> str:
+def write_bundle(
+    folder: Path, alert: Alert, call: Call, function: Callable[..., Any] | None,
+    actors: Iterable[Actor], recent: list[dict[str, float]],
+) -> str:  # fmt: skip
     """Write the evidence beside the run; gives its folder's name."""
     name = f"alerts/step-{alert.step:06d}-{re.sub(r'[^A-Za-z0-9_-]', '_', alert.signal)[:40]}"
     place = folder / name
@@ -61,18 +64,23 @@ def write_bundle(folder: Path, alert: Alert, watch: Watch, recent: list[dict[str
         "layer": alert.layer,
         "what": alert.body("en"),
         "last_steps": recent,
-        "first_layers_to_move": _moved(watch),
-        "batch": {"size": watch.call.batch_size, "digest": watch.call.batch_digest,
-                  "indices": watch.call.batch_indices},
-        "random_state": watch.random_state,
+        "first_layers_to_move": _moved(actors),
+        "batch": {"size": call.batch_size, "digest": call.batch_digest,
+                  "indices": call.batch_indices},
+        "random_state": _random_state(call),
     }  # fmt: skip
     write_atomically(place / "evidence.json", json.dumps(_plain(evidence), ensure_ascii=False))
-    write_atomically(place / "replay_step.py", _script(alert, watch))
+    write_atomically(place / "replay_step.py", _script(alert, call, function))
     return name
 
 
-def _script(alert: Alert, watch: Watch) -> str:
-    function = watch.function
+def _random_state(call: Call) -> dict[str, str]:
+    if call.random_state is None:
+        return {}
+    return {"torch": bytes(call.random_state.numpy()).hex()}
+
+
+def _script(alert: Alert, call: Call, function: Callable[..., Any] | None) -> str:
     module = getattr(function, "__module__", "") or ""
     named = getattr(function, "__qualname__", "") or ""
     usable = module not in ("", "__main__") and named.isidentifier()
@@ -80,18 +88,18 @@ def _script(alert: Alert, watch: Watch) -> str:
         f"from {module} import {named}" if usable
         else "# import your training step here, without the decorator"
     )  # fmt: skip
-    call = f"{named}.__wrapped__(*arguments)" if usable else "train_step(*arguments)"
-    indices = watch.call.batch_indices
+    again = f"{named}.__wrapped__(*arguments)" if usable else "train_step(*arguments)"
+    indices = call.batch_indices
     batch = f" (indices {indices[:32]})" if indices else ""
     return _SCRIPT.format(
-        step=alert.step, signal=alert.signal, origin=origin, call=call, batch=batch
+        step=alert.step, signal=alert.signal, origin=origin, call=again, batch=batch
     )
 
 
-def _moved(watch: Watch) -> list[dict[str, Any]]:
+def _moved(actors: Iterable[Actor]) -> list[dict[str, Any]]:
     """Layers by how far their signals are from usual, the furthest first."""
     found: list[dict[str, Any]] = []
-    for actor in watch.actors.values():
+    for actor in actors:
         for learner in actor.banks.values():
             bank = learner.bank
             if bank.seen < bank.warmup:

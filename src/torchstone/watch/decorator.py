@@ -69,13 +69,13 @@ def watch_training(
                 return step(*args, **kwargs)  # within itself, or from another thread: one at a time
             try:
                 watch.prepare(step, args, kwargs)
-                watch.begin()
+                watch.begin((args, kwargs))
                 try:
                     result = step(*args, **kwargs)
                 except BaseException:
                     watch.abandon()
                     raise
-                watch.end(result, (args, kwargs))
+                watch.end(result)
                 return result
             finally:
                 busy.release()

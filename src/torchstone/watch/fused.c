@@ -175,14 +175,21 @@ void torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, c
     }
 }
 
-/* `width` values of every tensor, evenly spread; a shorter tensor gives all its values, then zeros. */
+#define NEIGHBOURS 4
+
+/* `width` values of every tensor, in evenly spread groups of neighbours, because a cache line costs
+ * the same for one; a shorter tensor gives all its values, then zeros. */
 void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
                        const int32_t *kinds, int64_t width, float *out) {
-    for (int64_t t = 0; t < tensors; t++) {
+    for (int64_t t = 0; t < tensors; t++, out += width) {
         int64_t n = sizes[t] < width ? sizes[t] : width;
-        int64_t stride = n ? sizes[t] / n : 1;
-        for (int64_t i = 0; i < n; i++) out[t * width + i] = load(data[t], kinds[t], i * stride);
-        for (int64_t i = n; i < width; i++) out[t * width + i] = 0;
+        int64_t stride = n < width ? NEIGHBOURS : sizes[t] / (width / NEIGHBOURS);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t place = i / NEIGHBOURS * stride + i % NEIGHBOURS;
+            out[i] = kinds[t] == FP32 ? ((const float *)data[t])[place]
+                                      : load(data[t], kinds[t], place);
+        }
+        for (int64_t i = n; i < width; i++) out[i] = 0;
     }
 }
 
@@ -192,25 +199,77 @@ typedef struct {
     uint64_t digest;
 } Step;
 
-/* What a step did to the sampled weights: how far they moved, and which gradients were swallowed. */
+typedef float v4f __attribute__((vector_size(16)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+typedef double v4d __attribute__((vector_size(32)));
+#define GOLDEN 0x9E3779B97F4A7C15ull
+
+/* What a step did to the sampled weights: how far they moved, and which gradients were swallowed.
+ * Rows are padded with zeros, which move nowhere; `width` is a multiple of four. */
 void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const float *before,
                      const float *after, const float *gradients, Step *steps) {
     for (int64_t t = 0; t < tensors; t++) {
-        Step step = {0, 0, 0, 0, 0, 0, 1469598103934665603ull};
+        Step step = {0};
+        v4d moved = {0}, weight = {0};
+        v4i changed = {0}, pushed = {0}, absorbed = {0}, bad = {0};
         int64_t n = sizes[t] < width ? sizes[t] : width;
-        for (int64_t i = t * width; i < t * width + n; i++) {
-            double d = (double)after[i] - before[i];
-            int same = as_bits(after[i]) == as_bits(before[i]);
-            int pushed = gradients && gradients[i] != 0;
-            step.update_squares += d * d;
-            step.weight_squares += (double)after[i] * after[i];
-            step.changed += !same;
-            step.moved_by_gradient += pushed;
-            step.absorbed += pushed && same;
-            step.not_finite += (as_bits(after[i]) & 0x7f800000u) == 0x7f800000u;
-            step.digest = (step.digest ^ as_bits(after[i])) * 1099511628211ull;
+        const float *old = before + t * width, *new = after + t * width, *push = gradients + t * width;
+        for (int64_t i = 0; i < n; i += 4) {
+            v4f a, b, g;
+            memcpy(&a, new + i, sizeof a);
+            memcpy(&b, old + i, sizeof b);
+            memcpy(&g, push + i, sizeof g);
+            v4d w = __builtin_convertvector(a, v4d), d = w - __builtin_convertvector(b, v4d);
+            v4i other = (v4i)a != (v4i)b, towards = g != 0;
+            moved += d * d;
+            weight += w * w;
+            changed -= other;
+            pushed -= towards;
+            absorbed -= towards & ~other;
+            bad -= ((v4i)a & 0x7f800000) == 0x7f800000;
+        }
+        for (int64_t i = 0; i < n; i++)
+            step.digest += (as_bits(new[i]) + 1ull) * (GOLDEN * (uint64_t)(2 * i + 1));
+        for (int k = 0; k < 4; k++) {
+            step.update_squares += moved[k];
+            step.weight_squares += weight[k];
+            step.changed += changed[k];
+            step.moved_by_gradient += pushed[k];
+            step.absorbed += absorbed[k];
+            step.not_finite += bad[k];
         }
         steps[t] = step;
+    }
+}
+
+/* Sums over the parameters of every layer; layer k has those from bounds[k] to bounds[k + 1].
+ * Out, one row of `layers` each: squares, zeros, the counts below each level, NaN and infinity. */
+void torchstone_sum_rows(int64_t layers, const int64_t *bounds, const Row *rows, double *out) {
+    for (int64_t k = 0; k < layers; k++) {
+        double sums[LEVELS + 3] = {0};
+        for (const Row *row = rows + bounds[k]; row < rows + bounds[k + 1]; row++) {
+            sums[0] += row->sum_of_squares;
+            sums[1] += (double)row->zero;
+            for (int level = 0; level < LEVELS; level++) sums[2 + level] += (double)row->below[level];
+            sums[LEVELS + 2] += (double)(row->nan + row->infinite);
+        }
+        for (int i = 0; i < LEVELS + 3; i++) out[i * layers + k] = sums[i];
+    }
+}
+
+/* Out: update squares, weight squares, pushed, absorbed, not finite, parameters that stood still. */
+void torchstone_sum_steps(int64_t layers, const int64_t *bounds, const Step *steps, double *out) {
+    for (int64_t k = 0; k < layers; k++) {
+        double sums[6] = {0};
+        for (const Step *step = steps + bounds[k]; step < steps + bounds[k + 1]; step++) {
+            sums[0] += step->update_squares;
+            sums[1] += step->weight_squares;
+            sums[2] += (double)step->moved_by_gradient;
+            sums[3] += (double)step->absorbed;
+            sums[4] += (double)step->not_finite;
+            sums[5] += !step->changed && step->moved_by_gradient && !step->not_finite;
+        }
+        for (int i = 0; i < 6; i++) out[i * layers + k] = sums[i];
     }
 }
 

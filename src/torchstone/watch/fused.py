@@ -72,6 +72,22 @@ class Fused:
             after.ctypes.data, gradients.ctypes.data, steps.ctypes.data,
         )  # fmt: skip
 
+    def sum_rows(self, bounds: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer: squares, zeros, below each level, not finite."""
+        out = np.empty((LEVELS + 3, len(bounds) - 1))
+        self.library.torchstone_sum_rows(
+            len(bounds) - 1, bounds.ctypes.data, rows.ctypes.data, out.ctypes.data
+        )
+        return out
+
+    def sum_steps(self, bounds: NDArray[np.int64], steps: NDArray[np.void]) -> NDArray[np.float64]:
+        """Update and weight squares, pushed, absorbed, not finite, parameters that stood still."""
+        out = np.empty((6, len(bounds) - 1))
+        self.library.torchstone_sum_steps(
+            len(bounds) - 1, bounds.ctypes.data, steps.ctypes.data, out.ctypes.data
+        )
+        return out
+
     def pusher(
         self, inputs: list[NDArray[np.float64]], places: NDArray[np.float64],
         flags: NDArray[np.bool_], clipped: NDArray[np.float64], raw: NDArray[np.float64],
@@ -119,8 +135,10 @@ def _load(compiler: str) -> Fused | str:
     number: Any = ctypes.c_double
     library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
     library.torchstone_push.restype = count
-    for function in ("torchstone_pass", "torchstone_sample", "torchstone_step"):
-        getattr(library, function).restype = None
+    library.torchstone_sum_rows.argtypes = [count] + [pointer] * 3
+    library.torchstone_sum_steps.argtypes = [count] + [pointer] * 3
+    for function in ("pass", "sample", "step", "sum_rows", "sum_steps"):
+        getattr(library, f"torchstone_{function}").restype = None
     return Fused(library)
 
 

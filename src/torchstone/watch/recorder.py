@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
+import math
 import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,6 @@ from torchstone.watch.runfile import (
 )
 from torchstone.watch.settings import Settings
 from torchstone.watch.signal import layer_signals
-
-if TYPE_CHECKING:
-    from torchstone.watch.monitor import Watch
 
 try:
     import fcntl
@@ -136,7 +134,10 @@ class Recorder:
         """Something that was said."""
         self._put(json_frame("E", {"event": "note", "step": step, "en": text.en, "zh": text.zh}))
 
-    def alert(self, alert: Alert, watch: Watch) -> None:
+    def alert(
+        self, alert: Alert, call: Call, function: Callable[..., Any] | None,
+        actors: Mapping[int, Actor],
+    ) -> None:  # fmt: skip
         """An alert with its evidence."""
         self._alerts += 1
         if self._alerts > _MOST_ALERTS:
@@ -150,7 +151,9 @@ class Recorder:
         if self._bundles < _MOST_BUNDLES:
             self._bundles += 1
             with self._careful():
-                event["evidence"] = write_bundle(self.folder, alert, watch, list(self.recent))
+                event["evidence"] = write_bundle(
+                    self.folder, alert, call, function, actors.values(), list(self.recent)
+                )
         self._flush_rows()
         self._put(json_frame("E", event))
 
@@ -209,12 +212,12 @@ class Recorder:
 
 def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:
     """The numbers of one step, by column."""
-    row = {"loss": math_nan(call.loss), "scale": call.scale, "batch": float(call.batch_size),
+    row = {"loss": math.nan if call.loss is None else call.loss, "scale": call.scale, "batch": float(call.batch_size),
            "skipped": float(call.skipped)}  # fmt: skip
     for i, actor in enumerate(actors):
         tail = "" if i == 0 else f"[{actor.name}]"
-        row[f"grad_norm{tail}"] = actor.norm
-        row[f"lr{tail}"] = actor.rate
+        row[f"grad_norm{tail}"] = math.nan
+        row[f"lr{tail}"] = actor.last_rate
         for item in actor.values.values():
             for signal, start, _ in item.spans:
                 if signal.of == "run":
@@ -231,11 +234,6 @@ def thin(frames: list[Frame]) -> list[Frame]:
     rows = [i for i, f in enumerate(frames) if f.kind == "S"]
     dropped = set(rows[: len(rows) // 2 : 2])
     return [f for i, f in enumerate(frames) if i not in dropped]
-
-
-def math_nan(value: float | None) -> float:
-    """NaN stands for nothing."""
-    return float("nan") if value is None else value
 
 
 def open_recorder(

@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from torchstone.watch.actor import Actor
@@ -31,7 +33,7 @@ class Sentinel:
         self._guard = guard
         self._modes = [item for model in models for item in _moody(model)]
         self._clean = True
-        self._arrived: Tensor | None = None
+        self._arrived: NDArray[np.float32] | None = None
         self._backwards = 0
         self._seen = 0
         self._in_eval: tuple[str, ...] = ()
@@ -102,23 +104,30 @@ class Sentinel:
             handle.remove()
 
 
-def _few(gradient: Tensor) -> Tensor | None:
+def _few(gradient: Tensor) -> NDArray[np.float32] | None:
     """Some values, where they can be had without waiting for a device."""
-    if gradient.layout != torch.strided or gradient.device.type != "cpu":
+    if type(gradient) is not Tensor or gradient.layout != torch.strided or not gradient.is_cpu:
         return None
-    return gradient.detach().reshape(-1)[:_MOST].float().clone()
+    if gradient.is_complex():
+        return None
+    few = gradient.detach().reshape(-1)[:_MOST]
+    return (few if few.dtype == torch.float32 else few.float()).numpy().copy()
 
 
-def _is_the_same(new: Tensor | None, whole: Tensor | None) -> bool:
+def _is_the_same(new: NDArray[np.float32] | None, whole: NDArray[np.float32] | None) -> bool:
     """The gradient is what has just arrived, times a constant: nothing older is in it."""
     if new is None or whole is None or len(new) != len(whole):
         return True
-    if not bool(new.any()) or not bool(new.isfinite().all()):
+    if np.array_equal(new, whole):
         return True
-    large = new.abs() > 0.1 * new.abs().max()
+    size = np.abs(new)
+    most = size.max(initial=0)
+    if most == 0 or not np.isfinite(size).all():
+        return True
+    large = size > 0.1 * most
     ratio = whole[large] / new[large]
-    return bool((ratio - ratio[0]).abs().max() <= 1e-3 * ratio[0].abs()) and (
-        int(large.sum()) > 1 or bool((ratio - 1).abs().max() < 1e-3)
+    return bool(np.abs(ratio - ratio[0]).max() <= 1e-3 * abs(ratio[0])) and (
+        len(ratio) > 1 or bool(np.abs(ratio - 1).max() < 1e-3)
     )
 
 

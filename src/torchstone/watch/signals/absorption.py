@@ -37,7 +37,7 @@ def absorbed(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0 or torch.float64 in beat.actor.dtypes:
         return beat.nothing()
     pushed = beat.moved[2]
-    if beat.steps["not_finite"].any():
+    if beat.moved[4].any():
         return beat.nothing()
     return np.asarray(beat.moved[3] / np.where(pushed > 0, pushed, np.nan))
 

@@ -32,6 +32,8 @@ SIGNAL = Signal(
 
 @SIGNAL.on_beat
 def non_finite(beat: Beat) -> Iterator[Alarm]:
+    if beat.finite:
+        return
     rows = beat.reading.rows
     bad = np.flatnonzero((rows["nan"] > 0) | (rows["infinite"] > 0))
     if torch.float64 in beat.actor.dtypes:  # read as fp32, which overflows earlier

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beat import SETTINGS, Beat
 from torchstone.watch.signal import Alarm, Signal
 
 SIGNAL = Signal(
@@ -27,12 +27,11 @@ SIGNAL = Signal(
 )
 
 _SETTLED = 20  # a schedule of momentum changes it at every step
-_NAMES = ("momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha")
 
 
 @SIGNAL.on_beat
 def changed(beat: Beat) -> Iterator[Alarm]:
-    now = [tuple(group.get(name) for name in _NAMES) for group in beat.actor.optimizer.param_groups]
+    now = beat.settings
     before = beat.memory.get("settings")
     beat.memory["settings"] = now
     if before == now or not isinstance(before, list):
@@ -46,7 +45,7 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     words = [
         f"{name} {old} → {new}"
         for was, is_ in zip(before, now, strict=True)
-        for name, old, new in zip(_NAMES, was, is_, strict=True)
+        for name, old, new in zip(SETTINGS, was, is_, strict=True)
         if old != new
     ]
     said = ", ".join(words[:3])

@@ -39,12 +39,12 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
         return
     if torch.float64 in beat.actor.dtypes:
         return  # sampled as fp32, which does not show small steps
+    if not beat.moved[5].any() and "unchanged" not in beat.memory:
+        return
     finite = beat.steps["not_finite"] == 0
     still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0) & finite
     if still.any():
         still &= beat.actor.moving
-    elif "unchanged" not in beat.memory:
-        return
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)

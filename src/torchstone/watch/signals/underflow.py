@@ -33,7 +33,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def flushed(beat: Beat) -> NDArray[np.float64]:
-    return (beat.below[:, 1] - beat.zeros) * beat.share_of_nonzero
+    return np.asarray((beat.below[1] - beat.zeros) * beat.share_of_nonzero)
 
 
 def fault(toy: Any) -> None:

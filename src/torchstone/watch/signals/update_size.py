@@ -34,8 +34,8 @@ SIGNAL = Signal(
 def size(beat: Beat) -> float:
     if beat.steps is None or beat.rate <= 0:
         return math.nan
-    weights = float((beat.steps["weight_squares"] * beat.actor.weight).sum())
-    moved = float((beat.steps["update_squares"] * beat.actor.weight).sum())
+    weights = float(beat.steps["weight_squares"] @ beat.actor.weight)
+    moved = float(beat.steps["update_squares"] @ beat.actor.weight)
     # per unit of learning rate: a schedule is no surprise
     return math.sqrt(moved / weights) / beat.rate if weights > 0 else math.nan
 

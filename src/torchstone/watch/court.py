@@ -1,0 +1,285 @@
+"""The court of a watch: what was read is judged here, in order, told, and kept.
+
+A program whose steps take a few milliseconds would pay more for looking than for computing: what
+it shows is judged for a few steps at a time, when the code that judges is warm. Longer steps, and
+whatever is not finite, are judged at once, and so is everything when `on_alert` may interfere.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from torch import nn
+
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+from torchstone.watch.actor import Actor
+from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
+from torchstone.watch.bank import Bank
+from torchstone.watch.beat import Beat, Call
+from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call
+from torchstone.watch.lines import say
+from torchstone.watch.ranks import Ranks
+from torchstone.watch.recorder import Recorder, scalars
+from torchstone.watch.settings import Settings, Writer
+from torchstone.watch.signal import Phase, learned
+from torchstone.watch.telling import baseline_of, progress_line
+from torchstone.watch.zoom import Zoom
+
+_TOGETHER = 4
+_PATIENCE_SECONDS = 0.05
+_LAYERS_EVERY = 10
+_RATE_MEMORY = 0.01  # of the learning rate that thresholds stretch with
+_MOST_ALERTS = 1000
+
+Matter = tuple[Phase, Beat] | tuple[Literal["call"], Call] | tuple[Literal["unread"], Actor]
+
+
+class UsersError(Exception):
+    """Carries an exception of the user's own `on_alert` function out of the watch."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class Court:
+    """Judges one run; knows its past, its open episodes, and who is to be told."""
+
+    def __init__(self, settings: Settings, actors: dict[int, Actor]) -> None:
+        self.settings = settings
+        self.actors = actors
+        self.alerts: list[Alert] = []
+        self.memory: dict[str, object] = {}
+        """What signals keep from call to call."""
+        self.recorder: Recorder | None = None
+        self.ranks: Ranks | None = None
+        self.function: Callable[..., Any] | None = None
+        self.models: Callable[[], Iterable[nn.Module]] = tuple
+        self.episodes = Episodes(settings.alert_window)
+        self._losses = Bank(
+            [s.limits.scaled(settings.tightness) for s in learned("call", "run") if s.limits],
+            settings.warmup_steps,
+        )
+        self._writers = list(settings.writers)
+        self._matters: deque[Matter] = deque()
+        self._calls: deque[Call] = deque([Call(0)], maxlen=2 * _TOGETHER)
+        self._waiting = 0
+        self._sat = 0.0
+        self._told_baseline = False
+        self._zoom: Zoom | None = None
+        self._zoomed_from = 0
+
+    # -- what comes before it
+
+    @property
+    def call(self) -> Call:
+        """The call that is under way."""
+        return self._calls[-1]
+
+    def begin(self, call: Call) -> None:
+        """A new call is under way."""
+        self._calls.append(call)
+
+    def hear(self, matter: Matter) -> None:
+        """Take a matter up: now when it cannot wait, else together with the next ones."""
+        self._matters.append(matter)
+        if self.settings.on_alert is not None or _cannot_wait(matter):
+            self.sit()
+        elif matter[0] == "call":
+            self._waiting += 1
+            if self._waiting >= _TOGETHER or time.monotonic() > self._sat + _PATIENCE_SECONDS:
+                self.sit()
+
+    def sit(self) -> None:
+        """Judge everything that waits, in the order in which it came."""
+        while self._matters:
+            kind, item = self._matters.popleft()
+            if isinstance(item, Call):
+                self._judge_call(item)
+            elif isinstance(item, Actor):
+                item.values.clear()
+            else:
+                self._judge_beat(item, kind)  # type: ignore[arg-type]
+        self._waiting = 0
+        self._sat = time.monotonic()
+
+    def event(self, text: Text, restart: bool = False) -> None:
+        """Something that makes the past a poor guide, or no guide at all."""
+        self.sit()
+        self._losses.forget()
+        for actor in self.actors.values():
+            actor.after = None
+            for learner in actor.banks.values():
+                learner.bank.restart() if restart else learner.bank.forget()
+        self.note(text)
+
+    def begin_anew(self) -> None:
+        """Another model: nothing of the past counts."""
+        self.sit()
+        self.memory.clear()
+        self._losses.restart()
+
+    # -- judging
+
+    def _judge_beat(self, beat: Beat, phase: Phase) -> None:
+        actor = beat.actor
+        if phase == "gradient":
+            _follow_rate(actor, beat.rate)
+            actor.last_norm, actor.last_rate = beat.norm, beat.rate
+        for item in judge_beat(beat, phase, actor.stretch + beat.stretch):
+            if isinstance(item, Values):
+                actor.values[phase] = item
+            elif self._alert(item) and phase == "gradient" and self.settings.on_alert == "skip":
+                actor.skip = True
+                self.note(Text(f"step {item.step} is skipped", f"跳过第 {item.step} 步"))
+
+    def _judge_call(self, call: Call) -> None:
+        self._judge_loss(call)
+        for alert in judge_call(call):
+            self._alert(alert)
+        self._record(call)
+        self._print(call)
+
+    def _judge_loss(self, call: Call) -> None:
+        signals = learned("call", "run")
+        values = np.array([s.value(call) for s in signals if s.value])  # type: ignore[arg-type]
+        stretch = max((actor.stretch for actor in self.actors.values()), default=0.0)
+        spans = [(signal, i, i + 1) for i, signal in enumerate(signals)]
+        for alert in judge_bank(self._losses, spans, values, (), call.step, stretch + call.stretch):
+            if alert.signal == "loss" and call.loss is not None:
+                # losses of both signs are judged on another value than a person wants to see
+                alert = replace(alert, value=call.loss)
+            self._alert(alert)
+
+    def _alert(self, alert: Alert) -> bool:
+        """Tell it, unless its episode has been told; what was learned is silent in warm-up."""
+        if alert.learned and alert.step <= self.settings.warmup_steps:
+            return False
+        if not self.episodes.admit(alert.step, alert.signal):
+            return True
+        self.alerts.append(alert)
+        del self.alerts[:-_MOST_ALERTS]
+        level = logging.ERROR if alert.severity is Severity.HIGH else logging.WARNING
+        say(self._from_rank(alert.line(self.settings.lang)), level)
+        if self.recorder:
+            self.recorder.alert(alert, self._call_of(alert.step), self.function, self.actors)
+        self._write(lambda writer: writer.alert(alert))
+        if alert.signal in ("non_finite", "loss_not_finite") and self._zoom is None:
+            self._zoom = Zoom(self.models())
+            self._zoomed_from = self.call.step
+        action = self.settings.on_alert
+        if action == "raise":
+            raise TrainingAlertError(alert)
+        if callable(action):
+            try:
+                action(alert)
+            except Exception as error:
+                raise UsersError(error) from error
+        return True
+
+    def _call_of(self, step: int) -> Call:
+        return next((call for call in self._calls if call.step == step), self.call)
+
+    # -- telling and keeping
+
+    def note(self, text: Text, level: int = logging.INFO) -> None:
+        """Say something that is no alert."""
+        say(f"[Monitor] {text.get(self.settings.lang)}", level)
+        if self.recorder:
+            self.recorder.note(self.call.step, text)
+
+    def end_zoom(self, call: Call) -> None:
+        """One call was looked at layer by layer: say where it went wrong first."""
+        if self._zoom is None or call.step <= self._zoomed_from:
+            return
+        zoom, self._zoom = self._zoom, None
+        zoom.remove()
+        if zoom.first:
+            how = Text("its input was bad already", "其输入已含非有限值") if zoom.had_bad_input else Text(
+                "its input was finite", "其输入是有限的"
+            )  # fmt: skip
+            self.note(Text(
+                f"first output that is not finite, in forward: layer '{zoom.first}' ({how.en})",
+                f"前向中最先出现非有限输出的层：'{zoom.first}'（{how.zh}）",
+            ), logging.WARNING)  # fmt: skip
+
+    def close(self) -> None:
+        """Judge what waits, and let the writers go."""
+        self.sit()
+        if self._zoom is not None:
+            self._zoom.remove()
+        self._write(lambda writer: writer.close())
+
+    def baseline(self) -> dict[str, dict[str, float]]:
+        """The usual value and spread of the signals of the whole run."""
+        known = self.call.loss is not None and "loss_unit" not in self.memory
+        column = [s.name for s in learned("call", "run")].index("loss")
+        return baseline_of(self.actors.values(), self._losses, column if known else None)
+
+    def _from_rank(self, line: str) -> str:
+        if self.ranks is None:
+            return line
+        return line.replace(" | ", f" | rank {self.ranks.rank} | ", 1)
+
+    def _print(self, call: Call) -> None:
+        main = next(iter(self.actors.values()), None)
+        if main is None or (self.ranks is not None and self.ranks.rank):
+            return
+        bank = main.banks["gradient"].bank
+        learning = call.step < self.settings.warmup_steps
+        if not self._told_baseline and bank.seen >= bank.warmup and not learning:
+            self._told_baseline = True
+            say(f"[Monitor] Baseline established: {self.baseline()}")
+        if call.step % self.settings.print_every == 0:
+            status = "ALERT" if self.episodes.open_at(call.step) else "OK"
+            say(progress_line(call.step, main, "LEARNING" if learning else status))
+
+    def _write(self, act: Callable[[Writer], object]) -> None:
+        """Other tools get their part; one that fails is left out from then on."""
+        for writer in tuple(self._writers):
+            try:
+                act(writer)
+            except Exception as error:
+                self._writers.remove(writer)
+                name = type(writer).__name__
+                self.note(Text(
+                    f"{name} gets no more numbers: {type(error).__name__}: {error}",
+                    f"不再写入 {name}：{type(error).__name__}: {error}",
+                ), logging.WARNING)  # fmt: skip
+
+    def _record(self, call: Call) -> None:
+        if self._writers:
+            values = scalars(call, self.actors.values())
+            finite = {name: value for name, value in values.items() if math.isfinite(value)}
+            self._write(lambda writer: writer.step(call.step, finite))
+        if self.recorder is None:
+            return
+        self.recorder.step(call, self.actors.values())
+        if call.step % _LAYERS_EVERY == 0:
+            for actor in self.actors.values():
+                self.recorder.layers(call.step, actor)
+
+
+def _cannot_wait(matter: Matter) -> bool:
+    kind, item = matter
+    if isinstance(item, Beat):
+        return kind == "gradient" and (item.number == 0 or not item.finite)
+    return isinstance(item, Call) and item.loss is not None and not math.isfinite(item.loss)
+
+
+def _follow_rate(actor: Actor, rate: float) -> None:
+    """Thresholds give way while the learning rate is away from its recent self."""
+    if rate <= 0 or not math.isfinite(rate):
+        return
+    if actor.log_rate is None:
+        actor.log_rate = math.log(rate)
+    away = math.log(rate) - actor.log_rate
+    actor.stretch = 0.5 * abs(away)
+    actor.log_rate += _RATE_MEMORY * away
