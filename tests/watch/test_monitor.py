@@ -628,3 +628,31 @@ def test_a_scripted_model_and_a_late_sparse_layer_do_not_end_the_watch(
             watch.step(loss)
     assert "ended" not in caplog.text
     assert "(sparse)" in caplog.text
+
+
+def test_gradients_of_another_dtype_than_their_weights_are_read_as_what_they_are() -> None:
+    model = nn.Linear(64, 64, bias=False)
+    model.weight.grad_dtype = torch.bfloat16
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(3):
+            model.weight.grad = torch.full((64, 64), 0.5, dtype=torch.bfloat16)
+            actors = watch.actors
+            watch.before_step(optimizer)
+            assert next(iter(actors.values())).norm == pytest.approx(32.0)
+            watch.step(1.0)
+
+
+def test_what_waits_is_judged_before_anyone_looks() -> None:
+    """Short steps are judged a few at a time; nobody can tell from what they are shown."""
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = watch_training(warmup_steps=30, folder=False)(_plain_step)
+    for number in range(1, 61):
+        if number == 58:
+            for parameter in model.parameters():
+                parameter.data.mul_(1e4)
+        step(model, optimizer)
+    told = step.watch.alerts
+    assert told
+    assert min(alert.step for alert in told) == 58

@@ -295,11 +295,13 @@ class Watch:
             return
         number_format = self._format(actor, scaled)
         query = actor.query(number_format, scale, actor.beats % HISTOGRAM_EVERY == 0)
-        gradients = self._strided(actor)
         actor.scaled = scaled
         actor.before = None if actor.reader.defers else actor.reader.sample(actor.parameters)
+        if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
+            actor.before, actor.reading = None, Reading.empty(actor.beats)
+            return
         actor.outside = _differs(actor.before, actor.after)
-        for reading in actor.reader.read(actor.beats, gradients, query):
+        for reading in actor.reader.read(actor.beats, self._strided(actor), query):
             actor.reading = reading
             self._note_thawed(actor, reading)
             beat = self._beat(actor, reading, number_format, scale)

@@ -22,6 +22,7 @@ KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 _NEIGHBOURS = 4  # sampled together: a cache line costs the same for one
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _address: Callable[[Any], int] = Tensor.data_ptr
+_dtype: Callable[[Any], torch.dtype] = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _is_contiguous: Callable[[Any], bool] = Tensor.is_contiguous
 
 
@@ -147,11 +148,14 @@ class HostReader:
     def _dense(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
         if self._simple:
             try:
-                if all(map(_is_contiguous, tensors)):
+                if all(map(_is_contiguous, tensors)) and list(map(_dtype, tensors)) == self._dtypes:
                     return list(tensors)
             except TypeError:  # a gradient is missing
                 pass
-            return [g if g is None or g.is_contiguous() else plain(g) for g in tensors]
+            return [
+                None if g is None else plain(g.detach().to(dtype))
+                for g, dtype in zip(tensors, self._dtypes, strict=True)
+            ]
         return [None if g is None else plain(g) for g in tensors]
 
     def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
