@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import math
+import os
 import pkgutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
@@ -49,15 +55,37 @@ def cases(folder: str) -> list[Case]:
 
 def run_case(case: Case, model: str, seed: int) -> Outcome:
     """One run, watched by us and by every peer at once."""
-    scene = Scene(model, seed)
-    after = AFTER if case.kind == "fault" else AFTER_BENIGN
-    alarms, said = watch(scene, case, case.onset + after)
+    if case.apply.__module__.startswith("faults.ranks"):
+        alarms, said = _watch_ranks(case, model, seed)
+    else:
+        alarms, said = watch(Scene(model, seed), case, steps_of(case))
     outcome = Outcome(case, model, seed, said=said)
     for name, steps in alarms.items():
         outcome.early[name] = len(episodes([s for s in steps if s < case.onset]))
         late = [s - case.onset for s in steps if s >= case.onset]
         outcome.first[name] = late[0] if late else None
     return outcome
+
+
+def steps_of(case: Case) -> int:
+    """How long a case is run."""
+    return case.onset + (AFTER if case.kind == "fault" else AFTER_BENIGN)
+
+
+def _watch_ranks(case: Case, model: str, seed: int) -> tuple[dict[str, list[int]], str]:
+    """The same in two processes; what any rank says counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+             str(Path(__file__).with_name("rank_program.py")), case.name, model, str(seed), folder],
+            check=True, capture_output=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        told = [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(2)]
+    alarms = {
+        name: sorted(step for one in told for step in one["alarms"][name])
+        for name in told[0]["alarms"]
+    }
+    return alarms, " / ".join(one["said"] for one in told if one["said"])
 
 
 def watch(scene: Scene, case: Case | None, steps: int) -> tuple[dict[str, list[int]], str]:
@@ -123,4 +151,4 @@ def every(
                 yield outcome
 
 
-__all__ = ["ONSET", "Outcome", "cases", "episodes", "every", "healthy", "run_case"]
+__all__ = ["ONSET", "Outcome", "cases", "episodes", "every", "healthy", "run_case", "steps_of", "watch"]
