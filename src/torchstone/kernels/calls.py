@@ -7,6 +7,8 @@ from typing import Any
 
 from torchstone.kernels.workshop import Ended
 
+POISONED = ("nan", "inf", "masked")
+"""Families that put in what is not finite."""
 _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})
 
 
@@ -25,8 +27,8 @@ class Call:
     digest: str = ""
     sent: list[str] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
-    size: int = 0
-    """The size that was changed, where one was."""
+    sizes: list[int] = field(default_factory=list)
+    """All sizes that may change."""
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -78,11 +80,15 @@ class Main:
     load_error: dict[str, Any] | None = None
     build_error: dict[str, Any] | None = None
     named: bool = True
+    """The names of its weights are the problem's, or what they hold tells which is which."""
+    weights: int = 0
     own: list[Call] = field(default_factory=list)
     families: list[Call] = field(default_factory=list)
     repeated: list[Call] = field(default_factory=list)
     swapped: Call | None = None
     swapped_differs: bool = False
+    reweighed: list[tuple[str, Call]] = field(default_factory=list)
+    """Calls after the weights were changed, and how they were."""
     refilled: list[tuple[Call, Call]] = field(default_factory=list)
     small: bool = False
     small_own: bool = False

@@ -1,13 +1,18 @@
-"""Which larger sizes are tried: the cheapest first, until an interpreter has done enough."""
+"""Which larger sizes are tried: a step of every size first, until an interpreter has done enough."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_WORK = 5000
+MOST_WORK = 6000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
+_STEEPEST = 2.0
+
+Sizes = Sequence[int]
+"""All sizes of a problem that may change, in its own order."""
 
 
 @dataclass(slots=True)
@@ -15,45 +20,73 @@ class Larger:
     """Cases that wait, by the size that grows in them, and the work that each size has made."""
 
     waiting: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    known: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    known: dict[int, list[tuple[Sizes, int]]] = field(default_factory=dict)
+    powers: list[float] = field(default_factory=list)
+    """How work follows each size, as far as smaller sizes have shown it."""
     left: int = MOST_WORK
 
     @classmethod
-    def plan(cls, cases: list[dict[str, Any]], size: int, work: int) -> Larger:
-        """`work` was done at `size`; at a size of 0 it was done at the problem's own."""
-        made = cls()
+    def plan(cls, cases: list[dict[str, Any]], seen: Sequence[tuple[Sizes, int]]) -> Larger:
+        """`seen` are sizes with the work they made, first those that the others differ from."""
+        made = cls(powers=powers_of(seen))
         for case in cases:
             made.waiting.setdefault(case["group"], []).append(case)
-            made.known.setdefault(case["group"], [(size or case["own_size"], work)])
+            made.known.setdefault(case["group"], [seen[0]])
         return made
 
     def take(self) -> dict[str, Any] | None:
-        """The case with the least expected work; None when even that is too much."""
-        if not self.waiting:
-            return None
-        group = min(self.waiting, key=lambda item: (self.expected(self.waiting[item][0]), item))
-        if self.expected(self.waiting[group][0]) > self.left:
-            return None
-        case = self.waiting[group].pop(0)
-        if not self.waiting[group]:
-            del self.waiting[group]
-        return case
+        """The next step of the size that had the fewest, of these the cheapest; None: too dear."""
+        order = sorted(
+            (len(self.known[group]), self.expected(cases[0]), group)
+            for group, cases in self.waiting.items()
+        )
+        for _, work, group in order:
+            if work <= self.left:
+                case = self.waiting[group].pop(0)
+                if not self.waiting[group]:
+                    del self.waiting[group]
+                return case
+        return None
 
     def expected(self, case: dict[str, Any]) -> float:
-        """Interpreted operations: they follow the size, or as the last two sizes have shown."""
+        """Interpreted operations: they follow what grows, or as the last two steps have shown."""
         known = self.known[case["group"]]
-        size, work = known[-1]
-        power = 1.0
-        if len(known) > 1 and size > known[-2][0] and known[-2][1]:
-            grew = math.log(max(work, 1) / known[-2][1])
-            power = max(grew / math.log(size / known[-2][0]), 0.0)
-        return float(work * (case["size"] / max(size, 1)) ** power)
+        sizes, work = known[-1]
+        product = float(work)
+        for i, (new, old) in enumerate(zip(case["sizes"], sizes, strict=True)):
+            power = self.powers[i]
+            if case["group"] in (i, -1):
+                # a block may have held all of it so far: then the size made no difference yet
+                power = max(power, 1.0) if len(known) == 1 else self._shown(known, i)
+            product *= (max(new, 1) / max(old, 1)) ** power
+        return product
+
+    def _shown(self, known: list[tuple[Sizes, int]], size: int) -> float:
+        """The power that the last two steps of a size have shown."""
+        (before, less), (now, more) = known[-2:]
+        if now[size] <= before[size] or not less:
+            return 1.0
+        return max(math.log(max(more, 1) / less) / math.log(now[size] / before[size]), 0.0)
 
     def done(self, case: dict[str, Any], work: int) -> None:
         """Keep what a case has cost."""
-        self.known[case["group"]].append((case["size"], work))
+        self.known[case["group"]].append((case["sizes"], work))
         self.left -= work
 
     @property
     def left_out(self) -> int:
         return sum(map(len, self.waiting.values()))
+
+
+def powers_of(seen: Sequence[tuple[Sizes, int]]) -> list[float]:
+    """With which power of each size the work grows, from calls that differ in one size only."""
+    base, work = seen[0]
+    found: list[float | None] = [None] * len(base)
+    for sizes, other in seen[1:]:
+        moved = [i for i, (a, b) in enumerate(zip(sizes, base, strict=True)) if a != b]
+        if len(moved) != 1 or not work or not other or not all(sizes):
+            continue
+        i = moved[0]
+        power = math.log(work / other) / math.log(base[i] / sizes[i])
+        found[i] = max(found[i] or 0.0, min(max(power, 0.0), _STEEPEST))
+    return [1.0 if power is None else power for power in found]

@@ -27,8 +27,12 @@ MOST_WORK = 500
 """Above this many interpreted operations in one call the families run at smaller sizes."""
 MOST_SIZED_WORK = 1500
 """Above this the families of sizes start from smaller ones, too."""
+FEWER = 3
+"""So many cases of each family are enough where they are dear."""
 MOST_OWN_WORK = 1500
 """Above this only the first seed runs at the problem's own sizes."""
+CHANGED = 1
+"""The seed of the model whose weights are changed between calls."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
 
@@ -159,7 +163,7 @@ class Run:
         options: dict[str, Any],
     ) -> Call:  # fmt: skip
         call = Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"],
-                    size=case["size"])  # fmt: skip
+                    sizes=case["sizes"])  # fmt: skip
         call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
         self._done += 1
         if self._progress is not None:
@@ -184,10 +188,19 @@ class Run:
             )
         return call
 
+    def call_exchanged(self, session: Session, case: dict[str, Any]) -> tuple[Call, bool]:
+        """The case with two elements of each input exchanged, in the memory of the last call.
+
+        Beside the call: whether another answer is right now.
+        """
+        tree, buffers = self.ask_referee("swapped", number=case["number"])
+        case = {**case, "number": tree["number"], "family": "swapped"}
+        return self._call(session, case, tree, buffers, {"reuse": True}), bool(tree["differs"])
+
     def as_case(self, call: Call) -> dict[str, Any]:
         """The case of a call, to call it again."""
         return {"number": call.number, "family": call.family, "seed": call.seed,
-                "shapes": call.shapes, "resized": call.resized, "size": call.size}  # fmt: skip
+                "shapes": call.shapes, "resized": call.resized, "sizes": call.sizes}  # fmt: skip
 
     @functools.cached_property
     def main(self) -> Main:
@@ -204,7 +217,8 @@ class Run:
                 if "error" in built:
                     main.build_error = built["error"]
                     return main
-                main.named &= built["names"] or not built["weights"]
+                main.named &= built["known"] or not built["weights"]
+                main.weights = built["weights"]
         except SessionError as error:
             main.ended = error.ended
             return main
@@ -248,11 +262,12 @@ class Run:
         work = max(call.work for call in main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
+        turns = FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
-            cases = self._smaller(main, session, "plan", size_level=size_level)
+            cases = self._smaller(main, session, "plan", size_level=size_level, turns=turns)
             main.small = cases is not None
         if cases is None and session.ended is None:
-            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level)
+            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level, turns=turns)
             cases = plan["cases"]
             main.skipped |= plan["skipped"]
         for case in cases or []:
@@ -266,9 +281,10 @@ class Run:
         """Sizes beyond the problem's own, as many as an interpreter can do in a second or two."""
         plan, _ = self.ask_referee("larger", level=level)
         main.skipped |= plan["skipped"]
-        cut = [call for call in main.families if call.family == "prime" and level != FULL]
+        cut = [call for call in main.families if not call.resized and level != FULL]
         dearest = max(cut, key=lambda call: call.work, default=main.own[0])
-        larger = Larger.plan(plan["cases"], dearest.size, dearest.work)
+        seen = [dearest, *(call for call in main.families if call.right)]
+        larger = Larger.plan(plan["cases"], [(call.sizes, call.work) for call in seen])
         while case := larger.take():
             call = self.call(session, case)
             main.families.append(call)
@@ -283,10 +299,7 @@ class Run:
             main.repeated.append(self.call(session, first))
             if main.repeated[-1].ended is not None:
                 return
-        tree, buffers = self.ask_referee("swapped", number=first["number"])
-        main.swapped_differs = bool(tree["differs"])
-        case = {**first, "number": tree["number"], "family": "swapped"}
-        main.swapped = self._call(session, case, tree, buffers, {"reuse": True})
+        main.swapped, main.swapped_differs = self.call_exchanged(session, first)
         if main.swapped.ended is not None:
             return
         chosen = {call.family: call for call in main.calls if call.right}
@@ -296,6 +309,27 @@ class Run:
             again = self.call(session, self.as_case(call), fill="big")
             main.refilled.append((call, again))
             if again.ended is not None:
+                return
+        if main.weights and main.named:
+            self._reweighings(main, session)
+
+    def _reweighings(self, main: Main, session: Session) -> None:
+        """A model that has been called before is given other weights and called again."""
+        plan, _ = self.ask_referee("ways")
+        for item in plan["ways"]:
+            known = next(call for call in main.own if call.seed == item["seed"])
+            tree, buffers = self.ask_referee("weights", seed=item["seed"])
+            try:
+                done, _ = session.ask({"do": "reweigh", "way": item["way"], "tree": tree}, buffers,
+                                      seconds=self.timeout_seconds)  # fmt: skip
+            except SessionError:
+                return
+            if "error" in done:
+                call = Call(known.number, known.family, known.seed, known.shapes, reply=done)
+            else:
+                call = self.call(session, self.as_case(known), model=CHANGED)
+            main.reweighed.append((item["way"], call))
+            if call.ended is not None or call.error is not None:
                 return
 
 

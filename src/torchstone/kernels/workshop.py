@@ -25,12 +25,13 @@ _OUTPUT_KEPT_BYTES = 4000
 START_SECONDS = 180.0
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from torchstone.kernels.harness.zygote import main; main(int(sys.argv[2]), sys.argv[3:])"
+    "from torchstone.kernels.harness.zygote import main; "
+    "main(int(sys.argv[2]), sys.argv[3], sys.argv[4:])"
 )
 # Loaded before the children close their cells: their walls hide this package.
 _ROLES = tuple(
     f"torchstone.kernels.harness.{name}"
-    for name in ("referee", "candidate", "triton_kit", "numba_kit")
+    for name in ("referee", "candidate", "triton_kit", "triton_device", "on_device", "numba_kit")
 )
 
 
@@ -126,6 +127,8 @@ class Workshop:
     """A process with packages loaded, started when it is first needed; a context manager."""
 
     preload: tuple[str, ...] = ("numpy", "torch")
+    device: str = ""
+    """The device that its sessions may use; on the host, named "cpu" or not, interpreters are on."""
     loaded: Mapping[str, str] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     network: str = ""
@@ -145,11 +148,11 @@ class Workshop:
         with theirs:
             self._process = subprocess.Popen(
                 [*wall, sys.executable, "-I", "-c", _START, str(_PACKAGE_HOME),
-                 str(theirs.fileno()), *self.preload, *_ROLES],
+                 str(theirs.fileno()), self.device, *self.preload, *_ROLES],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=open(self._home / "zygote.txt", "wb"),  # noqa: SIM115 – handed over
-                env=clean_environment(self._home), pass_fds=(theirs.fileno(),), cwd=self._home,
-                start_new_session=True,
+                env=clean_environment(self._home, self.device), pass_fds=(theirs.fileno(),),
+                cwd=self._home, start_new_session=True,
             )  # fmt: skip
         self._control = ours
         ours.settimeout(START_SECONDS)
@@ -213,6 +216,7 @@ class Workshop:
         request = {
             "do": "fork", "role": role, "limits": limits, "scratch": str(folder),
             "execute": list(execute), "environment": dict(environment or {}),
+            "device": self.device not in _HOST,
         }  # fmt: skip
         with theirs, open(printed, "wb") as out:
             self._tell(request, [theirs.fileno(), out.fileno(), out.fileno()])
@@ -270,15 +274,22 @@ def _can_unshare() -> bool:
     return done.returncode == 0
 
 
-def clean_environment(home: Path) -> dict[str, str]:
-    """Nothing of the user's environment: no keys, no settings, one thread, interpreters on."""
+_HOST = ("", "cpu")
+_ON_DEVICE = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_CACHE_DISABLE": "1"}
+_ON_HOST = {"CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1", "NUMBA_ENABLE_CUDASIM": "1"}
+
+
+def clean_environment(home: Path, device: str = "") -> dict[str, str]:
+    """Nothing of the user's environment: no keys, no settings, one thread; interpreters on.
+
+    With a device they are off and the device is seen.
+    """
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home),
         "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1", "TRITON_CACHE_DIR": str(home),
-        "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_NUM_THREADS": "2", "NUMBA_CACHE_DIR": str(home),
-        "NUMBA_DISABLE_PERFORMANCE_WARNINGS": "1",
+        "TRITON_CACHE_DIR": str(home), "NUMBA_NUM_THREADS": "2", "NUMBA_CACHE_DIR": str(home),
+        "NUMBA_DISABLE_PERFORMANCE_WARNINGS": "1", **(_ON_HOST if device in _HOST else _ON_DEVICE),
     }  # fmt: skip
 
 

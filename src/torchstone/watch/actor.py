@@ -99,6 +99,8 @@ class Actor:
         self.before: NDArray[np.float32] | None = None
         self.after: NDArray[np.float32] | None = None
         """Samples of the weights as the last step left them."""
+        self.loaded = False
+        """Something was loaded since the last step: the next look says whether it changed anything."""
         self.digest = 0
         self.norm = math.nan
         """Of the gradients that were read last."""
@@ -197,6 +199,18 @@ class Actor:
         rates = [group.get("lr", 0.0) for group in self.optimizer.param_groups]
         known = [float(r) for r in rates if not isinstance(r, Tensor) or r.device.type == "cpu"]
         return max(known, default=0.0)
+
+    @property
+    def age(self) -> float:
+        """Steps that the optimizer has counted; -1 without any state, 0 where it does not count."""
+        first = next((p for p in self.parameters if p.grad is not None), None)
+        state = self.optimizer.state.get(first) if first is not None else None
+        if not state:
+            return -1.0
+        step = state.get("step", 0)
+        if isinstance(step, Tensor):
+            return float(step) if step.is_cpu and step.numel() == 1 else 0.0
+        return float(step) if isinstance(step, (int, float)) else 0.0
 
     @property
     def settings(self) -> list[tuple[object, ...]]:

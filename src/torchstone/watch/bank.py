@@ -56,6 +56,8 @@ class Limits:
     """Added before the logarithm: a share below it is as good as zero."""
     spread: float = 0.02
     """The least spread of the log values: a constant series must not alarm on a rounding."""
+    trends: bool = True
+    """Learning moves it: a new level must have come at a jump. What it does not move may not drift."""
 
     def scaled(self, factor: float) -> Limits:
         """Wider for a factor above 1: effects as powers, sigmas as products."""
@@ -99,6 +101,7 @@ class Bank:
         self._least = np.array([item.spread for item in limits])
         self._sigmas = np.array([item.sigmas for item in limits])
         self._shift_sigmas = np.array([item.shift_sigmas for item in limits])
+        self._still = np.array([not item.trends for item in limits], np.bool_)
         self._effects = {
             channel: tuple(np.ascontiguousarray(np.log(np.array(pairs)).T))
             for channel, pairs in (
@@ -279,7 +282,7 @@ class Bank:
         same = np.sign(jump) == np.sign(moved)
         # against a trend the steps just before are the better guide
         far = np.minimum(np.maximum(np.abs(moved), np.abs(jump)), np.abs(jump) / _JUMP)
-        moved = np.where(same, np.sign(moved) * far, 0.0)
+        moved = np.where(self._still, moved, np.where(same, np.sign(moved) * far, 0.0))
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
         self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch, recent)
 

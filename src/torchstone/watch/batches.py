@@ -17,6 +17,8 @@ from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
 
 _SAMPLED = 64
+_ROWS = 8
+_MOST_FEATURES = 512
 _PATIENCE = 4  # the last batch of an epoch is smaller; four in a row are a new size
 _CHANGED = 1.4
 _HABIT = 4  # sizes that change again and again are how this program works
@@ -36,6 +38,7 @@ class Batches:
         self.autocast: torch.dtype | None = None
         """The narrow dtype of an autocast region that the model was called in."""
         self._scale = math.nan
+        self._dead: int | None = None
         self._elements = 0
         self._losses: deque[tuple[Tensor, Any]] = deque()
 
@@ -72,11 +75,13 @@ class Batches:
                 wide = tensor if tensor.dtype == torch.float32 else tensor.float()
                 part = _few(wide)
                 self._scale = math.sqrt(float(part @ part) / len(part))
+                self._dead = _dead(tensor)
             break
 
     def fill(self, call: Call) -> None:
         """What the model was given in this call."""
         call.input_scale, self._scale = self._scale, math.nan
+        call.dead_inputs, self._dead = self._dead, None
         if self._elements:  # what the model sees counts, not what the step was called with
             call.batch_elements, self._elements = self._elements, 0
 
@@ -122,6 +127,20 @@ def _few(tensor: Tensor) -> NDArray[Any]:
         flat = flat.view(torch.int16)
     values = flat.numpy()
     return np.asarray(values[:: max(1, len(values) // _SAMPLED)][: 2 * _SAMPLED])
+
+
+def _dead(tensor: Tensor) -> int | None:
+    """Features (channels of a picture) that are the same wherever we look."""
+    if tensor.dim() < 2 or tensor.dtype != torch.float32 or tensor.shape[0] < 4:
+        return None
+    values = tensor.detach().numpy()[:_ROWS]
+    if tensor.dim() == 4:
+        step = max(1, max(values.shape[2:]) // 4)
+        values = np.moveaxis(values[:, :, ::step, ::step], 1, -1)
+    if not 1 < values.shape[-1] <= _MOST_FEATURES:
+        return None
+    table = values.reshape(-1, values.shape[-1])[:_SAMPLED]
+    return int((table == table[0]).all(axis=0).sum())
 
 
 def _indices(batch: Any) -> list[int]:

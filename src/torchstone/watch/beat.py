@@ -68,6 +68,10 @@ class Call:
     """Layers that behave otherwise in evaluation, and were in it during backward."""
     statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """A few running means of batch norm layers that were in training mode during backward."""
+    norms: dict[str, tuple[float | None, int]] = field(default_factory=dict)
+    """Momentum of those layers, and the batches that they have tracked."""
+    dead_inputs: int | None = None
+    """Features of the model's input that are the same in every sample; None where not looked at."""
     unowned: tuple[str, ...] = ()
     """Parameters with a gradient that no optimizer moves."""
     ranks: tuple[RankRow, ...] = ()
@@ -107,6 +111,10 @@ class Beat:
     """How much further a value may go because the batch is of another size."""
     settings: list[tuple[object, ...]] = field(default_factory=list)
     """Of every group of the optimizer, in the order of `SETTINGS`."""
+    age: float = 0.0
+    """Steps that the optimizer has counted; -1 where it holds no state."""
+    reloaded: bool = False
+    """Other weights were loaded since the last step."""
 
     @cached_property
     def sums(self) -> NDArray[np.float64]:

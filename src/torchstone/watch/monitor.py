@@ -232,9 +232,10 @@ class Watch:
                 self._batches.model_called(args, kwargs)
 
     def model_loaded(self) -> None:
-        self._guard(lambda: self._court.event(
-            Text("weights were loaded: learning again", "权重被加载：重新学习")
-        ))  # fmt: skip
+        """Weights or an optimizer's state were loaded; the next read says what that changed."""
+        for actor in self.actors.values():
+            actor.loaded = True
+            actor.memory.pop("age", None)
 
     def _before_step(self, optimizer: torch.optim.Optimizer) -> None:
         actor = self._parts.actor(optimizer, self._active)
@@ -300,12 +301,14 @@ class Watch:
         if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
             actor.before, actor.reading = None, Reading.empty(actor.beats)
             return
+        reloaded = self._note_loaded(actor)
         actor.outside = _differs(actor.before, actor.after)
         for reading in actor.reader.read(actor.beats, self._strided(actor), query):
             actor.reading = reading
             self._note_thawed(actor, reading)
             beat = self._beat(actor, reading, number_format, scale)
-            actor.norm, beat.settings = beat.norm, actor.settings
+            actor.norm = beat.norm
+            beat.settings, beat.age, beat.reloaded = actor.settings, actor.age, reloaded
             self._court.hear(("gradient", beat))
             if reading.samples is not None and reading.beat % _SAMPLE_EVERY == 0:
                 self._court.hear(("sample", beat))
@@ -313,6 +316,17 @@ class Watch:
                 self.recorder.histograms(self.call.step, actor, reading.histograms, scale)
         if actor.reading is None:
             actor.reading = Reading.empty(actor.beats)
+
+    def _note_loaded(self, actor: Actor) -> bool:
+        """What was loaded may be what was there: an average that was swapped in and back."""
+        if not actor.loaded:
+            return False
+        actor.loaded = False
+        changed = _differs(actor.before, actor.after)
+        if changed is not None and not changed.any():
+            return False
+        self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
+        return True
 
     def _note_thawed(self, actor: Actor, reading: Reading) -> None:
         """Parameters that get their first gradient in mid-run change what is normal for all."""

@@ -43,6 +43,7 @@ class Sentinel:
         norms = [(name, module) for name, module in self._modes if isinstance(module, kind)]
         self._norms = norms[:1] + norms[-1:] if len(norms) > 1 else norms  # two stand for all
         self._statistics: dict[str, tuple[float, ...]] = {}
+        self._tracked: dict[str, tuple[float | None, int]] = {}
         present = actor.reading.present if actor.reading is not None else ()
         there = [i for i, found in enumerate(present) if found]
         # the smallest is the cheapest to look at
@@ -85,6 +86,11 @@ class Sentinel:
             if module.training and (mean := module.running_mean) is not None
             and mean.device.type == "cpu"
         }  # fmt: skip
+        self._tracked = {
+            name: (module.momentum, int(module.num_batches_tracked))
+            for name, module in self._norms
+            if name in self._statistics and module.num_batches_tracked is not None
+        }
 
     def before_step(self, call: Call) -> None:
         """An optimizer steps on gradients: were they begun from nothing?"""
@@ -102,6 +108,7 @@ class Sentinel:
         call.backwards += self._backwards
         call.in_eval = self._in_eval
         call.statistics = {**call.statistics, **self._statistics}
+        call.norms = {**call.norms, **self._tracked}
         self._backwards = 0
         self._seen = 0
 

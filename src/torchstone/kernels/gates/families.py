@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchstone.core.text import Text
-from torchstone.kernels.calls import Call
+from torchstone.kernels.calls import POISONED, Call
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import both, call_table, call_trouble, joined, pictures, wrong_text
@@ -163,7 +163,7 @@ def _wrong(call: Call) -> bool:
     if trouble or call.wrong("error") or call.wrong("whole"):
         return True
     # what a NaN or an infinity in the inputs does is the business of another gate
-    return bool(call.wrong("pattern")) and call.family not in ("nan", "inf")
+    return bool(call.wrong("pattern")) and call.family not in POISONED
 
 
 def _texts(call: Call) -> list[Text]:

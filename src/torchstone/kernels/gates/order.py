@@ -120,8 +120,8 @@ def check(run: Run) -> GateResult:
 
 def _permuted(run: Run) -> GateResult:
     compiled = run.candidate.implementation == "numba" and not run.interpreted
-    cases = _cases(run)
     for order in ("reversed", "shuffled"):
+        cases = _cases(run, small=order == "shuffled")
         try:
             session, answer = run.open({"order": order, "without_compiler": compiled})
             call = _first_wrong(run, session, answer, cases)
@@ -139,10 +139,10 @@ def _permuted(run: Run) -> GateResult:
     return GateResult(GATE.name, "passed")
 
 
-def _cases(run: Run) -> list[Call]:
-    """The problem's own case and one of another size."""
+def _cases(run: Run, small: bool) -> list[Call]:
+    """The problem's own case, where it is dear a smaller one, and one of another size."""
     sized = [call for call in run.main.families if call.family == "prime" and call.right]
-    return [*run.main.own[:1], *sized[:1]]
+    return [run.main.own[-1 if small else 0], *sized[:1]]
 
 
 def _first_wrong(

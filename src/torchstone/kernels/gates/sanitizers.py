@@ -75,6 +75,9 @@ class ModelNew(torch.nn.Module):
     },
 )
 
+_DIED = tuple(f"killed by {name}" for name in ("SIGABRT", "SIGILL", "SIGTRAP", "SIGFPE", "SIGSEGV"))
+"""Ends that the code itself brought about, as with `abort` or `__builtin_trap`."""
+
 
 @GATE.check
 def check(run: Run) -> GateResult:
@@ -96,6 +99,8 @@ def check(run: Run) -> GateResult:
         (folder / "calls.bin").write_bytes(packed)
         output, ended = _run(run, str(driver), folder)
         found = _reports(output)
+        if ended.startswith(_DIED) and not found:
+            found = [f"the call ends by {ended.removeprefix('killed by ')}"]
         if ended and not found:
             return GateResult(
                 GATE.name, "gap", Text(f"the sanitized run ended early: {ended}",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import c_kit, mindspore_kit, monitor
+from torchstone.kernels.harness import c_kit, mindspore_kit, monitor, weights
 from torchstone.kernels.harness.launches import Launches
 from torchstone.kernels.harness.oracle import structure_of
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
@@ -53,6 +53,8 @@ class Server:
     """The last outputs, which a later call must leave alone."""
     kept_digest: list[str] = field(default_factory=list)
     last_inputs: Any = None
+    names: dict[str, str] | None = None
+    """What the problem's weights are called here, where that is known."""
 
     def build(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed; names decide whether weights are handed in."""
@@ -62,14 +64,23 @@ class Server:
         with weights_of(seed):
             model = self.module.ModelNew(*init)
         own = state_of(model)
-        same_names = {k: tuple(v.shape) for k, v in own.items()} == {
-            k: tuple(v.shape) for k, v in state.items()
-        }
+        names = weights.names_between(own, state)
+        if seed == weights.CHANGED:
+            self.names = names
+        same_names = names is not None and all(old == new for old, new in names.items())
         equal = same_names and all(torch.equal(own[k], state[k].to(own[k].dtype)) for k in own)
         if same_names and not equal:
             _hand_over(model, state)
         self.models[seed] = model
-        return {"names": same_names, "equal": equal, "weights": len(state)}
+        known = names is not None
+        return {"names": same_names, "known": known, "equal": equal, "weights": len(state)}
+
+    def reweigh(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """Give the model of one seed, which has been called before, other weights."""
+        state = decode(header["tree"]["state"], buffers, plain_place)
+        assert self.names is not None
+        named = {self.names[name]: value for name, value in state.items()}
+        return {"done": weights.put(self.models[weights.CHANGED], named, header["way"])}
 
     def call(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
         """Run one case and tell everything about it."""
@@ -77,7 +88,7 @@ class Server:
         self.launches.order = header.get("order", self.launches.order)
         inputs = self._inputs(header, buffers)
         before = [_span(leaf) for leaf in leaves_of(inputs)]
-        model = self.models[int(header["seed"])]
+        model = self.models[int(header.get("model", header["seed"]))]
         self.launches.start()
         monitor.start()
         operators = monitor.Operators()
@@ -89,16 +100,16 @@ class Server:
         leaves = leaves_of(found)
         data: list[bytes] = []
         try:
-            trees = [_encoded(leaf, data) for leaf in leaves]
+            trees = [encoded(leaf, data) for leaf in leaves]
         except UnknownValueError as error:
             return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
         answer = {
             "tree": {"structure": structure_of(found), "leaves": trees},
             "aliases": self._aliases(leaves, before, model),
-            "previous_changed": [_digest(leaf) for leaf in self.kept] != self.kept_digest,
+            "previous_changed": [digest_of(leaf) for leaf in self.kept] != self.kept_digest,
             **self._watched(operators, inputs),
         }
-        self.kept, self.kept_digest = leaves, [_digest(leaf) for leaf in leaves]
+        self.kept, self.kept_digest = leaves, [digest_of(leaf) for leaf in leaves]
         if self.library is not None:
             answer["records"] = _on_wire(c_kit.taken(self.library), data)
         return answer, data
@@ -145,10 +156,10 @@ class Server:
             seen |= dict(monitor.Watched.seen)
         return {
             "launches": self.launches.launches, "programs": self.launches.programs,
-            "work": self.launches.work,
+            "work": self.launches.work, "kernels": self.launches.kernels,
             "faults": self.launches.faults, "zones": self.zones.broken() if self.guarded else [],
             "operators": sorted(seen) if self.watching else [],
-            "inputs_after": [_digest(leaf) for leaf in leaves_of(inputs)],
+            "inputs_after": [digest_of(leaf) for leaf in leaves_of(inputs)],
         }  # fmt: skip
 
     def _aliases(self, leaves: list[Any], inputs: list[Any], model: Any) -> list[str]:
@@ -184,7 +195,8 @@ def _hand_over(model: Any, state: dict[str, torch.Tensor]) -> None:
         setattr(model, name, value.numpy())
 
 
-def _encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
+def encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
+    """An output on the wire; an UnknownValueError for what no problem gives."""
     if isinstance(leaf, torch.Tensor):
         if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
             raise UnknownValueError(f"a subclass of Tensor, {type(leaf).__name__}")
@@ -195,7 +207,8 @@ def _encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
     return encode(monitor.plain(leaf), data)
 
 
-def _digest(leaf: Any) -> str:
+def digest_of(leaf: Any) -> str:
+    """What the elements of a leaf are, in few letters; empty for a plain number."""
     tensor = as_tensor(monitor.plain(leaf))
     return hashlib.sha256(raw_bytes(tensor)).hexdigest() if tensor is not None else ""
 
@@ -248,7 +261,7 @@ def _load(header: dict[str, Any]) -> Server:
             header["library"], header["prototypes"], launches, bool(mode.get("record"))
         )
         sys.modules["torchstone_kernel"] = c_kit.module(library)
-    module = _import(header["source"])
+    module = import_candidate(header["source"])
     return Server(implementation, zones, launches, module, library, watching, not plain_run)
 
 
@@ -282,7 +295,7 @@ _ORIGINALS = {
 }  # fmt: skip
 
 
-def _import(source: str) -> ModuleType:
+def import_candidate(source: str) -> ModuleType:
     """Import the candidate from the scratch folder; our own package cannot be imported there."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchstone"]:
         del sys.modules[name]

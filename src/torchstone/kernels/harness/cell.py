@@ -38,15 +38,20 @@ class Limits:
     open_files: int = 256
 
 
-def enter(scratch: Path, limits: Limits, *, may_execute: bool = False) -> dict[str, str]:
-    """Close the cell around this process; says for each wall what holds it."""
+def enter(
+    scratch: Path, limits: Limits, *, may_execute: bool = False, device: bool = False
+) -> dict[str, str]:
+    """Close the cell around this process; says for each wall what holds it.
+
+    With `device` the files through which a driver is reached stay open.
+    """
     os.setsid()
     os.chdir(scratch)
     _limit(limits)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    _LIBC.prctl(_PR_SET_DUMPABLE, 1 if may_execute else 0, 0, 0, 0)
+    _LIBC.prctl(_PR_SET_DUMPABLE, 1 if may_execute or device else 0, 0, 0, 0)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    files = _landlock(scratch)
+    files = _landlock(scratch, device_paths() if device else ())
     calls = _seccomp(may_execute)
     return {"files": files, "calls": calls}
 
@@ -73,8 +78,15 @@ def _address_space() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _landlock(scratch: Path) -> str:
-    """Files: write only in the scratch folder, read only what programs need."""
+def device_paths() -> Iterable[Path]:
+    """What the driver of a GPU is reached through; the network and other files stay closed."""
+    yield from sorted(Path("/dev").glob("nvidia*"))
+    for name in ("/dev/dxg", "/dev/dri", "/proc/driver/nvidia", "/proc/devices"):
+        yield Path(name)
+
+
+def _landlock(scratch: Path, written: Iterable[Path]) -> str:
+    """Files: write only in the scratch folder and to `written`, read only what programs need."""
     if not sys.platform.startswith("linux"):
         return "none"
     version = _LIBC.syscall(_RULESET, None, 0, 1)
@@ -91,6 +103,8 @@ def _landlock(scratch: Path) -> str:
         _allow(ruleset, path, _READ)
     for name in ("/dev/null", "/dev/zero"):
         _allow(ruleset, Path(name), _READ | 1 << 1)
+    for path in written:
+        _allow(ruleset, path, _READ | 1 << 1)
     _allow(ruleset, scratch, handled)
     done = _LIBC.syscall(_RESTRICT, ruleset, 0)
     os.close(ruleset)

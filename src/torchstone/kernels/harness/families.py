@@ -14,10 +14,13 @@ import torch
 
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, rebuilt
 
-VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "nan", "inf", "strided")
-SMALLER = ("prime", "one", "empty")
+VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", "extreme", "repeated",
+          "nan", "inf", "masked", "strided")  # fmt: skip
+SMALLER = ("prime", "power", "equal", "one", "empty")
 LARGER = "larger"
-TINY = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+FEWEST = {"negative": 2, "tiny": 2, "zeros": 2, "ties": 2, "one-hot": 2, "repeated": 1, "power": 2}
+"""Cases of a family that are enough for a dear kernel, where others have more."""
+TINY = (1e-3, 1e-6, 1e-2, 1e-8, 1e-4)
 LARGE = (1e4, 1e3, 1e2, 1e1)
 SMALLEST_GROUP = 5
 """Smaller sizes are taken for part of the problem: channels of an image, taps of a filter."""
@@ -59,7 +62,7 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
     """Versions of the inputs in a family of values, the first that fits is taken."""
     floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
     if not floats:
-        return _integers(inputs, family, seed)
+        return []
     one = {floats[seed % len(floats)]}
     generator = torch.Generator().manual_seed(1000 + seed)
     if family == "negative":
@@ -69,7 +72,7 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
     if family == "large":
         if seed % 5 == 1:  # all of them far below zero
             return [changed(inputs, _lowered(factor)) for factor in LARGE]
-        chosen = None if seed % 2 == 0 else one
+        chosen = None if seed % 5 in (0, 3) else one
         return [changed(inputs, _scaled(factor), chosen) for factor in LARGE]
     if family == "tiny":
         return [changed(inputs, _scaled(TINY[seed % len(TINY)]))]
@@ -84,31 +87,6 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
     return [inputs]
 
 
-def _integers(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
-    """Without floating arrays: extremes and zeros from the range that the problem shows."""
-    generator = torch.Generator().manual_seed(1000 + seed)
-    leaves = leaves_of(inputs)
-    for i in arrays(inputs):
-        tensor = tensor_of(leaves[i])
-        if not tensor.numel() or tensor.dtype == torch.bool:
-            continue
-        low, high = tensor.min(), tensor.max()
-        if family == "large":
-            pick = torch.rand(tensor.shape, generator=generator) < 0.5
-            leaves[i] = like(leaves[i], torch.where(pick, low, high))
-        elif family == "zeros" and int(low) <= 0 <= int(high):
-            leaves[i] = like(leaves[i], torch.zeros_like(tensor))
-        elif family == "negative" and int(low) < 0:
-            leaves[i] = like(
-                leaves[i], torch.where(tensor > 0, torch.clamp(-tensor, low, high), tensor)
-            )
-        elif family == "ties":
-            leaves[i] = like(leaves[i], torch.where(tensor > 0, high, low))
-        elif family != "strided":
-            return []
-    return [list(rebuilt(inputs, leaves))]
-
-
 def _scaled(factor: float) -> Change:
     return lambda x, _: x.double() * factor
 
@@ -116,12 +94,12 @@ def _scaled(factor: float) -> Change:
 def _lowered(factor: float) -> Change:
     def lower(x: torch.Tensor, _: int) -> torch.Tensor:
         x = x.double()
-        return -(x.abs() + _size(x)) * factor
+        return -(x.abs() + size_of(x)) * factor
 
     return lower
 
 
-def _size(x: torch.Tensor) -> float:
+def size_of(x: torch.Tensor) -> float:
     """The typical size of the elements."""
     return float(x.double().square().mean().sqrt()) if x.numel() else 0.0
 
@@ -134,7 +112,7 @@ def _tied(x: torch.Tensor, _: int) -> torch.Tensor:
     """Multiples of half of the typical size, taken to a power of two: sums stay exact."""
     if not x.numel():
         return x
-    size = _size(x) or 1.0
+    size = size_of(x) or 1.0
     step = 2.0 ** round(torch.tensor(size).log2().item()) / 2
     return (x.double() / step).round().clamp(-3, 3) * step
 
@@ -153,7 +131,24 @@ class Poison:
 
     leaf: int
     places: torch.Tensor
-    value: float
+    values: torch.Tensor
+    """What was put at every one of the places."""
+
+    def put(self, inputs: list[Any], values: torch.Tensor) -> list[Any]:
+        """The inputs with these values at the places."""
+
+        def change(x: torch.Tensor, _: int) -> torch.Tensor:
+            x = x.clone().contiguous()
+            x.reshape(-1)[self.places] = values.to(x.dtype)
+            return x
+
+        return changed(inputs, change, {self.leaf})
+
+    def finite(self, turn: int) -> torch.Tensor:
+        """Ordinary numbers to put there instead: what depends on the places changes with them."""
+        generator = torch.Generator().manual_seed(turn)
+        noise = torch.randn(self.places.shape, generator=generator, dtype=torch.float64)
+        return noise + (0.5, 9.0, -9.0)[turn % 3]
 
 
 def poisoned(inputs: list[Any], family: str, seed: int) -> tuple[list[Any], Poison] | None:
@@ -168,19 +163,8 @@ def poisoned(inputs: list[Any], family: str, seed: int) -> tuple[list[Any], Pois
     count = min(3, sizes[which])
     places = torch.randperm(sizes[which], generator=generator)[:count]
     value = float("nan") if family == "nan" else (float("inf"), float("-inf"))[seed % 2]
-    poison = Poison(which, places, value)
-    return with_value(inputs, poison, value), poison
-
-
-def with_value(inputs: list[Any], poison: Poison, value: float) -> list[Any]:
-    """The inputs with one value at the poisoned places."""
-
-    def put(x: torch.Tensor, _: int) -> torch.Tensor:
-        x = x.clone().contiguous()
-        x.reshape(-1)[poison.places] = value
-        return x
-
-    return changed(inputs, put, {poison.leaf})
+    poison = Poison(which, places, torch.full(places.shape, value, dtype=torch.float64))
+    return poison.put(inputs, poison.values), poison
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +210,11 @@ def resized(inputs: list[Any], group: Group, size: int) -> list[Any]:
                 tensor = tensor % size
         leaves[i] = like(leaves[i], tensor.contiguous().clone())
     return list(rebuilt(inputs, leaves))
+
+
+def power_below(number: int) -> int:
+    """The largest power of two below a number."""
+    return 1 << max(number - 1, 1).bit_length() - 1
 
 
 def prime_below(number: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from torchstone.kernels.harness import lines
 from torchstone.kernels.harness.families import Group, arrays, tensor_of
 from torchstone.kernels.harness.reference import leaves_of, like, rebuilt
 
@@ -54,6 +55,24 @@ def grown(inputs: list[Any], group: Group, size: int, seed: int) -> list[list[An
         near[i], far[i] = (like(near[i], item.contiguous()) for item in (tensor, spread))
     made = [list(rebuilt(inputs, leaves)) for leaves in (far, near)]
     return made if moved else made[1:]
+
+
+def ramped(inputs: list[Any], group: Group, turn: int) -> list[Any]:
+    """One array with half of its lines along a side of the group slow ramps.
+
+    What is kept from block to block then changes by little, which chance hardly ever shows. The
+    other arrays stay as they are: among values that are all alike no wrong weight is seen.
+    """
+    leaves = leaves_of(inputs)
+    sides = {
+        i: dim for i, dim in reversed(group.places)
+        if tensor_of(leaves[i]).is_floating_point() and not _is_ordered(tensor_of(leaves[i]), dim)
+    }  # fmt: skip
+    if sides:
+        i = sorted(sides)[turn % len(sides)]
+        shaped = lines.ramped(tensor_of(leaves[i]), sides[i], turn)
+        leaves[i] = like(leaves[i], shaped.contiguous())
+    return list(rebuilt(inputs, leaves))
 
 
 def elements_after(inputs: list[Any], group: Group, size: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torchstone.kernels.calls import POISONED
 from torchstone.kernels.harness.oracle import Answer, Case
 from torchstone.kernels.harness.reference import as_tensor
 
@@ -79,7 +80,8 @@ def judge_output(
     facts: dict[str, Any] = {}
     depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     right = answer.reference.double() if case.poisoned else answer.exact
-    wrong = _pattern(case.family, got, right, depends)
+    agreed = answer.reference.double() == answer.exact
+    wrong = _pattern(case.family, got, right, depends, agreed)
     if case.lenient:
         wrong &= depends
     if bool(wrong.any()):
@@ -98,20 +100,29 @@ def judge_output(
 
 
 def _pattern(
-    family: str, got: torch.Tensor, right: torch.Tensor, depends: torch.Tensor
+    family: str,
+    got: torch.Tensor,
+    right: torch.Tensor,
+    depends: torch.Tensor,
+    agreed: torch.Tensor,
 ) -> torch.Tensor:
-    """Where finite and not finite do not agree as they must."""
+    """Where finite and not finite do not agree as they must.
+
+    An infinity on which the reference and the oracle agree is an answer like any other: neither a
+    NaN nor the other infinity will do.
+    """
     invented = torch.isfinite(right) & ~torch.isfinite(got)
     if family == "nan":
         # a NaN that comes out where one went in is never wrong, even if the reference drops it
         return (invented & ~depends) | (torch.isnan(right) & depends & ~torch.isnan(got))
-    return invented | (torch.isinf(right) & depends & torch.isfinite(got))
+    wrong = torch.isfinite(got) | (agreed & (got != right))
+    return invented | (torch.isinf(right) & depends & wrong)
 
 
 def _whole(
     case: Case, answer: Answer, got: torch.Tensor, chosen: torch.Tensor | None
 ) -> dict[str, Any]:
-    if case.family in ("nan", "inf"):
+    if case.family == "nan" or (case.family in POISONED and chosen is None):
         return {"units": 0.0}  # where a NaN stands in an order is nobody's promise
     wrong = got != answer.reference
     if chosen is not None:

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 MOST_KEPT = 8
+MOST_KERNELS = 16
 
 
 @dataclass(slots=True)
@@ -19,11 +20,19 @@ class Launches:
     work: int = 0
     """Interpreted operations: a measure of effort that is the same on every machine."""
     faults: list[dict[str, object]] = field(default_factory=list)
+    kernels: list[dict[str, object]] = field(default_factory=list)
+    """Distinct launches of this call as plain data, where a compiler may be asked about them."""
 
     def start(self) -> None:
         """Begin a new call."""
         self.launches = self.programs = self.work = 0
         self.faults = []
+        self.kernels = []
+
+    def saw(self, kernel: dict[str, object]) -> None:
+        """Keep how a kernel was launched; the same launch is kept once."""
+        if len(self.kernels) < MOST_KERNELS and kernel not in self.kernels:
+            self.kernels.append(kernel)
 
     def fault(self, kind: str, where: str, elements: int) -> None:
         """Keep a fault; the same one in every program is kept once."""

@@ -72,10 +72,6 @@ class Case:
     """How many numbers meet in one output; 0: as many as for the problem's own inputs."""
     group: int = -1
     """Which of the problem's sizes has grown; -1: none, or all."""
-    size: int = 0
-    """The size that was changed, or the product of all that have grown."""
-    own_size: int = 0
-    """The same in the problem itself."""
 
 
 def rounding(dtype: torch.dtype) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, judge
+from torchstone.kernels.calls import POISONED
+from torchstone.kernels.harness import families, judge, lines, whole
 from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
 from torchstone.kernels.harness.oracle import Case, Oracle, reduced
 from torchstone.kernels.harness.reference import (
@@ -16,10 +18,13 @@ from torchstone.kernels.harness.reference import (
     leaves_of,
 )
 from torchstone.kernels.harness.ties import ties_are_fixed
-from torchstone.kernels.harness.values import name_of
+from torchstone.kernels.harness.values import name_of, raw_bytes
 
 SMALL = ((5, 8), (11, 16))
 """Smaller sizes: for a size that is no power of two, and for one that is; two attempts."""
+SMALLEST = -1
+_SMALLEST = (3, 8)
+"""Smaller still: for what stands beside a size that grows."""
 _HUGE = 1 << 22
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
             AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip
@@ -40,6 +45,9 @@ class Planner:
         self.small = False
         self.most_elements = _HUGE
         self.skipped: dict[str, str] = {}
+        self.ranges: whole.Ranges = {}
+        self.places: list[tuple[int, int]] = []
+        self._known: set[str] = set()
 
     def load(self, most_elements: int) -> dict[str, Any]:
         """The problem's own inputs under every seed, and what follows from them."""
@@ -56,6 +64,8 @@ class Planner:
         self.choices = judge.find_choices(self.cases[0], leaves_of(first[0]))
         self.ties_fixed = bool(self.choices) and ties_are_fixed(self.reference, first[0])
         self.reduced_error = self._reduced_error()
+        self.ranges = whole.ranges_of(first)
+        self.places = [group.places[0] for group in families.groups_of(first[0])]
         return {
             "cases": self._list(), "small": self.small, "double": self.oracle.double,
             "elements": self._elements(first[0]), "length": self.oracle.length,
@@ -82,7 +92,8 @@ class Planner:
         for group in families.groups_of(inputs):
             if group == kept:
                 continue
-            size = SMALL[level][group.size & (group.size - 1) == 0]
+            both = _SMALLEST if level == SMALLEST else SMALL[level]
+            size = both[group.size & (group.size - 1) == 0]
             if group.size > size:
                 inputs = self._accepted(families.resized(inputs, group, size)) or inputs
         return inputs
@@ -120,22 +131,55 @@ class Planner:
             self._add("own", seed, self._cut(self.reference.inputs(seed), level))
         return {"cases": self._list(start)}
 
-    def _plan_values(self, family: str, seed: int, inputs: list[Any]) -> None:
-        if family in ("nan", "inf"):
-            self._plan_poison(family, seed, inputs)
+    def _plan_values(
+        self, family: str, seed: int, inputs: list[Any], turn: int | None = None
+    ) -> None:
+        """One case of a family; the turn, as a rule the seed, says which."""
+        turn = seed if turn is None else turn
+        if family in POISONED:
+            self._plan_poison(family, seed, inputs, turn)
             return
-        for version in families.valued(inputs, family, seed):
-            if self._add(family, seed, version, finite=True):
+        for version in self._versions(family, turn, inputs):
+            key = self._key(family, seed, version)
+            if key in self._known:  # zeros are the same under every seed
                 return
-        self.skipped.setdefault(family, "the reference gives no finite answer there")
+            if self._add(family, seed, version, finite=True):
+                self._known.add(key)
+                return
+        if not any(case.family == family for case in self.cases):
+            self.skipped.setdefault(family, "the reference gives no finite answer there")
 
-    def _plan_poison(self, family: str, seed: int, inputs: list[Any]) -> None:
-        made = families.poisoned(inputs, family, seed)
+    def _versions(self, family: str, turn: int, inputs: list[Any]) -> list[list[Any]]:
+        """The inputs in a family of values, the likeliest to be taken first."""
+        floats = any(families.is_float(leaf) for leaf in leaves_of(inputs))
+        if family == "lines":
+            return lines.lined(inputs, turn)
+        if family == "repeated":
+            made = whole.repeated(inputs, self.ranges, turn) if floats else None
+            return [] if made is None else [made]
+        if family == "extreme":
+            return [] if floats else [whole.extreme(inputs, self.ranges, turn)]
+        if not floats:
+            return whole.of_family(inputs, family, turn, self.ranges)
+        return families.valued(inputs, family, turn)
+
+    def _key(self, family: str, seed: int, inputs: list[Any]) -> str:
+        """The same for the same inputs to the same weights."""
+        parts = [as_tensor(leaf) for leaf in leaves_of(inputs)]
+        data = b"".join(raw_bytes(item) for item in parts if item is not None)
+        weights = seed if self.reference.state(seed) or family == "strided" else 0
+        return f"{family} {weights} {hashlib.sha256(data).hexdigest()}"
+
+    def _plan_poison(self, family: str, seed: int, inputs: list[Any], turn: int) -> None:
+        if family == "masked":
+            made = lines.masked(inputs, turn)
+        else:
+            made = families.poisoned(inputs, family, turn)
         if made is None:
             self.skipped.setdefault(family, "no input holds floating-point numbers")
             return
         given, poison = made
-        versions = [families.with_value(inputs, poison, value) for value in (0.5, 9.0, -9.0)]
+        versions = [poison.put(inputs, poison.finite(turn)) for turn in range(3)]
         try:
             found = [
                 self.oracle.exact(item, seed, self.oracle.outputs(item, seed)) for item in versions
@@ -170,16 +214,22 @@ class Planner:
         if family == families.LARGER:
             case.length = self.oracle.length_of(inputs, seed)
         own = max((item.own_error for item in case.answers), default=0.0)
-        if family not in ("nan", "inf"):
+        if family not in POISONED:
             self.own_errors[family] = max(own, self.own_errors.get(family, 0.0))
         self.cases.append(case)
         return True
+
+    def sizes(self, inputs: list[Any]) -> list[int]:
+        """All sizes that may change, in the problem's own order."""
+        leaves = leaves_of(inputs)
+        return [families.tensor_of(leaves[leaf]).shape[dim] for leaf, dim in self.places]
 
     def _list(self, start: int = 0) -> list[dict[str, Any]]:
         return [
             {"number": case.number, "family": case.family, "seed": case.seed,
              "resized": case.resized, "shapes": _shapes(case.inputs),
-             "group": case.group, "size": case.size, "own_size": case.own_size}
+             "sizes": self.sizes(case.inputs),
+             "group": case.group}
             for case in self.cases[start:]
         ]  # fmt: skip
 

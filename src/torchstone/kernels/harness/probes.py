@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torchstone.kernels.calls import POISONED
 from torchstone.kernels.harness.oracle import Case
 from torchstone.kernels.harness.reference import as_tensor, leaves_of
 
@@ -26,7 +27,7 @@ def probe(cases: list[Case], allowed: Callable[[str], float]) -> dict[str, Any]:
     for name, guess in guesses.items():
         own = [case for case in cases if case.family == "own"]
         weak = all(_passes(case, guess, allowed) for case in own)
-        others = [case for case in cases if case.family not in ("own", "nan", "inf")]
+        others = [case for case in cases if case.family not in ("own", *POISONED)]
         stops = sorted({case.family for case in others if not _passes(case, guess, allowed)})
         if weak:
             found[name] = stops

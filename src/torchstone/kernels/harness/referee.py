@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import socket
 import time
 from collections.abc import Callable
@@ -9,9 +10,10 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, judge
+from torchstone.kernels.harness import families, judge, weights
 from torchstone.kernels.harness.form import form_faults
 from torchstone.kernels.harness.oracle import Case
+from torchstone.kernels.harness.planning import REFUSED
 from torchstone.kernels.harness.probes import probe
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
 from torchstone.kernels.harness.sizing import SizePlanner
@@ -103,6 +105,37 @@ class Referee(SizePlanner):
                 "state": encode(state_of(self.reference.model(seed)), buffers)}  # fmt: skip
         return tree, buffers
 
+    def ways(self) -> dict[str, Any]:
+        """In which ways the weights may change between calls, each with the seed of new ones.
+
+        Only those after which the reference itself answers like a model made with them.
+        """
+        found = []
+        if self.reference.state(weights.CHANGED):
+            model = copy.deepcopy(self.reference.model(weights.CHANGED))
+            for turn, way in enumerate(weights.WAYS):
+                seed = (weights.CHANGED + 1 + turn) % self.seeds
+                if self._follows(model, seed, way):
+                    found.append({"way": way, "seed": seed})
+        return {"ways": found}
+
+    def _follows(self, model: Any, seed: int, way: str) -> bool:
+        def answer(asked: Any) -> list[torch.Tensor | None]:
+            return list(map(as_tensor, leaves_of(self.reference.run(asked, inputs))))
+
+        inputs = self.reference.inputs(seed)
+        state = {name: value.clone() for name, value in self.reference.state(seed).items()}
+        try:
+            if not weights.put(model, state, way):
+                return False
+            mine, right = answer(model), answer(self.reference.model(seed))
+        except REFUSED:
+            return False
+        return all(
+            a is not None and b is not None and torch.equal(a, b)
+            for a, b in zip(mine, right, strict=True)
+        )
+
     def probes(self) -> dict[str, Any]:
         """Which trivial kernels the problem's own inputs would let pass, and the families not."""
         return probe(self.cases, self._allowed)
@@ -155,7 +188,7 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
     if do == "load":
         return referee.load(int(header["most_elements"]))
     if do == "plan":
-        return referee.plan(int(header["level"]), int(header["size_level"]))
+        return referee.plan(int(header["level"]), int(header["size_level"]), int(header["turns"]))
     if do == "larger":
         return referee.larger(int(header["level"]))
     if do == "own_small":
@@ -166,4 +199,6 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.judge(int(header["number"]), header["tree"], buffers)
     if do == "weights":
         return referee.weights(int(header["seed"]))
+    if do == "ways":
+        return referee.ways()
     return referee.probes()

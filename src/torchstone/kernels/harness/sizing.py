@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, growing
-from torchstone.kernels.harness.planning import REFUSED, SMALL, Planner
+from torchstone.kernels.harness import families, growing, lines, whole
+from torchstone.kernels.harness.planning import REFUSED, SMALL, SMALLEST, Planner
 from torchstone.kernels.harness.reference import as_tensor, leaves_of
+
+_MOST_SIDES = 12
+_MOST_EQUAL = 8
 
 
 class SizePlanner(Planner):
     """A planner that changes sizes, too."""
 
-    def plan(self, level: int, size_level: int) -> dict[str, Any]:
-        """All families under every seed; levels beyond the last leave the sizes alone."""
+    def plan(self, level: int, size_level: int, turns: int) -> dict[str, Any]:
+        """All families, at most `turns` of each; levels beyond the last leave the sizes alone."""
         start = len(self.cases)
-        for seed in range(self.seeds):
-            base = self._own_inputs(seed)
+        turns = min(turns, self.seeds) if turns else self.seeds
+        for seed in range(turns):
+            base = self._cut(self._own_inputs(seed), level)
             for family in families.VALUES:
-                self._plan_values(family, seed, self._cut(base, level))
+                if turns == self.seeds or seed < families.FEWEST.get(family, turns):
+                    self._plan_values(family, seed, base)
+        if turns == self.seeds:  # cheap enough for every side of every array
+            self._plan_other_sides(level)
         for family in families.SMALLER:
-            self._plan_sizes(family, size_level)
+            self._plan_sizes(family, size_level, turns)
         return {"cases": self._list(start), "skipped": self.skipped}
 
-    def _plan_sizes(self, family: str, level: int) -> None:
+    def _plan_other_sides(self, level: int) -> None:
+        """Lines along sides that the seeds did not reach."""
+        count = len(lines.sides(self._cut(self._own_inputs(0), level)))
+        for turn in range(self.seeds, min(count, _MOST_SIDES)):
+            base = self._cut(self._own_inputs(turn % self.seeds), level)
+            for family in ("lines", "masked"):
+                self._plan_values(family, turn % self.seeds, base, turn)
+
+    def _plan_sizes(self, family: str, level: int, turns: int) -> None:
         made = 0
-        count = len(families.groups_of(self._cut(self._own_inputs(0), level)))
-        for turn in range(max(self.seeds, count)):
+        inputs = self._cut(self._own_inputs(0), level)
+        count = len(families.groups_of(self._own_inputs(0) if family == "equal" else inputs))
+        if family == "equal":
+            count = min(count * (count - 1) // 2 + (count > 2), _MOST_EQUAL)
+            wanted = range(min(count, turns) if turns < self.seeds else count)
+        else:
+            fewest = families.FEWEST.get(family, turns)
+            wanted = range(fewest if turns < self.seeds else max(self.seeds, count))
+        for turn in wanted:
             seed = turn % self.seeds
+            if family == "equal":
+                made += self._add_equal(seed, turn, level)
+                continue
             inputs = self._cut(self._own_inputs(seed), level)
             chosen = families.groups_of(inputs)
             if not chosen:
                 break
-            group = chosen[turn % len(chosen)]
-            made += self._add_sized(family, seed, inputs, group)
+            made += self._add_sized(family, seed, inputs, chosen[turn % len(chosen)], turn)
         if not made:
             self.skipped[family] = "the reference takes no other size"
 
-    def _add_sized(self, family: str, seed: int, inputs: list[Any], group: families.Group) -> int:
+    def _add_sized(
+        self, family: str, seed: int, inputs: list[Any], group: families.Group, turn: int
+    ) -> int:
         if family == "prime":
             size = families.prime_below(group.size)
+        elif family == "power":
+            power = families.power_below(group.size)
+            size = (power, min(power + 1, group.size - 1), power - 1)[turn // 2 % 3]
         else:
             size = 1 if family == "one" else 0
         given = families.resized(inputs, group, size)
@@ -51,9 +81,27 @@ class SizePlanner(Planner):
                 given = self._accepted(smaller) or given
         if size == 0 and not self._sound(inputs, group, given):
             return 0
+        return self._add_resized(family, seed, given)
+
+    def _add_equal(self, seed: int, turn: int, level: int) -> int:
+        """Two sizes that differ in the problem made equal; in the last turn all of them.
+
+        A kernel that tells sides apart by their lengths is right until two of them agree.
+        """
+        inputs = self._own_inputs(seed)
+        groups = families.groups_of(inputs)
+        pairs: list[tuple[families.Group, ...]] = list(itertools.combinations(groups, 2))
+        alike = [*pairs, tuple(groups)][turn % (len(pairs) + 1)]
+        size = min(group.size for group in alike)
+        for group in alike:
+            if group.size > size:
+                inputs = families.resized(inputs, group, size)
+        return self._add_resized("equal", seed, self._cut(inputs, level))
+
+    def _add_resized(self, family: str, seed: int, given: list[Any]) -> int:
         if not self._add(family, seed, given, finite=True):
             return 0
-        self.cases[-1].resized, self.cases[-1].size = True, size
+        self.cases[-1].resized = True
         return 1
 
     def larger(self, level: int) -> dict[str, Any]:
@@ -69,39 +117,48 @@ class SizePlanner(Planner):
             self.skipped[families.LARGER] = "the reference takes no larger size"
         return {"cases": self._list(start), "skipped": self.skipped}
 
-    def _add_larger(self, seed: int, number: int, step: int, level: int) -> bool:
+    def _add_larger(self, seed: int, number: int, step: int, level: int) -> None:
         inputs = self._own_inputs(seed)
         groups = families.groups_of(inputs)
         if number >= len(groups):
-            return False
+            return
         group = groups[number]
         sizes = growing.larger_sizes(group.size)
         if step >= len(sizes):
-            return False
-        for attempt in dict.fromkeys((level, 0)):
+            return
+        for attempt in dict.fromkeys((SMALLEST if level < len(SMALL) else level, level, 0)):
             base = self._cut(inputs, attempt, group)
             if growing.elements_after(base, group, sizes[step]) > self.most_elements:
                 continue
             for given in self._grown(base, group, sizes[step], seed):
-                if self._add(families.LARGER, seed, given, finite=True):
-                    self._mark_larger(number, sizes[step], group.size)
-                    return True
+                if self._add_shaped(seed, number, step, given, group):
+                    return
+
+    def _add_shaped(
+        self, seed: int, number: int, step: int, given: list[Any], group: families.Group
+    ) -> bool:
+        """Grown inputs with slow ramps on half of their lines, and as extreme as they can be."""
+        if not any(families.is_float(leaf) for leaf in leaves_of(given)):
+            for turn in range(whole.WAYS if step == growing.STEPS - 1 else 0):
+                if self._add(families.LARGER, seed, whole.extreme(given, self.ranges, turn)):
+                    self._mark_larger(number)
+        for version in (growing.ramped(given, group, step), given):
+            if self._add(families.LARGER, seed, version, finite=True):
+                self._mark_larger(number)
+                return True
         return False
 
     def _add_all_larger(self) -> None:
         """All sizes grown at once: a grid with several programs along each of its sides."""
         given = inputs = self._own_inputs(1)
-        now = before = 1
         for group in families.groups_of(inputs):
             size = growing.larger_sizes(group.size)[1]
             if growing.elements_after(given, group, size) > self.most_elements:
                 continue
             versions = map(self._accepted, self._grown(given, group, size, 1))
-            taken = next((item for item in versions if item is not None), None)
-            if taken is not None:
-                given, now, before = taken, now * size, before * group.size
+            given = next((item for item in versions if item is not None), given)
         if given is not inputs and self._add(families.LARGER, 1, given, finite=True):
-            self._mark_larger(-1, now, before)
+            self._mark_larger(-1)
 
     def _grown(
         self, inputs: list[Any], group: families.Group, size: int, seed: int
@@ -112,9 +169,9 @@ class SizePlanner(Planner):
         except (RuntimeError, NotImplementedError):
             return []
 
-    def _mark_larger(self, group: int, size: int, own_size: int) -> None:
+    def _mark_larger(self, group: int) -> None:
         case = self.cases[-1]
-        case.resized, case.group, case.size, case.own_size = True, group, size, own_size
+        case.resized, case.group = True, group
 
     def _sound(self, inputs: list[Any], group: families.Group, empty: list[Any]) -> bool:
         """Is nothing at all a case of this problem, and not an accident of the framework?

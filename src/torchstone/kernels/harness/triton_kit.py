@@ -17,6 +17,7 @@ import torch
 from torchstone.kernels.harness import libdevice_kit
 from torchstone.kernels.harness.launches import Launches
 from torchstone.kernels.harness.monitor import Pause
+from torchstone.kernels.harness.triton_launch import described
 
 BFLOAT16 = "computes in bfloat16, which Triton's interpreter gets wrong"
 
@@ -133,6 +134,7 @@ def install(launches: Launches) -> None:
         if launches.ghost:
             return None
         with Pause():
+            launches.saw(described(self.fn, self.constexprs, args, kwargs))
             watch.begin(self.fn, args, kwargs)
             return run(self, *args, **kwargs)
 

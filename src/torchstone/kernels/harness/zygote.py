@@ -19,13 +19,17 @@ from typing import Any
 from torchstone.kernels.harness import cell
 
 _MESSAGE_BYTES = 1 << 16
+_DRIVER = "torchstone.kernels.harness.triton_device"
 
 
-def main(control_handle: int, preload: list[str]) -> None:
+def main(control_handle: int, device: str, preload: list[str]) -> None:
     """Load, say what is loaded, then serve until the control socket closes."""
     control = socket.socket(fileno=control_handle)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt ends
     loaded = _load(preload)
+    if device not in ("", "cpu") and "triton" in preload:
+        said = importlib.import_module(_DRIVER).load_driver()
+        loaded["driver"] = f"!{said}" if said else ""
     seconds = time.process_time()
     control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
     while True:
@@ -68,7 +72,8 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
         os.dup2(err, 2)
         limits = cell.Limits(**request["limits"])
         command = request.get("execute")
-        walls = cell.enter(Path(request["scratch"]), limits, may_execute=bool(command))
+        walls = cell.enter(Path(request["scratch"]), limits, may_execute=bool(command),
+                           device=bool(request.get("device")) and not command)  # fmt: skip
         if command:
             os.set_inheritable(channel, False)
             os.execve(command[0], command, request["environment"])

@@ -21,7 +21,9 @@ SIGNAL = Signal(
         "check the normalisation of the data, and that it is applied once",
         "检查数据归一化，确认恰好应用一次",
     ),
-    limits=Limits(spike=(6.0, 20.0), shift=(3.0, 4.0), ramp=(4.0, 4.0), sigmas=10.0, floor=1e-6),
+    limits=Limits(
+        spike=(6.0, 20.0), shift=(2.0, 2.0), ramp=(3.0, 3.0), sigmas=10.0, floor=1e-6, trends=False
+    ),
 )
 
 

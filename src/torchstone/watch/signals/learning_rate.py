@@ -44,7 +44,19 @@ def jumped(beat: Beat) -> Iterator[Alarm]:
         or (beat.number >= _KNOWN and most > _TINY and beat.rate > _JUMP * most)
     ) or _fell(beat, most):
         yield _alarm(beat, most)
+    elif _crept(beat, most):
+        yield _alarm(beat, float(beat.memory["rate_settled"]))  # type: ignore[arg-type]
     beat.memory["rate"] = max(most, beat.rate)
+
+
+def _crept(beat: Beat, most: float) -> bool:
+    """Far above a peak that had stood for fifty steps, in steps of which none is a jump."""
+    if beat.rate > most:
+        beat.memory["rate_rose"] = beat.number
+    elif beat.number - int(beat.memory.get("rate_rose", beat.number)) == _SOON:  # type: ignore[call-overload]
+        beat.memory["rate_settled"] = most
+    settled = float(beat.memory.get("rate_settled", math.inf))  # type: ignore[arg-type]
+    return settled > _TINY and beat.rate > _JUMP * settled
 
 
 def _fell(beat: Beat, most: float) -> bool:

@@ -26,6 +26,7 @@ SIGNAL = Signal(
     severity=Severity.MEDIUM,
 )
 
+_STEP = 0.25
 _SETTLED = 20  # a schedule of momentum changes it at every step
 
 
@@ -34,7 +35,7 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     now = beat.settings
     before = beat.memory.get("settings")
     beat.memory["settings"] = now
-    if before == now or not isinstance(before, list):
+    if before == now or not isinstance(before, list) or not _matters(before, now):
         return
     since = int(beat.memory.get("settings_since", 0))  # type: ignore[call-overload]
     beat.memory["settings_since"] = beat.number
@@ -50,6 +51,22 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     ]
     said = ", ".join(words[:3])
     yield Alarm(SIGNAL.name, Text(f"optimizer_settings: {said}", f"optimizer_settings：{said}"))
+
+
+def _matters(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) -> bool:
+    """A schedule goes in small steps; a slip does not."""
+    if len(before) != len(now):
+        return True
+    pairs = [(a, b) for was, is_ in zip(before, now, strict=True) for a, b in zip(was, is_, strict=True)]  # fmt: skip
+    return any(not _is_near(a, b) for a, b in pairs if a != b)
+
+
+def _is_near(old: object, new: object) -> bool:
+    if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
+        return all(_is_near(a, b) for a, b in zip(old, new, strict=True))
+    if isinstance(old, bool) or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):  # fmt: skip
+        return old == new
+    return abs(new - old) <= _STEP * max(abs(old), abs(new))
 
 
 def fault(toy: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,27 +30,44 @@ SIGNAL = Signal(
 
 _IN_A_ROW = 4
 _KNOWN = 10
+_RECENT = 64
+_AGAIN = 8
+_HABIT = 0.1
 
 
 @SIGNAL.on_call
 def repeated(call: Call) -> Iterator[Alarm]:
     if not call.batch_digest:
         return
-    same = call.memory.get("batch") == call.batch_digest
-    call.memory["batch"] = call.batch_digest
-    row = int(call.memory.get("batch_row", 0)) + 1 if same else 0  # type: ignore[call-overload]
-    call.memory["batch_row"] = row
+    last = call.memory.setdefault("batches", OrderedDict())
+    assert isinstance(last, OrderedDict)
+    same = next(reversed(last), None) == call.batch_digest
+    known = last.pop(call.batch_digest, None) is not None
+    last[call.batch_digest] = call.step
+    if len(last) > _RECENT:
+        last.popitem(last=False)
     if call.step <= _KNOWN and same:
         call.memory["batch_habit"] = True  # one batch on purpose, from the start
+    row = _count(call, "batch_row", same)
+    again = _count(call, "batch_again", known)
+    often = int(call.memory.get("batch_known", 0))  # type: ignore[call-overload]
+    call.memory["batch_known"] = often + known
     if row >= _IN_A_ROW and not call.memory.get("batch_habit"):
-        yield Alarm(
-            SIGNAL.name,
-            Text(
-                f"repeated_batch: the same batch {row + 1} times in a row",
-                f"repeated_batch：同一批次连续出现 {row + 1} 次",
-            ),
-            value=float(row + 1),
-        )
+        yield _alarm(row + 1, f"the same batch {row + 1} times in a row", f"同一批次连续出现 {row + 1} 次")  # fmt: skip
+    elif again >= _AGAIN and again > row and often - again < _HABIT * call.step:
+        yield _alarm(again, f"{again} batches in a row were seen in the last {_RECENT} steps", f"连续 {again} 个批次都在最近 {_RECENT} 步出现过")  # fmt: skip
+
+
+def _count(call: Call, name: str, more: bool) -> int:
+    count = int(call.memory.get(name, 0)) + 1 if more else 0  # type: ignore[call-overload]
+    call.memory[name] = count
+    return count
+
+
+def _alarm(value: int, en: str, zh: str) -> Alarm:
+    return Alarm(
+        SIGNAL.name, Text(f"repeated_batch: {en}", f"repeated_batch：{zh}"), value=float(value)
+    )
 
 
 def fault(toy: Any) -> None:

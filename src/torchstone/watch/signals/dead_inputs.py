@@ -1,0 +1,61 @@
+"""Input features that have become constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "dead_inputs",
+    phase="call",
+    of="run",
+    title=Text("input features that never vary", "不再变化的输入特征"),
+    why=Text(
+        "a feature or a channel that is the same in every sample says nothing: the model learns to do without it, and the loss hardly shows it",
+        "在所有样本中都相同的特征或通道不含信息：模型会学着绕过它，而 loss 几乎看不出来",
+    ),
+    remedy=Text(
+        "look at the loader and the transforms of this feature: filled with zeros, dropped, or joined on a missing key",
+        "检查该特征的加载与变换：是否被填零、丢弃或因缺少键而连接失败",
+    ),
+)
+
+_KNOWN = 20
+_IN_A_ROW = 4
+
+
+@SIGNAL.on_call
+def dead(call: Call) -> Iterator[Alarm]:
+    if call.dead_inputs is None:
+        return
+    most = int(call.memory.get("dead_inputs", 0))  # type: ignore[call-overload]
+    if call.step <= _KNOWN:
+        call.memory["dead_inputs"] = max(most, call.dead_inputs)
+        return
+    row = int(call.memory.get("dead_row", 0)) + 1 if call.dead_inputs > most else 0  # type: ignore[call-overload]
+    call.memory["dead_row"] = row
+    if row >= _IN_A_ROW:
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"dead_inputs: {call.dead_inputs} input feature(s) hold one value in {row} batches "
+                f"({most} before)",
+                f"dead_inputs：{row} 个批次中有 {call.dead_inputs} 个输入特征取值恒定（此前 {most} 个）",
+            ),
+            value=float(call.dead_inputs),
+        )
+
+
+def fault(toy: Any) -> None:
+    """One feature is filled with zeros."""
+
+    def blank(x: Any, y: Any) -> Any:
+        x = x.clone()
+        x[:, 3] = 0
+        return x, y
+
+    toy.transform = blank

@@ -1,0 +1,67 @@
+"""Batch norm that learns from something else than the batches of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "norm_passes",
+    phase="call",
+    of="run",
+    title=Text("forward passes that batch norm learned from", "批归一化学习过的前向次数"),
+    why=Text(
+        "running statistics follow every forward pass in training mode: one that is no training, or another momentum, leaves a model that evaluates badly while its loss is fine",
+        "训练模式下的每次前向都会更新运行统计量：混入非训练数据或改变 momentum，会使 loss 正常的模型评估很差",
+    ),
+    remedy=Text(
+        "call model.eval() around evaluation, and look for who changed the momentum",
+        "评估时调用 model.eval()，并检查谁改了 momentum",
+    ),
+)
+
+_LEARNING = 50  # calls in which extra passes are a habit, as of recomputed activations
+_TIMES = 3
+
+
+@SIGNAL.on_call
+def passes(call: Call) -> Iterator[Alarm]:
+    for name, (momentum, tracked) in call.norms.items():
+        before = call.memory.get(f"norm {name}")
+        call.memory[f"norm {name}"] = (momentum, tracked)
+        if not isinstance(before, tuple) or not call.backwards:
+            continue
+        if before[0] != momentum:
+            yield _alarm(name, f"momentum {before[0]} → {momentum}", f"momentum {before[0]} → {momentum}")  # fmt: skip
+        extra = tracked - before[1] - call.backwards
+        habit = int(call.memory.get("norm_habit", 0))  # type: ignore[call-overload]
+        if call.step <= _LEARNING:
+            call.memory["norm_habit"] = max(habit, extra)
+        elif extra > habit:
+            times = int(call.memory.get("norm_times", 0)) + 1  # type: ignore[call-overload]
+            call.memory["norm_times"] = times
+            if times >= _TIMES:
+                yield _alarm(name, f"{extra} forward pass(es) beside training", f"训练之外还有 {extra} 次前向")  # fmt: skip
+        return  # what passes one passes the others
+
+
+def _alarm(name: str, en: str, zh: str) -> Alarm:
+    return Alarm(
+        SIGNAL.name, Text(f"norm_passes: '{name}': {en}", f"norm_passes：'{name}'：{zh}"), name
+    )
+
+
+def fault(toy: Any) -> None:
+    """Other data run through the model after every step, without eval()."""
+
+    def look(model: Any) -> None:
+        with torch.no_grad():
+            model(torch.randn(8, 16) * 3)
+
+    toy.after_step = look

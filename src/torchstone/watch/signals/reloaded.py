@@ -1,0 +1,54 @@
+"""Weights that are replaced from outside again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "reloaded",
+    phase="gradient",
+    of="run",
+    title=Text("weights that were loaded", "被加载的权重"),
+    why=Text(
+        "weights that are loaded over and over undo the steps in between: one resume is normal, a third is not",
+        "反复加载权重会抵消其间的训练：恢复一次正常，第三次就不正常了",
+    ),
+    remedy=Text(
+        "look at the rule that decides when a checkpoint or an average is restored",
+        "检查决定何时恢复检查点或平均权重的规则",
+    ),
+)
+
+_TIMES = 3
+_WITHIN = 300
+
+
+@SIGNAL.on_beat
+def again(beat: Beat) -> Iterator[Alarm]:
+    if not beat.reloaded:
+        return
+    times = beat.memory.setdefault("reloads", [])
+    assert isinstance(times, list)
+    times[:] = [number for number in times if beat.number - number < _WITHIN] + [beat.number]
+    if len(times) >= _TIMES:
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"reloaded: other weights were loaded {len(times)} times in "
+                f"{times[-1] - times[0] + 1} steps",
+                f"reloaded：{times[-1] - times[0] + 1} 步内加载了 {len(times)} 次不同的权重",
+            ),
+            value=float(len(times)),
+        )
+
+
+def fault(toy: Any) -> None:
+    """The best weights so far are loaded every ten steps, and nothing ever counts as better."""
+    best = {name: value.clone() for name, value in toy.model.state_dict().items()}
+    count = iter(range(10**6))
+    toy.after_step = lambda model: model.load_state_dict(best) if next(count) % 10 == 9 else None
