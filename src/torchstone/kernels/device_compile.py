@@ -27,7 +27,10 @@ MOST_OWN = 6
 MOST_OTHER = 2
 """Distinct launches at other sizes."""
 _MEMORY_BYTES = 4 << 30
-_CPU_SECONDS = 60
+_CPU_SECONDS = 30
+_ASSEMBLER_SECONDS = 10
+"""CPU time of the assembler for one kernel; it takes a tenth of a second for most."""
+_LATE = "did not end in its CPU time"
 _MOST_ASSEMBLED = 32
 """Requests for machine code within one question."""
 _SHARED_BYTES = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448,
@@ -66,16 +69,17 @@ class Assembler:
         command = [self.path, "-v", "-lineinfo", *([] if fusion else ["--fmad=false"]),
                    "--regAllocOptLevel=2", f"--gpu-name={name}", "kernel.ptx", "-o", "kernel.cubin"]  # fmt: skip
         session = workshop.open(
-            "candidate", scratch=folder, memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS,
-            execute=command, environment={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
+            "candidate", scratch=folder, memory_bytes=_MEMORY_BYTES,
+            cpu_seconds=_ASSEMBLER_SECONDS, execute=command, environment={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
         )  # fmt: skip
         try:
             session.ask({}, seconds=seconds)
         except SessionError as error:
             made = folder / "kernel.cubin"
             code = made.read_bytes() if made.is_file() else b""
-            ended = error.ended
-            return code, ended.output if code else ended.output or ended.reason
+            late = "time is up" in error.ended.reason
+            said = f"ptxas {_LATE}" if late else error.ended.output
+            return (b"" if late else code), said or error.ended.reason
         raise AssertionError("an assembler that speaks the protocol of a session")
 
 
@@ -198,7 +202,9 @@ def _compile_all(
     seconds = run.timeout_seconds
     try:
         answer, _ = session.ask({"do": "open", "path": tool.path, "version": tool.version,
-                                 "arch": result.target.arch}, seconds=seconds)  # fmt: skip
+                                 "arch": result.target.arch,
+                                 "most_shared": result.target.shared_bytes},
+                                seconds=seconds)  # fmt: skip
     except SessionError as error:
         result.gap = f"Triton's compiler does not start: {error.ended.reason}"
         return
@@ -214,18 +220,25 @@ def _compile_all(
         text = "is launched under the interpreter and does not exist without it"
         result.refused.append(Refused(name, "", text, 0))
     for number, launch in enumerate(chosen):
-        if not result.refused:
+        if not result.refused and not result.gap:
             _compile(session, result, launch, number < own, seconds)
 
 
 def _compile(
     session: DeviceSession, result: Compiled, launch: dict[str, Any], own: bool, seconds: float
 ) -> None:
-    header = {"do": "compile", "launch": launch, "most_shared": result.target.shared_bytes}
     printed = session.printed.stat().st_size
-    answer, _ = session.ask(header, seconds=seconds)
     name = launch["kernel"]
-    if "undescribed" in answer:
+    try:
+        answer, _ = session.ask({"do": "compile", "launch": launch}, seconds=seconds)
+    except SessionError as error:
+        if "time is up" not in error.ended.reason:
+            raise
+        result.gap = f"{name}: the compiler {_LATE}"
+        return
+    if _LATE in answer.get("error", {}).get("text", ""):
+        result.gap = f"{name}: ptxas {_LATE}"
+    elif "undescribed" in answer:
         result.gap = result.gap or f"{name} is given {answer['undescribed']}: not compiled"
     elif "error" in answer:
         said = session.printed.read_bytes()[printed:].decode("utf-8", "replace")

@@ -86,6 +86,7 @@ class Actor:
         self.weight = self.sizes / np.maximum(self.sampled, 1)
         self.layer_sizes = self.by_layer(self.sizes.astype(np.float64))
         self.layer_sampled = np.maximum(self.by_layer(self.sampled), 1)
+        self.tightness = tightness
         self.memory: dict[str, object] = {}
         self.dtypes = frozenset(p.dtype for p in self.parameters)
         self.beats = 0

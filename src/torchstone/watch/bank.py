@@ -286,6 +286,23 @@ class Bank:
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
         self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch, recent)
 
+    def together(self, columns: slice) -> tuple[float, float] | None:
+        """How far the middle one of these series has jumped in spreads, and all of them in effect."""
+        if self.seen < self.warmup or self._fresh < SHORT + BEFORE:
+            return None
+        rows = (self.seen - 1 - _STEPS_BACK[: SHORT + BEFORE]) % WINDOW
+        values = self._raw_values[rows, columns]
+        recent, before = _middle(values[:SHORT]), _middle(values[SHORT:])
+        moved, jump = recent - self.median[columns], recent - before
+        same = np.sign(moved) == np.sign(jump)
+        spread = self.spread[columns]
+        sigmas = np.minimum(
+            np.abs(moved) * (math.sqrt(SHORT) / 1.5),
+            np.abs(jump) * (math.sqrt(SHORT * BEFORE / (SHORT + BEFORE)) / 1.25),
+        ) / spread  # fmt: skip
+        effect = np.where(same, np.minimum(np.abs(moved), np.abs(jump)), 0.0)
+        return float(np.median(np.where(same, sigmas, 0.0))), float(np.sqrt((effect**2).mean()))
+
     def _judge_ramp(self, judgement: Judgement, stretch: float) -> None:
         filled = int(np.isfinite(self._blocks[:, 0]).sum()) if self.count else 0
         if filled < RECENT_BLOCKS + 16:

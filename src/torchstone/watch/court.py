@@ -36,7 +36,7 @@ from torchstone.watch.zoom import Zoom
 _TOGETHER = 8
 _PATIENCE_SECONDS = 0.1
 _LAYERS_EVERY = 10
-_RATE_MEMORY = 0.01  # of the learning rate that thresholds stretch with
+_RATE_MEMORY = 0.02  # of the learning rate that thresholds stretch with
 _MOST_ALERTS = 1000
 
 Matter = tuple[Phase, Beat] | tuple[Literal["call"], Call] | tuple[Literal["unread"], Actor]

@@ -139,11 +139,12 @@ def _wrong_there(run: Run, ran: OnDevice) -> GateResult | None:
     table = call_table(ran.calls, both("On {device}", "在 {device} 上", device=ran.device))
     texts: list[Text] = []
     for call in ran.wrong:
-        said_of = call_trouble(call)
-        found = [said_of] if said_of is not None else wrong_text(call)
-        texts += [both("on {device}, {name}: {en}", "在 {device} 上，{name}：{zh}",
-                       device=ran.device, name=call.name, en=item.en, zh=item.zh)
-                  for item in found or [Text("another form", "形式不同")]]  # fmt: skip
+        said_of = call_trouble(call) or (Text("another form", "形式不同") if call.form else None)
+        named = both("{name}: {en}", "{name}：{zh}", name=call.name, en=said_of.en,
+                     zh=said_of.zh) if said_of is not None else None  # fmt: skip
+        texts += [both("on {device}, {en}", "在 {device} 上，{zh}", device=ran.device, en=item.en,
+                       zh=item.zh)
+                  for item in ([named] if named is not None else wrong_text(call))]  # fmt: skip
     texts += [both("on {device}, {name}: input {index} was changed by the call",
                    "在 {device} 上，{name}：调用改变了输入 {index}", device=ran.device,
                    name=call.name, index=index)

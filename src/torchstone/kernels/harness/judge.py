@@ -80,7 +80,8 @@ def judge_output(
     facts: dict[str, Any] = {}
     depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     right = answer.reference.double() if case.poisoned else answer.exact
-    agreed = answer.reference.double() == answer.exact
+    # products taken in another order may make a NaN of an infinite weight
+    agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
     wrong = _pattern(case.family, got, right, depends, agreed)
     if case.lenient:
         wrong &= depends

@@ -11,6 +11,7 @@ import time
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 from torchstone.kernels.harness import libdevice_kit, triton_device
@@ -64,6 +65,8 @@ class DeviceServer:
         for old, new in zip(leaves_of(self._last), leaves_of(fresh), strict=True):
             if isinstance(old, torch.Tensor):
                 old.copy_(new)
+            elif isinstance(old, np.ndarray):
+                old[...] = new
         return self._last
 
     def _wait(self) -> None:

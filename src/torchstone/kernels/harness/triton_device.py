@@ -40,22 +40,29 @@ def without_interpreter() -> Any:
     return sys.modules["triton"]
 
 
-def ask_for_machine_code(channel: socket.socket, triton: Any, path: str, version: str) -> None:
-    """Put the parent in the place of the assembler, for every kernel that is compiled here."""
+def ask_for_machine_code(
+    channel: socket.socket, triton: Any, path: str, version: str, most_shared: int = 0
+) -> None:
+    """Put the parent in the place of the assembler, for every kernel that is compiled here.
+
+    A kernel that needs more shared memory than `most_shared`, where that is told, is refused first.
+    """
     os.environ["TRITON_CACHE_DIR"] = os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as released; silences a warning
     backend: Any = importlib.import_module("triton.backends.nvidia.compiler").CUDABackend
-    failed: Any = importlib.import_module("triton.runtime.errors").PTXASError
+    errors: Any = importlib.import_module("triton.runtime.errors")
     tool = triton.knobs.NvidiaTool(path, version)
     triton.knobs.NvidiaTool.from_path = staticmethod(lambda _: tool)
     os.environ["TRITON_MOCK_PTX_VERSION"] = version  # part of a key in the cache, no more
 
-    def make_cubin(_: Any, source: str, __: Any, options: Any, capability: int) -> bytes:
+    def make_cubin(_: Any, source: str, needs: Any, options: Any, capability: int) -> bytes:
+        if most_shared and needs["shared"] > most_shared:
+            raise errors.OutOfResources(needs["shared"], most_shared, "shared memory")
         header = {"assemble": capability, "fusion": bool(options.enable_fp_fusion)}
         send(channel, header, [source.encode()])
         answer, buffers = receive(channel)
         if answer["said"]:
-            raise failed(answer["said"])
+            raise errors.PTXASError(answer["said"])
         return buffers[0]
 
     backend.make_cubin = make_cubin
@@ -140,7 +147,7 @@ class Compiler:
         start = time.process_time()
         for number, more in enumerate([{}, *others]):
             try:
-                answer = self._compiled(kernel, launch, more, int(header["most_shared"]))
+                answer = self._compiled(kernel, launch, more)
             except self._too_much() as error:
                 if number < len(others):
                     continue
@@ -160,9 +167,7 @@ class Compiler:
         )
         return errors.CompileTimeAssertionFailure, runtime.OutOfResources, runtime.PTXASError
 
-    def _compiled(
-        self, kernel: Any, launch: Described, more: dict[str, Any], most_shared: int
-    ) -> dict[str, Any]:
+    def _compiled(self, kernel: Any, launch: Described, more: dict[str, Any]) -> dict[str, Any]:
         """As `JITFunction.run` does it: bind, specialize, compile."""
         compiler, jit = sys.modules["triton.compiler.compiler"], sys.modules["triton.runtime.jit"]
         backend = compiler.make_backend(self.target)
@@ -175,12 +180,7 @@ class Compiler:
         )
         source = compiler.ASTSource(kernel, signature, constants, attributes)
         made = compiler.compile(source, target=self.target, options=options.__dict__)
-        shared = int(made.metadata.shared)
-        if shared > most_shared:
-            runtime = sys.modules["triton.runtime.errors"]
-            raise runtime.OutOfResources(shared, most_shared, "shared memory")
-        return {"shared": shared, "warps": int(made.metadata.num_warps),
-                "tf32": ".tf32" in made.asm["ptx"]}  # fmt: skip
+        return {"shared": int(made.metadata.shared), "tf32": ".tf32" in made.asm["ptx"]}
 
     def _told(self, error: BaseException, kernel: Any) -> dict[str, Any]:
         """The innermost thing that the compiler said, with its line in the candidate."""
@@ -228,7 +228,8 @@ def serve(channel: socket.socket, walls: dict[str, str]) -> None:
         try:
             if header["do"] == "open":
                 triton = without_interpreter()
-                ask_for_machine_code(channel, triton, header["path"], header["version"])
+                ask_for_machine_code(channel, triton, header["path"], header["version"],
+                                     int(header["most_shared"]))  # fmt: skip
                 compiler = Compiler.start(int(header["arch"]))
                 answer: dict[str, Any] = {"walls": walls}
             elif header["do"] == "trial" and compiler is not None:

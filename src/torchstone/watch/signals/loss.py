@@ -22,7 +22,14 @@ SIGNAL = Signal(
         "look at the batch of this step, then at what changed since the last good step",
         "先检查该步的批次，再看自上次正常以来的改动",
     ),
-    limits=Limits(spike=(3.0, NEVER), shift=(1.3, 5.0), ramp=(1.25, NEVER), sigmas=8.0, floor=1e-6),
+    limits=Limits(
+        spike=(3.0, NEVER),
+        shift=(1.1, 5.0),
+        ramp=(1.25, NEVER),
+        sigmas=8.0,
+        shift_sigmas=6.0,
+        floor=1e-6, spread=0.01,
+    ),
 )
 
 

@@ -26,7 +26,9 @@ SIGNAL = Signal(
         "check the learning rate, the optimizer's state and the clipping",
         "检查学习率、优化器状态和梯度裁剪",
     ),
-    limits=Limits(spike=(4.0, NEVER), shift=(4.0, 8.0), ramp=(8.0, NEVER), floor=1e-12),
+    limits=Limits(
+        spike=(4.0, NEVER), shift=(1.65, 2.1), ramp=(8.0, NEVER), shift_sigmas=7.0, floor=1e-12
+    ),
 )
 
 

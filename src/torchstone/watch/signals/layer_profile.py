@@ -1,0 +1,58 @@
+"""Most layers change their part in the gradient at once, each by little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "layer_profile",
+    phase="gradient",
+    of="run",
+    title=Text("how the gradient is spread over the layers", "梯度在各层间的分布"),
+    why=Text(
+        "the profile of a network moves slowly; when most layers move at once the network, its loss or its data are no longer the same, though no single layer looks wrong",
+        "网络的梯度分布变化缓慢；多数层同时变动，说明网络、损失或数据已不同，尽管单看每一层都正常",
+    ),
+    remedy=Text(
+        "compare the forward code, the loss and the batches with those before this step",
+        "与此步之前比较前向代码、损失和批次",
+    ),
+)
+
+_EVERY = 4
+_SIGMAS = 3.2
+_EFFECT = 0.25
+_FEWEST = 4
+
+
+@SIGNAL.on_beat
+def moved(beat: Beat) -> Iterator[Alarm]:
+    if beat.number % _EVERY or not beat.warm:
+        return
+    learner = beat.actor.banks["gradient"]
+    start, end = next((a, b) for s, a, b in learner.spans if s.name == "layer_consistency")
+    if end - start < _FEWEST:
+        return
+    found = learner.bank.together(slice(start, end))
+    wider = beat.actor.tightness
+    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + beat.stretch:
+        return
+    yield Alarm(
+        SIGNAL.name,
+        Text(
+            f"layer_profile: the shares of {end - start} layers moved together, by "
+            f"{found[1]:.0%} ({found[0]:.1f}σ each)",
+            f"layer_profile：{end - start} 层的梯度占比同时变动 {found[1]:.0%}（各 {found[0]:.1f}σ）",
+        ),
+        value=found[1],
+    )
+
+
+def fault(toy: Any) -> None:
+    """Gradients are multiplied on their way through the middle of the network."""
+    toy.model[4].register_forward_hook(lambda _, __, x: 4 * x - 3 * x.detach())
