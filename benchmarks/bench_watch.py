@@ -40,6 +40,8 @@ float read_all(const float *x, int64_t n) {
 _REPORTED_SEEDS = (2, 3)
 _HEALTHY_STEPS = 3000
 _LONG_STEPS = 100_000
+_STRETCH = 16
+_WARM_STRETCHES = 8  # warm-up of the monitors is over by then
 
 
 def run() -> str:
@@ -182,35 +184,36 @@ _VARIANTS = {
 def _steps() -> str:
     lines = ["### A whole training step", "",
              "12-layer transformer, 149 parameter tensors, AdamW (foreach) and clip_grad_norm_ in "
-             "all; CPU time, interleaved in one process; the ratio is the median of paired ratios.", "",
+             f"all; CPU time, interleaved in one process by stretches of {_STRETCH} steps; the ratio "
+             "is the median of paired ratios.", "",
              "| | d = 32, 32 tokens | d = 256, 128 tokens |", "|---|--:|--:|"]  # fmt: skip
-    small, large = _ratios(32, 32, 120), _ratios(256, 128, 24)
+    small, large = _ratios(32, 32, 40), _ratios(256, 128, 6)
     for name, title in _VARIANTS.items():
         lines.append(f"| {title} | {small[name]} | {large[name]} |")
     return "\n".join([*lines, ""])
 
 
-def _ratios(width: int, tokens: int, steps: int) -> dict[str, str]:
+def _ratios(width: int, tokens: int, stretches: int) -> dict[str, str]:
+    """Steps follow each other as in a real run, so that caches are as warm as they would be."""
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         loops = {name: _Loop(width, name) for name in _VARIANTS}
         times: dict[str, list[float]] = {name: [] for name in loops}
-        for turn in range(steps + 30):
-            batch = torch.randint(0, 100, (1, tokens))
-            heavy = turn % 4 == 0  # the slow ones need fewer turns to be seen as slow
+        for turn in range(stretches + _WARM_STRETCHES):
+            batches = [torch.randint(0, 100, (1, tokens)) for _ in range(_STRETCH)]
             for name, loop in _order(loops, turn):
-                if name in ("wandb", "anomaly", "hf") and not heavy:
-                    times[name].append(float("nan"))
-                    continue
+                few = name in ("wandb", "anomaly", "hf")  # the slow ones are soon seen as slow
+                some = batches[:2] if few else batches
                 start = time.thread_time()
-                loop.step(batch)
-                times[name].append(time.thread_time() - start)
+                for batch in some:
+                    loop.step(batch)
+                times[name].append((time.thread_time() - start) / len(some))
         for loop in loops.values():
             loop.close()
-    base = np.array(times["none"][30:])
+    base = np.array(times["none"][_WARM_STRETCHES:])
     found = {}
     for name, values in times.items():
-        ratios = np.array(values[30:]) / base
-        found[name] = f"{np.nanmedian(ratios):.3f} ×"
+        ratios = np.array(values[_WARM_STRETCHES:]) / base
+        found[name] = f"{np.median(ratios):.3f} ×"
     found["none"] = f"{np.median(base) * 1e3:.1f} ms"
     gc.collect()
     return found
@@ -227,13 +230,19 @@ def _order(loops: dict[str, _Loop], turn: int) -> Iterator[tuple[str, _Loop]]:
 def _detection() -> str:
     warnings.filterwarnings("ignore")
     monitors = ["torchstone", *PEERS]
-    groups = {"tuned on (other seeds)": cases("cases"), "held out": cases("held_out")}
+    groups = {
+        "by the author": cases("cases"),
+        "two ranks, by the author": cases("ranks"),
+        "written blind, first set": cases("held_out"),
+        "written blind, second set": cases("blind"),
+    }
     lines = ["### What is found", "",
              "Faults planted one at a time in three kinds of models (benchmarks/faults), each with "
              "a same-seed healthy stretch of 300 steps before it; found: an alarm within 50 steps. "
-             "Limits were set on seeds 0 and 1 with the first group; all figures are of seeds "
-             f"{_REPORTED_SEEDS}. The held-out cases were written by someone who had not seen the "
-             "detectors.", "",
+             "Limits were set on other seeds than the ones reported here, "
+             f"{', '.join(map(str, _REPORTED_SEEDS))}. The blind sets were written by people who had "
+             "not seen the detectors; after each was scored, the detectors were mended for what it "
+             "showed (docs/decisions/0011 tells the first scores).", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
     for title, chosen in groups.items():

@@ -12,9 +12,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from faults.models import KINDS  # noqa: E402
-from faults.scene import Scene  # noqa: E402
-from faults.score import cases, steps_of, watch  # noqa: E402
+from faults.models import KINDS
+from faults.scene import Scene
+from faults.score import cases, steps_of, watch
 
 name, model, seed, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
 torch.set_num_threads(1)

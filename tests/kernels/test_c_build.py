@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.kernels import Candidate, verify
 from torchstone.kernels.c_build import (
     CSource,
     Fault,
@@ -14,6 +15,15 @@ from torchstone.kernels.c_build import (
     pack_calls,
     read_c,
 )
+from torchstone.kernels.workshop import Workshop
+
+SANITIZED = """
+#ifdef __SANITIZE_ADDRESS__
+1
+#else
+0
+#endif
+"""
 
 
 def source_of(text: str) -> CSource | Fault:
@@ -47,6 +57,8 @@ void whole(const int64_t* a, unsigned char *b, long long n,
         'void f(int n) { __asm__("nop"); }',
         'void f(int n) { asm volatile ("nop"); }',
         "void f(int n) { system(0); }",
+        "#include <stdlib.h>\nvoid f(int n) { if (n) exit(0); }",
+        "#include <stdlib.h>\nvoid f(int n) { _Exit(0); }",
         "__attribute__((constructor)) void f(int n) { }",
         "int f(int n) { return n; }",
         "void f(struct s n) { }",
@@ -56,6 +68,49 @@ void whole(const int64_t* a, unsigned char *b, long long n,
 )
 def test_refused(text: str) -> None:
     assert isinstance(source_of(text), Fault)
+
+
+def test_a_call_may_die_loudly(tmp_path: Path) -> None:
+    found = source_of("""#include <stdlib.h>
+#include <assert.h>
+void f(float *x, long n) {
+  float *p = malloc(sizeof(float) * (n > 0 ? n : 1));
+  if (!p) abort();
+  assert(n >= 0);
+  free(p);
+}
+""")
+    assert isinstance(found, CSource)
+    assert build_library(found, tmp_path)[1] == ""
+
+
+DYING = """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+#include <stdlib.h>
+void relu(const float *x, float *y, long n) {
+  if (%s) abort();
+  for (long i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "gate"), [("n < 0", ""), ("n > 888", "families"), (SANITIZED, "sanitizers")]
+)
+def test_a_call_that_dies_is_no_answer(when: str, gate: str, workshop: Workshop) -> None:
+    verdict = verify("relu", Candidate(DYING % when, "c"), seeds=2, workshop=workshop)
+    assert [item.gate for item in verdict.failed] == ([gate] if gate else [])
 
 
 def test_the_source_must_be_one_string() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import pytest
 
 from torchstone.core.evidence import Number
 from torchstone.kernels import Candidate, device_compile, load_problem, verify
+from torchstone.kernels.assembling import Assembler, DeviceSession, assembler
 from torchstone.kernels.candidate import Implementation
-from torchstone.kernels.device_compile import Assembler, Compiled, DeviceSession, compiled
+from torchstone.kernels.device_compile import Compiled, Target, compiled
 from torchstone.kernels.device_run import OnDevice, found_device, run_on
 from torchstone.kernels.gates import device as gate
 from torchstone.kernels.problem import problem_from_source
@@ -173,6 +176,12 @@ def test_a_kernel_that_exists_under_the_interpreter_only_is_found(made: Made) ->
     assert "does not exist without it" in only(result)
 
 
+def test_a_constant_that_asks_for_the_interpreter_is_found(made: Made) -> None:
+    before = "SEEN = tl.constexpr(bool(triton.knobs.runtime.interpret))\nWIDTH = 256\n"
+    result = compiled(made(triton("value = value if SEEN else -value", before=before)))
+    assert only(result) == "`SEEN` is True under the interpreter and False without it"
+
+
 def test_what_fails_without_the_interpreter_fails_the_gate(made: Made) -> None:
     before = (
         'import subprocess\n\nif type(tl.sum).__name__ == "JITFunction":\n'
@@ -195,22 +204,21 @@ def test_a_kernel_made_while_it_is_called_is_compiled(made: Made) -> None:
 
 
 def test_too_much_shared_memory_is_refused(made: Made) -> None:
-    run = made(MATMUL.format(decorator="", precision="", tile=", TILE=32"), problem="product")
-    assert not compiled(run).refused
-    launch = run.main.own[0].reply["kernels"][0]
-    launch["arguments"]["num_stages"] = {"plain": 32}  # so many tiles are held at once
-    assert "out of resource: shared memory" in only(compiled(run))
+    run = made(MATMUL.format(decorator="", precision="", tile=", TILE=16"), problem="product")
+    need = compiled(run).made[0].shared_bytes
+    assert need > 1000
+    said = only(compiled(run, Target(shared_bytes=need - 1)))
+    assert said.startswith("out of resource: shared memory")
 
 
 def test_a_tuned_kernel_needs_one_configuration_that_fits(made: Made) -> None:
-    configs = "[triton.Config({'TILE': 16}), triton.Config({'TILE': 16}, num_stages=2)]"
+    configs = "[triton.Config({'TILE': 32}), triton.Config({'TILE': 16})]"
     decorator = f"@triton.autotune(configs={configs}, key=['M'])"
     run = made(MATMUL.format(decorator=decorator, precision="", tile=""), problem="product")
-    launch = run.main.own[0].reply["kernels"][0]
-    launch["arguments"] |= {"TILE": {"plain": 32}, "num_stages": {"plain": 32}}
-    result = compiled(run)
+    result = compiled(run, Target(shared_bytes=10_000))
     assert not result.refused
-    assert result.made
+    assert 0 < result.made[0].shared_bytes < 10_000
+    assert compiled(run, Target(shared_bytes=64)).refused
 
 
 @pytest.mark.parametrize(
@@ -224,20 +232,18 @@ def test_reduced_precision_of_a_device_is_told(made: Made, precision: str, round
 
 
 def test_no_assembler_is_a_gap_that_rejects_nobody(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_compile, "assembler", lambda _: "no ptxas for this machine")
-    candidate = Candidate(gate.GATE.good["triton"], "triton")
-    verdict = verify(load_problem("relu"), candidate, seeds=2, workshop=workshop)
-    found = next(item for item in verdict.results if item.gate == "device")
-    assert verdict.accepted
+    found = gate.check(made(triton()))
     assert found.status == "gap"
     assert "no ptxas for this machine" in found.detail.en
     assert found.close
+    assert not gate.GATE.stops  # only a gap in a gate that stops rejects
 
 
 def test_assembly_that_is_none_gives_words_and_no_code(workshop: Workshop) -> None:
-    tool = device_compile.assembler(80)
+    tool = assembler(80)
     assert isinstance(tool, Assembler)
     code, said = tool.assemble(workshop, b"no assembly", 80, True, 30)
     assert not code
@@ -245,7 +251,7 @@ def test_assembly_that_is_none_gives_words_and_no_code(workshop: Workshop) -> No
 
 
 def test_a_session_that_asks_in_another_way_is_ended(workshop: Workshop) -> None:
-    tool = device_compile.assembler(80)
+    tool = assembler(80)
     assert isinstance(tool, Assembler)
     session = DeviceSession.of(workshop.open("triton_device"), tool)
     assert "error" in session.ask({"do": "no such thing"}, seconds=30)[0]
@@ -331,11 +337,8 @@ def test_the_whole_gate_with_a_device(monkeypatch: pytest.MonkeyPatch, workshop:
 
 
 @pytest.mark.skipif(bool(found_device()), reason="there is a GPU here")
-def test_without_a_device_nothing_is_run_and_the_verdict_stays(workshop: Workshop) -> None:
-    candidate = Candidate(gate.GATE.good["triton"], "triton")
-    verdict = verify(load_problem("relu"), candidate, seeds=2, workshop=workshop)
-    found = next(item for item in verdict.results if item.gate == "device")
-    assert verdict.accepted
+def test_without_a_device_that_is_said_and_nothing_else(made: Made) -> None:
+    found = gate.check(made(triton()))
     assert found.status == "passed"
     assert "nothing was run on a device" in found.detail.en
     assert "GPU" in found.detail.zh
@@ -348,6 +351,12 @@ def test_a_workshop_for_a_gpu_says_why_there_is_none(made: Made) -> None:
         ran = run_on(run, "cuda", workshop)
     assert ran.nothing == "torch sees no cuda device"
     assert not ran.calls
+
+
+def test_judging_loads_no_torch() -> None:
+    code = "import sys, torchstone.kernels.gates.device; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_the_environment_of_a_device_has_no_interpreter() -> None:

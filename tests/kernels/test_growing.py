@@ -10,7 +10,7 @@ import torch
 
 from torchstone.kernels.harness.families import Group, groups_of
 from torchstone.kernels.harness.growing import elements_after, grown, larger_sizes, prime_above
-from torchstone.kernels.larger import MOST_WORK, Larger
+from torchstone.kernels.larger import MOST_WORK, Larger, powers_of
 
 
 def first_grown(inputs: list[Any], size: int, number: int = 0) -> list[Any]:
@@ -65,26 +65,27 @@ def test_places_reach_into_what_is_new_or_stay_where_they_were() -> None:
     assert torch.equal(near[1], index)
 
 
-def case(group: int, size: int, own_size: int) -> dict[str, Any]:
-    return {"group": group, "size": size, "own_size": own_size}
+def case(group: int, *sizes: int) -> dict[str, Any]:
+    return {"group": group, "sizes": list(sizes)}
 
 
-def test_the_cheapest_come_first_and_the_dearest_not_at_all() -> None:
-    cases = [case(0, 45, 22), case(1, 167, 83), case(0, 67, 22), case(1, 251, 83),
-             case(0, 1031, 22), case(1, 1031, 83)]  # fmt: skip
-    larger = Larger.plan(cases, 0, 300)
+def test_a_step_of_each_comes_first_and_the_dearest_not_at_all() -> None:
+    cases = [case(0, 45, 83), case(1, 22, 167), case(0, 67, 83), case(1, 22, 251),
+             case(0, 1031, 83), case(1, 22, 1031)]  # fmt: skip
+    # the rows cost, the width does not
+    larger = Larger.plan(cases, [((22, 83), 300), ((1, 83), 14), ((22, 1), 300)])
     taken = []
     while (item := larger.take()) is not None:
-        taken.append((item["group"], item["size"]))
-        # the rows cost, the width does not
-        larger.done(item, 300 * item["size"] // 22 if item["group"] == 0 else 300)
-    assert taken == [(1, 167), (1, 251), (1, 1031), (0, 45), (0, 67)]
+        rows, width = item["sizes"]
+        taken.append((rows, width))
+        larger.done(item, 300 * rows // 22)
+    assert taken == [(22, 167), (45, 83), (22, 251), (67, 83), (22, 1031)]
     assert larger.left_out == 1
     assert 0 < larger.left < MOST_WORK
 
 
 def test_what_is_compiled_gets_all_of_them() -> None:
-    larger = Larger.plan([case(0, 45, 22), case(0, 1031, 22), case(-1, 10**6, 99)], 0, 0)
+    larger = Larger.plan([case(0, 45, 9), case(0, 1031, 9), case(-1, 99, 99)], [((22, 9), 0)])
     taken = 0
     while (item := larger.take()) is not None:
         larger.done(item, 0)
@@ -92,9 +93,18 @@ def test_what_is_compiled_gets_all_of_them() -> None:
     assert (taken, larger.left_out) == (3, 0)
 
 
-@pytest.mark.parametrize("work", [10, 4000])
+@pytest.mark.parametrize("work", [10, 400])
 def test_work_that_grows_faster_than_the_size_is_expected_to_go_on_so(work: int) -> None:
-    larger = Larger.plan([case(0, 40, 10)], 0, work)
-    assert larger.expected(case(0, 20, 10)) == 2 * work
-    larger.done(case(0, 20, 10), 4 * work)
-    assert larger.expected(case(0, 40, 10)) == pytest.approx(16 * work)
+    larger = Larger.plan([case(0, 40)], [((10,), work)])
+    assert larger.expected(case(0, 20)) == 2 * work
+    larger.done(case(0, 20), 4 * work)
+    assert larger.expected(case(0, 40)) == pytest.approx(16 * work)
+
+
+def test_what_was_made_smaller_beside_it_makes_less_work_where_that_was_seen() -> None:
+    seen = [((10, 10), 800), ((1, 10), 80), ((10, 1), 800), ((10, 9), 400)]
+    # the edge of a block between 9 and 10 says nothing of how work grows
+    assert powers_of(seen) == [pytest.approx(1.0), 0.0]
+    larger = Larger.plan([case(1, 5, 40)], seen)
+    assert larger.expected(case(1, 5, 40)) == pytest.approx(1600)
+    assert Larger.plan([case(1, 5, 40)], seen[:1]).expected(case(1, 5, 40)) == 3200

@@ -1,40 +1,22 @@
-"""Kernels compiled for a device that need not be here: the compiler in a cell, the assembler too.
-
-The compiler's process holds the candidate and can start no program. It hands the assembly over,
-and this side has it assembled in a cell that holds nothing else.
-"""
+"""Kernels compiled for a device that need not be here, in a cell with the candidate."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import re
-import subprocess
-import sysconfig
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from torchstone.kernels.assembling import LATE, MEMORY_BYTES, Assembler, DeviceSession, assembler
 from torchstone.kernels.calls import Call
-from torchstone.kernels.harness.triton_launch import types_of
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import steady
-from torchstone.kernels.workshop import Session, SessionError, Workshop
+from torchstone.kernels.workshop import SessionError
 
 MOST_OWN = 6
 """Distinct launches at the problem's own sizes that are compiled; each takes about half a second."""
 MOST_OTHER = 2
 """Distinct launches at other sizes."""
-_MEMORY_BYTES = 4 << 30
 _CPU_SECONDS = 30
-_ASSEMBLER_SECONDS = 10
-"""CPU time of the assembler for one kernel; it takes a tenth of a second for most."""
-_LATE = "did not end in its CPU time"
-_MOST_ASSEMBLED = 32
-"""Requests for machine code within one question."""
-_SHARED_BYTES = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448,
-                 100: 232448, 120: 101376}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,95 +24,11 @@ class Target:
     """A device by its compute capability, and the shared memory that one program may have."""
 
     arch: int = 80
+    shared_bytes: int = 163 << 10
 
     @property
     def name(self) -> str:
         return f"cuda:{self.arch}"
-
-    @property
-    def shared_bytes(self) -> int:
-        return _SHARED_BYTES.get(self.arch, 101376)
-
-
-@dataclass(frozen=True, slots=True)
-class Assembler:
-    """The assembler that comes with Triton."""
-
-    path: str
-    version: str
-
-    def assemble(
-        self, workshop: Workshop, source: bytes, arch: int, fusion: bool, seconds: float
-    ) -> tuple[bytes, str]:
-        """Machine code and everything that the assembler said; no code when it failed."""
-        folder = workshop.scratch()
-        (folder / "kernel.ptx").write_bytes(source)
-        name = f"sm_{arch}{'a' if arch >= 90 else ''}"
-        command = [self.path, "-v", "-lineinfo", *([] if fusion else ["--fmad=false"]),
-                   "--regAllocOptLevel=2", f"--gpu-name={name}", "kernel.ptx", "-o", "kernel.cubin"]  # fmt: skip
-        session = workshop.open(
-            "candidate", scratch=folder, memory_bytes=_MEMORY_BYTES,
-            cpu_seconds=_ASSEMBLER_SECONDS, execute=command, environment={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
-        )  # fmt: skip
-        try:
-            session.ask({}, seconds=seconds)
-        except SessionError as error:
-            made = folder / "kernel.cubin"
-            code = made.read_bytes() if made.is_file() else b""
-            late = "time is up" in error.ended.reason
-            said = f"ptxas {_LATE}" if late else error.ended.output
-            return (b"" if late else code), said or error.ended.reason
-        raise AssertionError("an assembler that speaks the protocol of a session")
-
-
-@functools.cache
-def assembler(arch: int) -> Assembler | str:
-    """The assembler for a device, or why there is none."""
-    spec = importlib.util.find_spec("triton")
-    if spec is None or spec.origin is None:
-        return "triton is not installed"
-    name = ("ptxas" if arch < 90 else "ptxas-blackwell") + (sysconfig.get_config_var("EXE") or "")
-    path = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / name
-    if not path.is_file():
-        return "this Triton comes without the assembler ptxas"
-    try:
-        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False,
-                              timeout=20)  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"ptxas does not run here ({type(error).__name__})"
-    found = re.search(r"release (\d+\.\d+)", done.stdout)
-    return Assembler(str(path), found[1]) if found else "ptxas does not tell its version"
-
-
-@dataclass(slots=True)
-class DeviceSession(Session):
-    """A session in which kernels are compiled: requests for machine code are served on the way."""
-
-    tool: Assembler | None = None
-    said: list[str] = field(default_factory=list)
-    """What the assembler printed, in the order of the requests."""
-
-    @classmethod
-    def of(cls, session: Session, tool: Assembler | None) -> DeviceSession:
-        """The same session, with an assembler at its side."""
-        return cls(session.pid, session.channel, session.workshop, session.printed, tool=tool)
-
-    def ask(
-        self, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = (), *, seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Send a request and wait for its answer, assembling whatever is asked for before it."""
-        answer, data = Session.ask(self, header, buffers, seconds=seconds)
-        for _ in range(_MOST_ASSEMBLED):
-            if "assemble" not in answer or self.tool is None:
-                return answer, data
-            if len(data) != 1 or not isinstance(answer["assemble"], int):
-                break
-            arch, fusion = answer["assemble"], bool(answer.get("fusion"))
-            code, said = self.tool.assemble(self.workshop, data[0], arch, fusion, seconds)
-            self.said.append(said)
-            reply = {"said": "" if code else said[-1000:] or "no machine code"}
-            answer, data = Session.ask(self, reply, [code] if code else [], seconds=seconds)
-        raise SessionError(self.end(why="asked for machine code in a way that no compiler does"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +81,7 @@ def compiled(run: Run, target: Target | None = None) -> Compiled:
         result.gap = tool
         return result
     session = DeviceSession.of(
-        run.workshop.open("triton_device", memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS),
+        run.workshop.open("triton_device", memory_bytes=MEMORY_BYTES, cpu_seconds=_CPU_SECONDS),
         tool,
     )
     try:
@@ -216,6 +114,7 @@ def _compile_all(
     if "error" in answer:
         result.refused.append(_refused("", answer["error"]))
         return
+    result.refused += _other_constants(chosen, answer.get("globals", {}))
     for name in _missing(run, session, chosen):
         text = "is launched under the interpreter and does not exist without it"
         result.refused.append(Refused(name, "", text, 0))
@@ -234,10 +133,10 @@ def _compile(
     except SessionError as error:
         if "time is up" not in error.ended.reason:
             raise
-        result.gap = f"{name}: the compiler {_LATE}"
+        result.gap = f"{name}: the compiler {LATE}"
         return
-    if _LATE in answer.get("error", {}).get("text", ""):
-        result.gap = f"{name}: ptxas {_LATE}"
+    if LATE in answer.get("error", {}).get("text", ""):
+        result.gap = f"{name}: ptxas {LATE}"
     elif "undescribed" in answer:
         result.gap = result.gap or f"{name} is given {answer['undescribed']}: not compiled"
     elif "error" in answer:
@@ -285,6 +184,40 @@ def _of_calls(calls: list[Call], found: dict[str, dict[str, Any]]) -> list[dict[
                 found[key] = launch
                 new.append(launch)
     return new
+
+
+def types_of(launch: dict[str, Any]) -> dict[str, str]:
+    """The types of the arguments and the values of the constants: what decides on the code."""
+    return {
+        name: _value(item) if name in launch["constants"] else _kind(item)
+        for name, item in launch["arguments"].items()
+    }
+
+
+def _value(told: dict[str, Any]) -> str:
+    return repr(told["plain"]) if list(told) == ["plain"] else repr(sorted(told.items()))
+
+
+def _kind(told: dict[str, Any]) -> str:
+    value = told.get("plain")
+    if "pointer" in told:
+        return f"*{told['pointer']}"
+    if isinstance(value, bool):
+        return "i1"
+    if isinstance(value, int):
+        return "i32" if -(2**31) <= value < 2**31 else "i64"
+    return "fp32" if isinstance(value, float) or "float" in told else _value(told)
+
+
+def _other_constants(launches: list[dict[str, Any]], there: dict[str, str]) -> list[Refused]:
+    """Constants of the file that are another value when no interpreter runs."""
+    here: dict[str, str] = launches[0].get("globals", {}) if launches else {}
+    text = "`{name}` is {here} under the interpreter and {there} without it"
+    return [
+        Refused("", "", text.format(name=name, here=value[:40], there=there[name][:40]), 0)
+        for name, value in here.items()
+        if name in there and there[name] != value
+    ]
 
 
 def _refused(name: str, error: dict[str, Any], printed: str = "") -> Refused:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torchstone.kernels.assembling import Assembler, DeviceSession, assembler
 from torchstone.kernels.calls import Call
-from torchstone.kernels.device_compile import Assembler, DeviceSession, Target, assembler
 from torchstone.kernels.run import Run
 from torchstone.kernels.workshop import SessionError, Workshop
 
@@ -68,8 +68,7 @@ def found_device() -> str:
 def run_on(run: Run, device: str, workshop: Workshop) -> OnDevice:
     """Call the candidate on a device and have the referee judge it, then time it there."""
     result = OnDevice(device)
-    tool = assembler(Target().arch) if device != "cpu" else None
-    result.nothing = _unusable(run, device, workshop, tool)
+    result.nothing, tool = _tool_for(run, device, workshop)
     if result.nothing:
         return result
     session = _open(workshop, device, tool)
@@ -90,39 +89,41 @@ def run_on(run: Run, device: str, workshop: Workshop) -> OnDevice:
     return result
 
 
-def _unusable(run: Run, device: str, workshop: Workshop, tool: Assembler | str | None) -> str:
-    """Why nothing can be run there; empty when it can."""
+def _tool_for(run: Run, device: str, workshop: Workshop) -> tuple[str, Assembler | None]:
+    """Why nothing can be run there, or nothing and the assembler for it, where one is needed."""
     if device == "cpu":
-        return ""
+        return "", None
     if run.problem.framework != "torch":
-        return f"a {run.problem.framework} problem hands over what stays on the host"
-    if run.candidate.implementation == "triton":
-        if isinstance(tool, str):
-            return tool
-        said = workshop.missing("driver")
-        if said:
-            return f"Triton's driver cannot be built: {said}"
+        return f"a {run.problem.framework} problem hands over what stays on the host", None
     session = workshop.open("on_device", memory_bytes=0, cpu_seconds=_CPU_SECONDS)
     try:
         answer, _ = session.ask({"do": "available", "device": device}, seconds=run.timeout_seconds)
     except SessionError as error:
-        return f"torch does not reach the device: {error.ended.reason}"
-    session.end(late=True)
-    return str(answer.get("said", answer.get("error", {}).get("text", "")))
+        return f"torch does not reach the device: {error.ended.reason}", None
+    finally:
+        session.end(late=True)
+    said = str(answer.get("said", answer.get("error", {}).get("text", "")))
+    if said or run.candidate.implementation != "triton":
+        return said, None
+    said = workshop.missing("driver")
+    if said:
+        return f"Triton's driver cannot be built: {said}", None
+    tool = assembler(int(answer["arch"]))
+    return (tool, None) if isinstance(tool, str) else ("", tool)
 
 
-def _open(workshop: Workshop, device: str, tool: Assembler | str | None) -> DeviceSession:
+def _open(workshop: Workshop, device: str, tool: Assembler | None) -> DeviceSession:
     # A device maps far more memory than it uses: only on the host does a limit make sense.
     memory = 3 << 29 if device == "cpu" else 0
     session = workshop.open("on_device", memory_bytes=memory, cpu_seconds=_CPU_SECONDS)
-    return DeviceSession.of(session, tool if isinstance(tool, Assembler) else None)
+    return DeviceSession.of(session, tool)
 
 
 def _ready(
-    run: Run, session: DeviceSession, who: str, device: str, tool: Assembler | str | None
+    run: Run, session: DeviceSession, who: str, device: str, tool: Assembler | None
 ) -> dict[str, Any]:
     """Load a candidate or the reference and make its models; an error as it was told."""
-    known = {"path": tool.path, "version": tool.version} if isinstance(tool, Assembler) else {}
+    known = {"path": tool.path, "version": tool.version} if tool is not None else {}
     source = run.candidate.source if who == "candidate" else run.problem.source
     implementation = run.candidate.implementation if who == "candidate" else "torch"
     answer, _ = session.ask(
@@ -152,7 +153,7 @@ def _judged(run: Run, session: DeviceSession, result: OnDevice) -> None:
 
 def _timed(
     run: Run, session: DeviceSession, reference: DeviceSession, result: OnDevice,
-    tool: Assembler | str | None,
+    tool: Assembler | None,
 ) -> None:  # fmt: skip
     """Fresh inputs in turns: the candidate, then the reference, on the same device."""
     if "error" in _ready(run, reference, "reference", result.device, tool):

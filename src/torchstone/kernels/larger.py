@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_WORK = 6000
+MOST_WORK = 7000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
-_STEEPEST = 2.0
+_STEEP = 0.5
+_APART = 1.5
+"""Sizes nearer to each other than this show the edge of a block, and not how work grows."""
 
 Sizes = Sequence[int]
 """All sizes of a problem that may change, in its own order."""
@@ -21,7 +23,7 @@ class Larger:
 
     waiting: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     known: dict[int, list[tuple[Sizes, int]]] = field(default_factory=dict)
-    powers: list[float] = field(default_factory=list)
+    powers: list[float | None] = field(default_factory=list)
     """How work follows each size, as far as smaller sizes have shown it."""
     left: int = MOST_WORK
 
@@ -35,12 +37,15 @@ class Larger:
         return made
 
     def take(self) -> dict[str, Any] | None:
-        """The next step of the size that had the fewest, of these the cheapest; None: too dear."""
+        """The next step of the size that had the fewest; None when all are too dear.
+
+        Sizes that made no work so far come first: one block may have held them. Then the cheapest.
+        """
         order = sorted(
-            (len(self.known[group]), self.expected(cases[0]), group)
+            (len(self.known[group]), self._is_steep(group), self.expected(cases[0]), group)
             for group, cases in self.waiting.items()
         )
-        for _, work, group in order:
+        for _, _, work, group in order:
             if work <= self.left:
                 case = self.waiting[group].pop(0)
                 if not self.waiting[group]:
@@ -48,13 +53,16 @@ class Larger:
                 return case
         return None
 
+    def _is_steep(self, group: int) -> bool:
+        return group < 0 or (self.powers[group] or 0.0) > _STEEP
+
     def expected(self, case: dict[str, Any]) -> float:
         """Interpreted operations: they follow what grows, or as the last two steps have shown."""
         known = self.known[case["group"]]
         sizes, work = known[-1]
         product = float(work)
         for i, (new, old) in enumerate(zip(case["sizes"], sizes, strict=True)):
-            power = self.powers[i]
+            power = self.powers[i] or 0.0
             if case["group"] in (i, -1):
                 # a block may have held all of it so far: then the size made no difference yet
                 power = max(power, 1.0) if len(known) == 1 else self._shown(known, i)
@@ -78,7 +86,7 @@ class Larger:
         return sum(map(len, self.waiting.values()))
 
 
-def powers_of(seen: Sequence[tuple[Sizes, int]]) -> list[float]:
+def powers_of(seen: Sequence[tuple[Sizes, int]]) -> list[float | None]:
     """With which power of each size the work grows, from calls that differ in one size only."""
     base, work = seen[0]
     found: list[float | None] = [None] * len(base)
@@ -87,6 +95,7 @@ def powers_of(seen: Sequence[tuple[Sizes, int]]) -> list[float]:
         if len(moved) != 1 or not work or not other or not all(sizes):
             continue
         i = moved[0]
-        power = math.log(work / other) / math.log(base[i] / sizes[i])
-        found[i] = max(found[i] or 0.0, min(max(power, 0.0), _STEEPEST))
-    return [1.0 if power is None else power for power in found]
+        if max(base[i], sizes[i]) >= _APART * min(base[i], sizes[i]):
+            power = math.log(work / other) / math.log(base[i] / sizes[i])
+            found[i] = max(found[i] or 0.0, power)
+    return found

@@ -279,7 +279,8 @@ class Run:
 
     def _larger(self, main: Main, session: Session, level: int) -> None:
         """Sizes beyond the problem's own, as many as an interpreter can do in a second or two."""
-        plan, _ = self.ask_referee("larger", level=level)
+        compiled = self.candidate.implementation in ("c", "numba") and not self.interpreted
+        plan, _ = self.ask_referee("larger", level=level, long=compiled)
         main.skipped |= plan["skipped"]
         cut = [call for call in main.families if not call.resized and level != FULL]
         dearest = max(cut, key=lambda call: call.work, default=main.own[0])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchstone.watch.judge import Values
 
 _BIAS = 127
+_REMEMBERED = 60  # steps after which momentum has forgotten what came before
 _numel: Callable[[Any], int] = Tensor.numel
 
 
@@ -87,6 +88,13 @@ class Actor:
         self.layer_sizes = self.by_layer(self.sizes.astype(np.float64))
         self.layer_sampled = np.maximum(self.by_layer(self.sampled), 1)
         self.tightness = tightness
+        self.clipped = 1.0
+        """What the gradients were multiplied with after they had been read."""
+        self._pushed: NDArray[np.float32] | None = None
+        self._pushed_at = -1
+        self._pushes = 0
+        self._proportional = False
+        self._oldest: Tensor | None = None
         self.memory: dict[str, object] = {}
         self.dtypes = frozenset(p.dtype for p in self.parameters)
         self.beats = 0
@@ -95,6 +103,7 @@ class Actor:
         """Parameters that have had a gradient."""
         self.due = True
         """This beat is read."""
+        self.scale = 1.0
         self.scaled = False
         self.outside: NDArray[np.bool_] | None = None
         self.before: NDArray[np.float32] | None = None
@@ -145,6 +154,37 @@ class Actor:
         if not whole.shape[1]:
             return whole
         return np.asarray(np.add.reduceat(whole, self.starts, axis=1))
+
+    def driven_by(
+        self, gradients: NDArray[np.float32], weights: NDArray[np.float32]
+    ) -> NDArray[np.float64] | None:
+        """What SGD with momentum is about to do to each layer, from samples; None for others.
+
+        The samples go through the same sums as the real values, so the step that follows is in
+        proportion, whatever the gradients do. NaN until the sums reach back far enough.
+        """
+        if self.beats == 0:
+            kinds = {name for state in self.optimizer.state.values() for name in state}
+            self._proportional = kinds <= {"momentum_buffer"}
+        if not self._proportional:
+            return None
+        group = self.optimizer.param_groups[0]
+        push = gradients * np.float32(self.clipped / self.scale)
+        if decay := float(group.get("weight_decay") or 0.0):
+            push += np.float32(decay) * weights
+        if self._pushed is None or self._pushed_at != self.beats - 1:
+            self._pushed, self._pushes = np.zeros_like(push), 0
+        keep = np.float32(group.get("momentum") or 0.0)
+        self._pushed = keep * self._pushed + push
+        step = push + keep * self._pushed if group.get("nesterov") else self._pushed
+        self._pushed_at, self._pushes = self.beats, self._pushes + 1
+        if self._pushes != self.beats + 1 and self._pushes < _REMEMBERED:
+            return np.full(len(self.layers), np.nan)
+        return np.sqrt(self.by_layer((step.astype(np.float64) ** 2).sum(1)))
+
+    def forget_momentum(self) -> None:
+        """What was loaded brought a momentum of its own."""
+        self._pushed = None
 
     def gradients(self) -> list[Tensor | None]:
         """The gradients as they stand now."""
@@ -204,8 +244,10 @@ class Actor:
     @property
     def age(self) -> float:
         """Steps that the optimizer has counted; -1 without any state, 0 where it does not count."""
-        first = next((p for p in self.parameters if p.grad is not None), None)
-        state = self.optimizer.state.get(first) if first is not None else None
+        states = self.optimizer.state
+        if self._oldest is None:
+            self._oldest = next((p for p in self.parameters if states.get(p)), None)
+        state = states.get(self._oldest) if self._oldest is not None else None
         if not state:
             return -1.0
         step = state.get("step", 0)

@@ -29,6 +29,7 @@ _TURNS = 4  # a quarter of a wide bank has its medians refreshed at a time
 _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
+_RAMP_SIGMAS = 2.0
 _TRUSTED = 24  # values before a median means anything
 _GROWN = WINDOW  # values before the window of a late series is all its own
 _STEPS_BACK = np.arange(WINDOW)
@@ -52,6 +53,8 @@ class Limits:
     ramp: tuple[float, float] = (4.0, 8.0)
     sigmas: float = 8.0
     shift_sigmas: float = 5.0
+    fall_sigmas: float = 5.0
+    """Of a shift downwards."""
     floor: float = 1e-30
     """Added before the logarithm: a share below it is as good as zero."""
     spread: float = 0.02
@@ -68,6 +71,7 @@ class Limits:
         return replace(
             self, spike=wider(self.spike), shift=wider(self.shift), ramp=wider(self.ramp),
             sigmas=self.sigmas * factor, shift_sigmas=self.shift_sigmas * factor,
+            fall_sigmas=self.fall_sigmas * factor,
         )  # fmt: skip
 
 
@@ -101,6 +105,7 @@ class Bank:
         self._least = np.array([item.spread for item in limits])
         self._sigmas = np.array([item.sigmas for item in limits])
         self._shift_sigmas = np.array([item.shift_sigmas for item in limits])
+        self._fall_sigmas = np.array([item.fall_sigmas for item in limits])
         self._still = np.array([not item.trends for item in limits], np.bool_)
         self._effects = {
             channel: tuple(np.ascontiguousarray(np.log(np.array(pairs)).T))
@@ -284,7 +289,8 @@ class Bank:
         far = np.minimum(np.maximum(np.abs(moved), np.abs(jump)), np.abs(jump) / _JUMP)
         moved = np.where(self._still, moved, np.where(same, np.sign(moved) * far, 0.0))
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
-        self._mark(judgement, Channel.SHIFT, moved, sigmas, self._shift_sigmas, stretch, recent)
+        limit = np.where(moved > 0, self._shift_sigmas, self._fall_sigmas)
+        self._mark(judgement, Channel.SHIFT, moved, sigmas, limit, stretch, recent)
 
     def together(self, columns: slice) -> tuple[float, float] | None:
         """How far the middle one of these series has jumped in spreads, and all of them in effect."""
@@ -311,7 +317,15 @@ class Bank:
         recent = _middle(self._blocks[order[:RECENT_BLOCKS]])
         moved = recent - _middle(self._blocks[order[RECENT_BLOCKS:]])
         sigmas = moved / self.spread
-        self._mark(judgement, Channel.RAMP, moved, sigmas, np.ones(self.count), stretch, recent)
+        self._mark(
+            judgement,
+            Channel.RAMP,
+            moved,
+            sigmas,
+            np.full(self.count, _RAMP_SIGMAS),
+            stretch,
+            recent,
+        )
 
     def _mark(
         self, judgement: Judgement, channel: Channel, moved: NDArray[np.float64],

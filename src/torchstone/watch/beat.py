@@ -111,6 +111,8 @@ class Beat:
     """How much further a value may go because the batch is of another size."""
     settings: list[tuple[object, ...]] = field(default_factory=list)
     """Of every group of the optimizer, in the order of `SETTINGS`."""
+    drive: NDArray[np.float64] | None = None
+    """What pushes the sampled weights of every layer, where steps are in proportion to it."""
     age: float = 0.0
     """Steps that the optimizer has counted; -1 where it holds no state."""
     reloaded: bool = False

@@ -175,20 +175,17 @@ void torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, c
     }
 }
 
-#define NEIGHBOURS 4
-
-/* `width` values of every tensor, in evenly spread groups of neighbours, because a cache line costs
- * the same for one; a shorter tensor gives all its values, then zeros. */
+/* `width` values of every tensor, evenly spread; a shorter tensor gives all its values, then zeros.
+ * One by one: neighbours are of one unit, and would be dead or alive together. */
 void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
                        const int32_t *kinds, int64_t width, float *out) {
     for (int64_t t = 0; t < tensors; t++, out += width) {
         int64_t n = sizes[t] < width ? sizes[t] : width;
-        int64_t stride = n < width ? NEIGHBOURS : sizes[t] / (width / NEIGHBOURS);
-        for (int64_t i = 0; i < n; i++) {
-            int64_t place = i / NEIGHBOURS * stride + i % NEIGHBOURS;
-            out[i] = kinds[t] == FP32 ? ((const float *)data[t])[place]
-                                      : load(data[t], kinds[t], place);
-        }
+        int64_t stride = n ? sizes[t] / n : 1;
+        if (kinds[t] == FP32)
+            for (int64_t i = 0; i < n; i++) out[i] = ((const float *)data[t])[i * stride];
+        else
+            for (int64_t i = 0; i < n; i++) out[i] = load(data[t], kinds[t], i * stride);
         for (int64_t i = n; i < width; i++) out[i] = 0;
     }
 }

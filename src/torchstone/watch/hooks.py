@@ -26,7 +26,7 @@ class Listener(Protocol):
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None: ...
     def after_step(self, optimizer: torch.optim.Optimizer) -> None: ...
-    def before_clip(self, parameters: Any) -> None: ...
+    def before_clip(self, parameters: Any, factor: float) -> None: ...
     def before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None: ...
 
 
@@ -63,11 +63,15 @@ def _install() -> None:
     original = clip_grad._clip_grads_with_norm_
 
     @functools.wraps(original)
-    def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+    def clip(
+        parameters: Any, max_norm: float, total_norm: Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
         if not isinstance(parameters, Tensor):
             parameters = list(parameters)
-        _tell("before_clip", parameters)
-        return original(parameters, *args, **kwargs)
+        # a norm on a device is not waited for
+        norm = float(total_norm) if total_norm.device.type == "cpu" else 0.0
+        _tell("before_clip", parameters, min(1.0, float(max_norm) / norm) if norm > 0 else 1.0)
+        return original(parameters, max_norm, total_norm, *args, **kwargs)
 
     clip_grad._clip_grads_with_norm_ = clip
     _undo.append(lambda: setattr(clip_grad, "_clip_grads_with_norm_", original))

@@ -218,8 +218,8 @@ class Watch:
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         self._guard(lambda: self._after_step(optimizer))
 
-    def before_clip(self, parameters: Any) -> None:
-        self._guard(lambda: self._before_clip(parameters))
+    def before_clip(self, parameters: Any, factor: float) -> None:
+        self._guard(lambda: self._before_clip(parameters, factor))
 
     def before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
         if self._active:
@@ -250,12 +250,14 @@ class Watch:
             for parameter in actor.parameters:  # without gradients nothing moves, state included
                 parameter.grad = None
 
-    def _before_clip(self, parameters: Any) -> None:
+    def _before_clip(self, parameters: Any, factor: float) -> None:
         one = next(iter([parameters] if isinstance(parameters, Tensor) else parameters), None)
         for actor in self.actors.values():
-            mine = one is not None and id(one) in actor.ids and actor.reading is None
-            if mine and actor.is_current():
+            if one is None or id(one) not in actor.ids:
+                continue
+            if actor.reading is None and actor.is_current():
                 self._read(actor, 1.0)
+            actor.clipped = factor
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
         actor = self._parts.actor(optimizer, self._active)
@@ -279,6 +281,7 @@ class Watch:
         if (sentinel := self._parts.sentinel(actor)) is not None:
             sentinel.stepped()
         actor.beats += 1
+        actor.clipped = 1.0
         actor.reading = actor.before = None
         for other in self.actors.values():
             if other is not actor and not other.ids.isdisjoint(actor.ids):
@@ -296,7 +299,7 @@ class Watch:
             return
         number_format = self._format(actor, scaled)
         query = actor.query(number_format, scale, actor.beats % HISTOGRAM_EVERY == 0)
-        actor.scaled = scaled
+        actor.scale, actor.scaled = scale, scaled
         actor.before = None if actor.reader.defers else actor.reader.sample(actor.parameters)
         if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
             actor.before, actor.reading = None, Reading.empty(actor.beats)
@@ -325,6 +328,7 @@ class Watch:
         changed = _differs(actor.before, actor.after)
         if changed is not None and not changed.any():
             return False
+        actor.forget_momentum()
         self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
         return True
 
@@ -353,8 +357,9 @@ class Watch:
         assert actor.reading is not None
         assert actor.before is not None
         actor.after = actor.reader.sample(actor.parameters)
-        beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), 1.0)
+        beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), actor.scale)
         beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
+        beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
         actor.digest = int(np.bitwise_xor.reduce(beat.steps["digest"]))
         self._court.hear(("update", beat))
 

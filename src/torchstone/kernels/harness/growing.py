@@ -17,6 +17,9 @@ from torchstone.kernels.harness.reference import leaves_of, like, rebuilt
 
 USUAL_BLOCK = 1024
 """Blocks of kernels are rarely larger: a side beyond it has a second one."""
+LONG = 65536
+"""Counters of sixteen bits end here."""
+LONG_ELEMENTS = 1 << 20
 STEPS = 3
 """At most so many sizes to grow to."""
 _SHARE = 0.125

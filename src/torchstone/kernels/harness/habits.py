@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.reference import Reference, leaves_of, rebuilt
 
@@ -25,6 +26,30 @@ def answers_with_inputs(reference: Reference, inputs: list[Any]) -> bool:
     given, found = _run(reference, inputs)
     mine = {_address(leaf) for leaf in given} - {0}
     return bool(mine & {_address(leaf) for leaf in leaves_of(found)})
+
+
+class _Steps(TorchDispatchMode):
+    """Counts operators."""
+
+    count = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def steps_of(reference: Reference, inputs: list[Any]) -> int:
+    """How many operators the reference runs on these inputs: a loop runs more of them on longer."""
+    steps = _Steps()  # type: ignore[no-untyped-call]
+    with steps:
+        _run(reference, inputs)
+    return int(steps.count)
 
 
 def _run(reference: Reference, inputs: list[Any]) -> tuple[list[Any], Any]:

@@ -55,8 +55,8 @@ def lined(inputs: list[Any], turn: int) -> list[list[Any]]:
         given = shapes[start:] + shapes[:start]
         return changed(inputs, lambda x, _: shape_lines(x, dim, given), {leaf})
 
-    # a logarithm or a quotient takes no zeros: then those that stay away from them
-    return [shaped(SHAPES), shaped(_AWAY_FROM_ZERO)]
+    # a square takes nothing far, a logarithm or a quotient no zeros: then without them
+    return [shaped((*SHAPES, _far)), shaped(SHAPES), shaped(_AWAY_FROM_ZERO)]
 
 
 def numbers_of_lines(x: torch.Tensor, dim: int) -> torch.Tensor:
@@ -100,6 +100,19 @@ def ramp(rise: float) -> Shape:
     return lambda x, size: size * (0.7 + rise * _places(x))
 
 
+def zigzag(rise: float) -> Shape:
+    """A slow rise over the first third, then a slow fall as far below the start.
+
+    A maximum that is kept while walking grows somewhere, whatever sign the line is taken with.
+    """
+
+    def shape(x: torch.Tensor, size: float) -> torch.Tensor:
+        at = _places(x)
+        return size * (0.7 + rise * torch.minimum(3 * at, 2 - 3 * at))
+
+    return shape
+
+
 def _zeros_above(x: torch.Tensor, _: float) -> torch.Tensor:
     """All below zero but two zeros, the first of them with a minus."""
     return _put(-x.abs() - 1e-3, {1 / 3: -0.0, 2 / 3: 0.0})
@@ -131,6 +144,11 @@ def _subnormal(x: torch.Tensor, size: float) -> torch.Tensor:
     return x / size * 1e-40
 
 
+def _far(x: torch.Tensor, size: float) -> torch.Tensor:
+    """So far below zero that every finite floor is above them."""
+    return -(x.abs() / size + 1) * 1e34
+
+
 def _put(x: torch.Tensor, values: dict[float, float]) -> torch.Tensor:
     x = x.clone()
     for share, value in values.items():
@@ -148,13 +166,13 @@ _AWAY_FROM_ZERO: tuple[Shape, ...] = (
 
 
 def ramped(x: torch.Tensor, dim: int, turn: int) -> torch.Tensor:
-    """Half of the lines slow ramps, up and down in turns; the others stay as they are."""
+    """Half of the lines rise and fall slowly; the others stay as they are."""
 
     def stay(moved: torch.Tensor, _: float) -> torch.Tensor:
         return moved
 
     slow, slower = RAMPS if turn % 2 == 0 else RAMPS[::-1]
-    return shape_lines(x, dim, (ramp(slow), ramp(-slower), stay, stay)).to(x.dtype)
+    return shape_lines(x, dim, (zigzag(slow), zigzag(-slower), stay, stay)).to(x.dtype)
 
 
 # what stands where on a line of infinities: place on it from 0 to 1 -> is it infinite

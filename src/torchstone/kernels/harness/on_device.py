@@ -122,12 +122,15 @@ class DeviceServer:
             return {"seconds": first.elapsed_time(last) / 1e3}
 
 
-def _available(device: str) -> str:
-    """Why torch cannot use a device; empty when it can."""
+def _available(device: str) -> dict[str, Any]:
+    """Why torch cannot use a device, where it cannot, and its compute capability, where it has one."""
     if device == "cpu":
-        return ""
-    there = torch.get_device_module(device).is_available()
-    return "" if there else f"torch sees no {device} device"
+        return {"said": "", "arch": 0}
+    home = torch.get_device_module(device)
+    if not home.is_available():
+        return {"said": f"torch sees no {device} device", "arch": 0}
+    major, minor = home.get_device_capability()
+    return {"said": "", "arch": 10 * major + minor}
 
 
 def _opened(channel: socket.socket, header: dict[str, Any]) -> DeviceServer:
@@ -156,7 +159,7 @@ def serve(channel: socket.socket, walls: dict[str, str]) -> None:
             return
         try:
             if header["do"] == "available":
-                answer: Any = {"walls": walls, "said": _available(header["device"])}
+                answer: Any = {"walls": walls, **_available(header["device"])}
             elif header["do"] == "open":
                 server = _opened(channel, header)
                 answer = {"walls": walls}

@@ -23,8 +23,8 @@ from torchstone.kernels.harness.values import name_of, raw_bytes
 SMALL = ((5, 8), (11, 16))
 """Smaller sizes: for a size that is no power of two, and for one that is; two attempts."""
 SMALLEST = -1
-_SMALLEST = (3, 8)
-"""Smaller still: for what stands beside a size that grows."""
+_SMALLEST = (4, 8)
+"""Smaller still, and even: for what stands beside a size that grows."""
 _HUGE = 1 << 22
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
             AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip

@@ -190,7 +190,7 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
     if do == "plan":
         return referee.plan(int(header["level"]), int(header["size_level"]), int(header["turns"]))
     if do == "larger":
-        return referee.larger(int(header["level"]))
+        return referee.larger(int(header["level"]), bool(header["long"]))
     if do == "own_small":
         return referee.own_small(int(header["level"]))
     if do in ("inputs", "swapped", "time"):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness import families, growing, lines, whole
+from torchstone.kernels.harness.habits import steps_of
 from torchstone.kernels.harness.planning import REFUSED, SMALL, SMALLEST, Planner
 from torchstone.kernels.harness.reference import as_tensor, leaves_of
 
@@ -104,8 +105,11 @@ class SizePlanner(Planner):
         self.cases[-1].resized = True
         return 1
 
-    def larger(self, level: int) -> dict[str, Any]:
-        """Every size beyond the problem's own, one after the other, and then all at once."""
+    def larger(self, level: int, long: bool) -> dict[str, Any]:
+        """Every size beyond the problem's own, one after the other, and then all at once.
+
+        What is compiled gets them very long, too, where the reference takes no more steps for it.
+        """
         start = len(self.cases)
         count = len(families.groups_of(self._own_inputs(0)))
         for step in range(growing.STEPS):
@@ -113,6 +117,8 @@ class SizePlanner(Planner):
                 self._add_larger((step * count + number) % self.seeds, number, step, level)
         if len(self.cases) > start and count > 1 and level >= len(SMALL):
             self._add_all_larger()
+        for number in range(count if long and self.reference.framework == "torch" else 0):
+            self._add_long(number)
         if len(self.cases) == start:
             self.skipped[families.LARGER] = "the reference takes no larger size"
         return {"cases": self._list(start), "skipped": self.skipped}
@@ -147,6 +153,25 @@ class SizePlanner(Planner):
                 self._mark_larger(number)
                 return True
         return False
+
+    def _add_long(self, number: int) -> None:
+        """One size beyond what sixteen bits count, beside small ones."""
+        inputs = self._own_inputs(0)
+        groups = families.groups_of(inputs)
+        if number >= len(groups):
+            return
+        group, size = groups[number], growing.prime_above(growing.LONG)
+        base = self._cut(inputs, SMALLEST, group)
+        if growing.elements_after(base, group, size) > growing.LONG_ELEMENTS:
+            return
+        small, large = (self._grown(base, group, n, 0)[-1:] for n in (group.size + 1, size))
+        try:
+            if not small or steps_of(self.reference, small[0]) != steps_of(self.reference, base):
+                return
+        except REFUSED:
+            return
+        if large and self._add(families.LARGER, 0, large[0], finite=True):
+            self._mark_larger(number)
 
     def _add_all_larger(self) -> None:
         """All sizes grown at once: a grid with several programs along each of its sides."""

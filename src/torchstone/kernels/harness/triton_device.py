@@ -18,7 +18,12 @@ import torch
 from torchstone.kernels.harness.candidate import import_candidate
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.told import told
-from torchstone.kernels.harness.triton_launch import Described, UndescribedError, revived
+from torchstone.kernels.harness.triton_launch import (
+    Described,
+    UndescribedError,
+    plain_globals,
+    revived,
+)
 from torchstone.kernels.harness.values import decode, plain_place
 from torchstone.kernels.wire import WireError, receive, send
 
@@ -108,9 +113,9 @@ class Compiler:
         return made
 
     def load(self, header: dict[str, Any]) -> dict[str, Any]:
-        """Import the candidate."""
+        """Import the candidate; tells the constants at its top."""
         self.module = import_candidate(header["source"])
-        return {}
+        return {"globals": plain_globals(vars(self.module))}
 
     def missing(self, header: dict[str, Any]) -> dict[str, Any]:
         """Which of the kernels that ran under the interpreter are not here."""

@@ -37,6 +37,7 @@ def described(
         "kernel": function.__name__, "line": function.__code__.co_firstlineno,
         "arguments": {name: argument(value) for name, value in given.items()},
         "constants": [name for name in given if name in constants or name not in names],
+        "globals": plain_globals(function.__globals__),
     }  # fmt: skip
 
 
@@ -73,30 +74,14 @@ def _of_triton(value: Any) -> Described:
     return {"other": kind}
 
 
-def types_of(launch: Described) -> dict[str, str]:
-    """The types of the arguments and the values of the constants, which decide what code is made."""
+def plain_globals(found: Mapping[str, Any]) -> dict[str, str]:
+    """The numbers and words at the top of a file, which its kernels may be made from."""
     return {
-        name: _words(item) if name in launch["constants"] else _kind(item)
-        for name, item in launch["arguments"].items()
+        name: repr(getattr(value, "value", value))
+        for name, value in found.items()
+        if not name.startswith("__")
+        and (isinstance(value, bool | int | float | str) or type(value).__name__ == "constexpr")
     }
-
-
-def _words(told: Described) -> str:
-    plain = list(told) == ["plain"]
-    return repr(told["plain"]) if plain else repr(sorted(told.items()))
-
-
-def _kind(told: Described) -> str:
-    if "pointer" in told:
-        return "*" + str(told["pointer"])
-    value = told.get("plain")
-    if isinstance(value, bool):
-        return "i1"
-    if isinstance(value, int):
-        return "i32" if -(2**31) <= value < 2**31 else "i64"
-    if isinstance(value, float) or "float" in told:
-        return "fp32"
-    return _words(told)
 
 
 class _Pointer:

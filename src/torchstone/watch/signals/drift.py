@@ -27,7 +27,7 @@ SIGNAL = Signal(
         "对比该层前后的指数直方图",
     ),
     limits=Limits(
-        spike=(3.5, NEVER), shift=(4.0, NEVER), ramp=(5.0, NEVER), sigmas=12.0, floor=0.5
+        spike=(6.0, NEVER), shift=(6.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.5
     ),
     unit="octave",
 )
@@ -60,7 +60,11 @@ def drift(beat: Beat) -> NDArray[np.float64]:
     share = np.where(few, 0.0, beat.actor.sizes.astype(np.float64))
     whole = beat.actor.by_layer(share)
     with np.errstate(all="ignore"):
-        return np.asarray(beat.actor.by_layer(away * share) / whole)
+        now = np.asarray(beat.actor.by_layer(away * share) / whole)
+    # one odd sample is no drift: both of the last two must say so
+    before = beat.memory.get("drift_before")
+    beat.memory["drift_before"] = now
+    return np.minimum(now, before) if isinstance(before, np.ndarray) else now
 
 
 def fault(toy: Any) -> None:

@@ -27,8 +27,10 @@ SIGNAL = Signal(
         shift=(1.1, 5.0),
         ramp=(1.25, NEVER),
         sigmas=8.0,
-        shift_sigmas=6.0,
-        floor=1e-6, spread=0.01,
+        shift_sigmas=7.0,
+        fall_sigmas=11.0,
+        floor=1e-6,
+        spread=0.01,
     ),
 )
 
@@ -40,10 +42,10 @@ def loss(call: Any) -> float:
     if value is None or not math.isfinite(value):
         return math.nan
     memory = call.memory
-    if value <= 0 and "loss_unit" not in memory:
+    if value < 0 and "loss_unit" not in memory:
         memory["loss_unit"] = max(abs(value), float(memory.get("loss_seen", 0.0)), 1e-3)
     if "loss_unit" in memory:
-        return math.exp(math.asinh(value / memory["loss_unit"]))
+        return math.exp(0.5 * math.asinh(value / memory["loss_unit"]))
     memory["loss_seen"] = max(float(memory.get("loss_seen", 0.0)), value)
     return float(value)
 

@@ -66,7 +66,10 @@ def _is_near(old: object, new: object) -> bool:
         return all(_is_near(a, b) for a, b in zip(old, new, strict=True))
     if isinstance(old, bool) or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):  # fmt: skip
         return old == new
-    return abs(new - old) <= _STEP * max(abs(old), abs(new))
+    pairs = [(old, new)]
+    if 0.5 < old < 1 and 0.5 < new < 1:  # of a momentum of 0.99 the 0.01 is what counts
+        pairs.append((1 - old, 1 - new))
+    return all(abs(b - a) <= _STEP * max(abs(a), abs(b)) for a, b in pairs)
 
 
 def fault(toy: Any) -> None:

@@ -34,7 +34,12 @@ def ratio(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0:
         return beat.nothing()
     moved = np.where(beat.moved[0] > 0, beat.moved[0], np.nan)  # a frozen layer has no ratio
-    return np.asarray(np.sqrt(moved / beat.actor.layer_sampled) / beat.rate)
+    step = np.sqrt(moved / beat.actor.layer_sampled) / beat.rate
+    if beat.drive is None:
+        return np.asarray(step)
+    # SGD goes as far as its gradients push it: what is a habit is the proportion
+    push = beat.drive / np.sqrt(beat.actor.layer_sampled)
+    return np.asarray(step / np.where(push > 0, push, np.nan))
 
 
 def fault(toy: Any) -> None:

@@ -27,7 +27,12 @@ SIGNAL = Signal(
         "检查学习率、优化器状态和梯度裁剪",
     ),
     limits=Limits(
-        spike=(4.0, NEVER), shift=(1.65, 2.1), ramp=(8.0, NEVER), shift_sigmas=7.0, floor=1e-12
+        spike=(4.0, NEVER),
+        shift=(1.8, 2.6),
+        ramp=(8.0, NEVER),
+        shift_sigmas=8.0,
+        fall_sigmas=8.0,
+        floor=1e-12,
     ),
 )
 
@@ -36,6 +41,9 @@ SIGNAL = Signal(
 def size(beat: Beat) -> float:
     if beat.steps is None or beat.rate <= 0:
         return math.nan
+    if beat.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
+        push = float(beat.drive @ beat.drive)
+        return math.sqrt(float(beat.moved[0].sum()) / push) / beat.rate if push > 0 else math.nan
     weights = float(beat.steps["weight_squares"] @ beat.actor.weight)
     moved = float(beat.steps["update_squares"] @ beat.actor.weight)
     # per unit of learning rate: a schedule is no surprise

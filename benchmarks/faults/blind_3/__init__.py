@@ -1,0 +1,1 @@
+"""Held-out cases whose author has seen no detector, the third set of that kind."""
