@@ -23,8 +23,8 @@ def viewed(scene: Scene) -> None:
 
 @fault(
     "vocabulary-file-cut-short",
-    origin="words that a vocabulary does not hold become the unknown word without a warning "
-    "(huggingface/tokenizers issues 423 and 517)",
+    origin="mechanism: words that a shortened vocabulary file lacks become the unknown word without a "
+    "warning (unknown words left in training: MinishLab/model2vec pull request 359)",
     models=("language",),
 )
 def cut_short(scene: Scene) -> None:

@@ -11,8 +11,8 @@ from faults.scene import Scene, fault
 
 @fault(
     "normalised-over-time",
-    origin="jadore801120/attention-is-all-you-need-pytorch pull request 17, espnet/espnet issue "
-    "3183: layer normalisation along the sequence instead of the features",
+    origin="jadore801120/attention-is-all-you-need-pytorch pull request 17: layer normalisation "
+    "along the sequence instead of the features",
     models=("language",),
 )
 def over_time(scene: Scene) -> None:
@@ -55,8 +55,8 @@ def _merge(scene: Scene) -> None:
 
 @fault(
     "adapter-merged-and-never-taken-out",
-    origin="microsoft/LoRA issue 61, EricLBuehler/candle-lora issue 26, jingyaogong/minimind pull "
-    "request 598: merging for an evaluation adds the product again and again",
+    origin="EricLBuehler/candle-lora issue 26, jingyaogong/minimind pull request 598: a layer that "
+    "does not know that it is merged adds the product again",
     models=("language", "series"),
     setup=_adapted_head,
 )
@@ -67,8 +67,7 @@ def merged_again(scene: Scene) -> None:
 
 @fault(
     "both-factors-start-at-zero",
-    origin="Guitaricet/relora issue 18, nvidia-cosmos/cosmos-predict2.5 pull request 15, "
-    "Lightning-AI/litgpt issue 1229: two factors at zero give each other no gradient, ever",
+    origin="Guitaricet/relora issue 18, nvidia-cosmos/cosmos-predict2.5 pull request 15: two factors at zero give each other no gradient, ever",
     when="start",
 )
 def zero_times_zero(scene: Scene) -> None:

@@ -136,8 +136,8 @@ class _HalvedAgain:
 
 @fault(
     "halving-hook-registered-anew",
-    origin="a gradient hook that belongs into the constructor stands in the loop, and hooks add up "
-    "(the halving hook of MuZero, dotnet/TorchSharp issue 1483; pytorch/pytorch issue 65194)",
+    origin="mechanism: a gradient hook that belongs into the constructor stands in the loop, and "
+    "hooks on a parameter add up (the halving hook of MuZero: dotnet/TorchSharp issue 1483)",
     models=("images", "series"),
     setup=_slow,
 )

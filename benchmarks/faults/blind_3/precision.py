@@ -23,8 +23,8 @@ def _divide_by_scale(scene: Scene) -> None:
 
 @fault(
     "divided-by-the-scale-twice",
-    origin="unscaling by hand next to unscale_: the reverse of milesial/Pytorch-UNet issue 468, "
-    "after the repair of Lightning-AI/pytorch-lightning pull request 19536",
+    origin="mechanism: unscaling by hand stays in the loop when unscale_ is added before the clipping "
+    "(the addition itself: milesial/Pytorch-UNet issue 468 and pull request 470)",
     models=("language", "images"),
     setup=_scaled,
 )
