@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchstone.watch.actor import Actor
 
 
+_NEGLIGIBLE = 1e-5  # of the largest gradient
 SETTINGS = (
     "momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha",
 )  # fmt: skip
@@ -170,6 +171,12 @@ class Beat:
         finite, parameters that stood still."""
         assert self.steps is not None
         return self.actor.sum_steps(self.steps)
+
+    @cached_property
+    def matters(self) -> NDArray[np.bool_]:
+        """Parameters with more than rounding errors for a gradient, unlike a bias before a norm."""
+        size = np.sqrt(self.reading.rows["sum_of_squares"] / np.maximum(self.actor.sizes, 1))
+        return np.asarray(size > _NEGLIGIBLE * size.max(initial=0.0))
 
     def nothing(self) -> NDArray[np.float64]:
         """NaN for every layer."""

@@ -33,13 +33,18 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def absorbed(beat: Beat) -> NDArray[np.float64]:
+def share(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0 or torch.float64 in beat.actor.dtypes:
         return beat.nothing()
     pushed = beat.moved[2]
     if beat.moved[4].any():
         return beat.nothing()
-    return np.asarray(beat.moved[3] / np.where(pushed > 0, pushed, np.nan))
+    absorbed = beat.moved[3]
+    if absorbed.any():
+        matters = beat.matters
+        pushed = beat.actor.by_layer(np.where(matters, beat.steps["pushed"], 0).astype(float))
+        absorbed = beat.actor.by_layer(np.where(matters, beat.steps["absorbed"], 0).astype(float))
+    return np.asarray(absorbed / np.where(pushed > 0, pushed, np.nan))
 
 
 def fault(toy: Any) -> None:

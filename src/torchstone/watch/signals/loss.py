@@ -24,10 +24,10 @@ SIGNAL = Signal(
     ),
     limits=Limits(
         spike=(3.0, NEVER),
-        shift=(1.1, 5.0),
+        shift=(1.1, 2.0),
         ramp=(1.25, NEVER),
         sigmas=8.0,
-        shift_sigmas=7.0,
+        shift_sigmas=6.0,
         fall_sigmas=11.0,
         floor=1e-6,
         spread=0.01,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
@@ -31,7 +30,6 @@ SIGNAL = Signal(
 )
 
 
-_NEGLIGIBLE = 1e-5
 _IN_A_ROW = 3
 
 
@@ -46,7 +44,7 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
     finite = beat.steps["not_finite"] == 0
     still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0) & finite
     if still.any():
-        still &= beat.actor.moving & _matters(beat)
+        still &= beat.actor.moving & beat.matters
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)
@@ -64,12 +62,6 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
             name,
             float(len(stuck)),
         )
-
-
-def _matters(beat: Beat) -> NDArray[np.bool_]:
-    """A bias before a normalisation gets rounding errors for a gradient, and may stay where it is."""
-    size = np.sqrt(beat.reading.rows["sum_of_squares"] / np.maximum(beat.actor.sizes, 1))
-    return np.asarray(size > _NEGLIGIBLE * size.max(initial=0.0))
 
 
 def fault(toy: Any) -> None:

@@ -1,0 +1,83 @@
+"""Gradients of a parameter that have all but vanished, or were never there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "vanished_gradients",
+    phase="gradient",
+    of="layer",
+    title=Text("parameters whose gradient has vanished", "梯度消失的参数"),
+    why=Text(
+        "a parameter whose gradient falls to nothing against its own past has been cut off: a detach, a saturated unit, a normalisation that takes it out, factors that both start at zero",
+        "参数梯度相对自身过去骤降为零，说明它已被切断：detach、饱和的单元、把它抵消的归一化，或都从零开始的两个因子",
+    ),
+    remedy=Text(
+        "follow this parameter through the forward pass: what is between it and the loss?",
+        "沿前向过程追踪该参数：它与损失之间隔着什么？",
+    ),
+)
+
+_GONE = 1e-4
+_IN_A_ROW = 4
+_KNOWN = 20
+_MEMORY = 0.02
+_NEGLIGIBLE = 1e-5
+
+
+@SIGNAL.on_beat
+def vanished(beat: Beat) -> Iterator[Alarm]:
+    if not beat.finite or not beat.reading.present.any():
+        return
+    rows = beat.reading.rows
+    size = np.sqrt(rows["sum_of_squares"]) / beat.scale
+    usual = beat.memory.setdefault("usual_size", size.copy())
+    row = beat.memory.setdefault("vanished", np.zeros(len(size), np.int64))
+    assert isinstance(usual, np.ndarray)
+    assert isinstance(row, np.ndarray)
+    if beat.number == _KNOWN:
+        yield from _never(beat, usual)
+    matters = usual > _NEGLIGIBLE * usual.max(initial=0.0)
+    gone = (size < _GONE * usual) & matters & beat.reading.present
+    # the whole gradient may shrink, with the loss or its scale; then it is no matter of one
+    if gone.any() and size.max(initial=0.0) < 100 * _GONE * usual.max(initial=0.0):
+        gone[:] = False
+    row[:] = np.where(gone, row + 1, 0)
+    usual += np.where(gone, 0.0, _MEMORY * (size - usual))
+    lost = np.flatnonzero(row >= _IN_A_ROW)
+    if beat.warm and len(lost):
+        yield _alarm(beat, lost, "all but vanished", "几乎消失")
+
+
+def _never(beat: Beat, usual: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Alarm]:
+    """Gradients that were exactly zero at every step so far, where others were not."""
+    zero = np.flatnonzero((usual == 0) & beat.reading.present & (beat.actor.sizes > 0))
+    if len(zero) and usual.any():
+        yield _alarm(beat, zero, "been zero since the start", "自开始以来一直为零")
+
+
+def _alarm(beat: Beat, places: np.ndarray[Any, np.dtype[np.int64]], en: str, zh: str) -> Alarm:
+    name = beat.actor.names[int(places[0])]
+    return Alarm(
+        SIGNAL.name,
+        Text(
+            f"vanished_gradients: the gradients of {len(places)} parameter(s) have {en}, "
+            f"first '{name}'",
+            f"vanished_gradients：{len(places)} 个参数的梯度{zh}，首个为 '{name}'",
+        ),
+        name,
+        float(len(places)),
+    )
+
+
+def fault(toy: Any) -> None:
+    """A bias is followed by a subtraction of the mean over the batch, which takes it out."""
+    toy.model[4].register_forward_hook(lambda _, __, x: x - x.mean(0) + x.mean(0).detach())
