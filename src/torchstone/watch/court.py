@@ -73,6 +73,8 @@ class Court:
         self._waiting = 0
         self._sat = 0.0
         self._told_baseline = False
+        self._signed = False
+        """The loss has been negative."""
         self._zoom: Zoom | None = None
         self._zoomed_from = 0
 
@@ -150,6 +152,9 @@ class Court:
     def _judge_loss(self, call: Call) -> None:
         signals = learned("call", "run")
         values = np.array([s.value(call) for s in signals if s.value])  # type: ignore[arg-type]
+        if "loss_unit" in self.memory and not self._signed:
+            self._signed = True  # from now on it is measured otherwise
+            self._losses.restart()
         stretch = max((actor.stretch for actor in self.actors.values()), default=0.0)
         spans = [(signal, i, i + 1) for i, signal in enumerate(signals)]
         for alert in judge_bank(self._losses, spans, values, (), call.step, stretch + call.stretch):

@@ -59,7 +59,9 @@ def vanished(beat: Beat) -> Iterator[Alarm]:
 
 def _never(beat: Beat, usual: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Alarm]:
     """Gradients that were exactly zero at every step so far, where others were not."""
-    zero = np.flatnonzero((usual == 0) & beat.reading.present & (beat.actor.sizes > 0))
+    # a bias may cancel out of a loss by design, as in the critic of a GAN; a matrix does not
+    matrix = np.array([p.dim() > 1 for p in beat.actor.parameters])
+    zero = np.flatnonzero((usual == 0) & beat.reading.present & matrix & (beat.actor.sizes > 0))
     if len(zero) and usual.any():
         yield _alarm(beat, zero, "been zero since the start", "自开始以来一直为零")
 
