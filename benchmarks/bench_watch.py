@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 from faults.peers import PEERS
-from faults.score import Outcome, cases, every, healthy
+from faults.programs import PROGRAMS, alerts
+from faults.score import Outcome, cases, episodes, every, healthy
 from torch import nn
 
 from torchstone.watch import Watch
@@ -39,6 +40,7 @@ float read_all(const float *x, int64_t n) {
 """
 _REPORTED_SEEDS = (2, 3)
 _HEALTHY_STEPS = 3000
+_PROGRAM_STEPS = 1500
 _LONG_STEPS = 100_000
 _STRETCH = 16
 _WARM_STRETCHES = 8  # warm-up of the monitors is over by then
@@ -271,7 +273,22 @@ def _detection() -> str:
     lines.append(_row(f"false-alarm episodes in 10 k healthy steps ({steps} steps)",
                       [f"{counts[m] / steps * 1e4:.1f}" for m in monitors]))  # fmt: skip
     told = "Not found, or false: " + ("; ".join(missed) if missed else "none") + "."
-    return "\n".join([*lines, "", told, ""])
+    return "\n".join([*lines, "", told, "", _programs(), ""])
+
+
+def _programs() -> str:
+    """What is said of healthy programs of other kinds than the three models."""
+    count = steps = 0
+    said: list[str] = []
+    for name in PROGRAMS:
+        for seed in _REPORTED_SEEDS:
+            told = alerts(name, seed, _PROGRAM_STEPS)
+            count += len(episodes([alert.step for alert in told]))
+            steps += _PROGRAM_STEPS
+            said += [f"{name}, seed {seed}: {alert.line()}" for alert in told]
+    return (f"Healthy programs of {len(PROGRAMS)} other kinds (benchmarks/faults/programs.py), "
+            f"{steps:,} steps: {count} alarm episodes of torchstone"
+            + (": " + "; ".join(said) if said else "") + ".")  # fmt: skip
 
 
 def _loud(outcome: Outcome, monitor: str) -> bool:

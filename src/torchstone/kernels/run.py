@@ -262,12 +262,12 @@ class Run:
         work = max(call.work for call in main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
-        turns = FEWER if work > MOST_WORK else 0
+        most = FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
-            cases = self._smaller(main, session, "plan", size_level=size_level, turns=turns)
+            cases = self._smaller(main, session, "plan", size_level=size_level, most=most)
             main.small = cases is not None
         if cases is None and session.ended is None:
-            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level, turns=turns)
+            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level, most=most)
             cases = plan["cases"]
             main.skipped |= plan["skipped"]
         for case in cases or []:

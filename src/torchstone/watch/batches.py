@@ -17,6 +17,7 @@ from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
 
 _SAMPLED = 64
+_LOOK_EVERY = 4
 _ROWS = 8
 _MOST_FEATURES = 512
 _PATIENCE = 4  # the last batch of an epoch is smaller; four in a row are a new size
@@ -39,6 +40,7 @@ class Batches:
         """The narrow dtype of an autocast region that the model was called in."""
         self._scale = math.nan
         self._dead: int | None = None
+        self._calls = 0
         self._elements = 0
         self._losses: deque[tuple[Tensor, Any]] = deque()
 
@@ -75,7 +77,8 @@ class Batches:
                 wide = tensor if tensor.dtype == torch.float32 else tensor.float()
                 part = _few(wide)
                 self._scale = math.sqrt(float(part @ part) / len(part))
-                self._dead = _dead(tensor)
+                self._calls += 1
+                self._dead = _dead(tensor) if self._calls % _LOOK_EVERY == 0 else None
             break
 
     def fill(self, call: Call) -> None:

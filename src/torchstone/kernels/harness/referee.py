@@ -188,7 +188,7 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
     if do == "load":
         return referee.load(int(header["most_elements"]))
     if do == "plan":
-        return referee.plan(int(header["level"]), int(header["size_level"]), int(header["turns"]))
+        return referee.plan(int(header["level"]), int(header["size_level"]), int(header["most"]))
     if do == "larger":
         return referee.larger(int(header["level"]), bool(header["long"]))
     if do == "own_small":

@@ -14,25 +14,31 @@ from torchstone.kernels.harness.reference import as_tensor, leaves_of
 
 _MOST_SIDES = 12
 _MOST_EQUAL = 8
+_PAIR = 2
 
 
 class SizePlanner(Planner):
     """A planner that changes sizes, too."""
 
-    def plan(self, level: int, size_level: int, turns: int) -> dict[str, Any]:
-        """All families, at most `turns` of each; levels beyond the last leave the sizes alone."""
+    def plan(self, level: int, size_level: int, most: int) -> dict[str, Any]:
+        """All families; levels beyond the last leave the sizes alone.
+
+        For a dear kernel `most` is how many cases of a family are enough; 0 for all others.
+        """
         start = len(self.cases)
-        turns = min(turns, self.seeds) if turns else self.seeds
-        for seed in range(turns):
+        for seed in range(self.seeds):
             base = self._cut(self._own_inputs(seed), level)
             for family in families.VALUES:
-                if turns == self.seeds or seed < families.FEWEST.get(family, turns):
+                if seed < self._enough(family, most):
                     self._plan_values(family, seed, base)
-        if turns == self.seeds:  # cheap enough for every side of every array
+        if not most:  # cheap enough for every side of every array
             self._plan_other_sides(level)
         for family in families.SMALLER:
-            self._plan_sizes(family, size_level, turns)
+            self._plan_sizes(family, size_level, most)
         return {"cases": self._list(start), "skipped": self.skipped}
+
+    def _enough(self, family: str, most: int) -> int:
+        return families.FEWEST.get(family, most) if most else self.seeds
 
     def _plan_other_sides(self, level: int) -> None:
         """Lines along sides that the seeds did not reach."""
@@ -42,16 +48,16 @@ class SizePlanner(Planner):
             for family in ("lines", "masked"):
                 self._plan_values(family, turn % self.seeds, base, turn)
 
-    def _plan_sizes(self, family: str, level: int, turns: int) -> None:
+    def _plan_sizes(self, family: str, level: int, most: int) -> None:
         made = 0
-        inputs = self._cut(self._own_inputs(0), level)
-        count = len(families.groups_of(self._own_inputs(0) if family == "equal" else inputs))
+        enough = min(self._enough(family, most), self.seeds)
         if family == "equal":
-            count = min(count * (count - 1) // 2 + (count > 2), _MOST_EQUAL)
-            wanted = range(min(count, turns) if turns < self.seeds else count)
+            count = len(families.groups_of(self._own_inputs(0)))
+            count = min(count * (count - 1) // 2 + (count > _PAIR), _MOST_EQUAL)
+            wanted = range(min(count, enough) if most else count)
         else:
-            fewest = families.FEWEST.get(family, turns)
-            wanted = range(fewest if turns < self.seeds else max(self.seeds, count))
+            count = len(families.groups_of(self._cut(self._own_inputs(0), level)))
+            wanted = range(enough if most else max(enough, count))
         for turn in wanted:
             seed = turn % self.seeds
             if family == "equal":
@@ -85,14 +91,14 @@ class SizePlanner(Planner):
         return self._add_resized(family, seed, given)
 
     def _add_equal(self, seed: int, turn: int, level: int) -> int:
-        """Two sizes that differ in the problem made equal; in the last turn all of them.
+        """Sizes that differ in the problem made equal: all of them first, then two and two.
 
         A kernel that tells sides apart by their lengths is right until two of them agree.
         """
         inputs = self._own_inputs(seed)
         groups = families.groups_of(inputs)
-        pairs: list[tuple[families.Group, ...]] = list(itertools.combinations(groups, 2))
-        alike = [*pairs, tuple(groups)][turn % (len(pairs) + 1)]
+        together = list(itertools.combinations(groups, _PAIR))
+        alike = [*([groups] if len(groups) > _PAIR else []), *together][turn]
         size = min(group.size for group in alike)
         for group in alike:
             if group.size > size:

@@ -25,7 +25,7 @@ SIGNAL = Signal(
 )
 
 _KNOWN = 20
-_IN_A_ROW = 4
+_IN_A_ROW = 3
 
 
 @SIGNAL.on_call
@@ -42,9 +42,9 @@ def dead(call: Call) -> Iterator[Alarm]:
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"dead_inputs: {call.dead_inputs} input feature(s) hold one value in {row} batches "
+                f"dead_inputs: {call.dead_inputs} input feature(s) hold one value in {row} batches that were looked at "
                 f"({most} before)",
-                f"dead_inputs：{row} 个批次中有 {call.dead_inputs} 个输入特征取值恒定（此前 {most} 个）",
+                f"dead_inputs：查看的 {row} 个批次中有 {call.dead_inputs} 个输入特征取值恒定（此前 {most} 个）",
             ),
             value=float(call.dead_inputs),
         )

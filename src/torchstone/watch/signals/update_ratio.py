@@ -25,7 +25,7 @@ SIGNAL = Signal(
         "compare the optimizer's state and groups with those of the last good step",
         "将优化器状态和参数组与最近正常的一步比较",
     ),
-    limits=Limits(spike=(6.0, 20.0), shift=(4.0, 6.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
+    limits=Limits(spike=(6.0, 20.0), shift=(4.0, 10.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
 )
 
 

@@ -28,7 +28,7 @@ SIGNAL = Signal(
     ),
     limits=Limits(
         spike=(4.0, NEVER),
-        shift=(1.8, 2.6),
+        shift=(1.8, 5.0),
         ramp=(8.0, NEVER),
         shift_sigmas=8.0,
         fall_sigmas=8.0,

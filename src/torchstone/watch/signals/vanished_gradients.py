@@ -27,15 +27,16 @@ SIGNAL = Signal(
 )
 
 _GONE = 1e-4
-_IN_A_ROW = 4
+_EVERY = 4
+_IN_A_ROW = 2
 _KNOWN = 20
-_MEMORY = 0.02
+_MEMORY = 0.08
 _NEGLIGIBLE = 1e-5
 
 
 @SIGNAL.on_beat
 def vanished(beat: Beat) -> Iterator[Alarm]:
-    if not beat.finite or not beat.reading.present.any():
+    if beat.number % _EVERY or not beat.finite or not beat.reading.present.any():
         return
     rows = beat.reading.rows
     size = np.sqrt(rows["sum_of_squares"]) / beat.scale

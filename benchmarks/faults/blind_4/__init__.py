@@ -1,0 +1,1 @@
+"""A held-out set whose author had not seen any detector."""
