@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from faults.peers import PEERS
 from faults.programs import PROGRAMS, alerts
-from faults.score import Outcome, cases, episodes, every, healthy
+from faults.score import Outcome, episodes, every_in, healthy
 from torch import nn
 
 from torchstone.watch import Watch
@@ -233,10 +233,12 @@ def _detection() -> str:
     warnings.filterwarnings("ignore")
     monitors = ["torchstone", *PEERS]
     groups = {
-        "by the author": cases("cases"),
-        "two ranks, by the author": cases("ranks"),
-        "written blind, first set": cases("held_out"),
-        "written blind, second set": cases("blind"),
+        "by the author": "cases",
+        "two ranks, by the author": "ranks",
+        "blind, first set": "held_out",
+        "blind, second set": "blind",
+        "blind, third set": "blind_3",
+        "blind, fourth set": "blind_4",
     }
     lines = ["### What is found", "",
              "Faults planted one at a time in three kinds of models (benchmarks/faults), each with "
@@ -247,8 +249,8 @@ def _detection() -> str:
              "showed (docs/decisions/0011 tells the first scores).", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
-    for title, chosen in groups.items():
-        outcomes = list(every(chosen, _REPORTED_SEEDS))
+    for title, folder in groups.items():
+        outcomes = every_in(folder, _REPORTED_SEEDS)
         faults = [o for o in outcomes if o.case.kind == "fault"]
         benign = [o for o in outcomes if o.case.kind == "benign"]
         lines.append(_row(f"faults found, {title}: {len({o.case.name for o in faults})} faults, {len(faults)} runs",

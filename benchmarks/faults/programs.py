@@ -517,7 +517,7 @@ def warm_restarts(data: Generator) -> Step:
     )
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     schedule = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 300)
-    truth = torch.randn(16, 1, generator=data)
+    truth = torch.randn(16, 1, generator=data) / 4
 
     def step(_: int) -> tuple[Tensor, Tensor]:
         x = torch.randn(64, 16, generator=data)

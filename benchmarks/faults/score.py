@@ -7,12 +7,15 @@ import importlib
 import io
 import json
 import math
+import multiprocessing
 import os
 import pkgutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -139,16 +142,46 @@ def healthy(model: str, seed: int, steps: int) -> dict[str, int]:
     return {name: len(episodes(found)) for name, found in alarms.items()}
 
 
-def every(
-    chosen: list[Case], seeds: tuple[int, ...], progress: Callable[[str], None] = lambda _: None
-) -> Iterator[Outcome]:
+def every(chosen: list[Case], seeds: tuple[int, ...]) -> Iterator[Outcome]:
     """All runs of the cases."""
     for case in chosen:
         for model in case.models:
             for seed in seeds:
-                outcome = run_case(case, model, seed)
-                progress(f"{case.name} {model} {seed}")
-                yield outcome
+                yield run_case(case, model, seed)
 
 
-__all__ = ["ONSET", "Outcome", "cases", "episodes", "every", "healthy", "run_case", "steps_of", "watch"]
+Row = tuple[str, str, str, int, dict[str, int | None], dict[str, int], str]
+
+
+def every_in(folder: str, seeds: tuple[int, ...]) -> list[Outcome]:
+    """All runs of a folder, as many at once as there are cores; time has no part in a score."""
+    known = {case.name: case for case in cases(folder)}
+    jobs = [(folder, c.name, m, seed) for c in known.values() for m in c.models for seed in seeds]
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        rows = list(pool.map(_one, jobs))
+    return [Outcome(known[name], model, seed, first, early, said)
+            for _, name, model, seed, first, early, said in rows]  # fmt: skip
+
+
+def _one(job: tuple[str, str, str, int]) -> Row:
+    """One run in a process of its own; a case holds functions, which do not travel."""
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    folder, name, model, seed = job
+    case = next(case for case in cases(folder) if case.name == name)
+    outcome = run_case(case, model, seed)
+    return folder, name, model, seed, outcome.first, outcome.early, outcome.said
+
+
+__all__ = [
+    "ONSET",
+    "Outcome",
+    "cases",
+    "episodes",
+    "every",
+    "every_in",
+    "healthy",
+    "run_case",
+    "steps_of",
+    "watch",
+]

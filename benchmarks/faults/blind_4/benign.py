@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,7 +67,10 @@ def lower_layers(scene: Scene) -> None:
         "the same optimizer takes over")  # fmt: skip
 def rebuilt(scene: Scene) -> None:
     old = scene.optimizer
-    new = type(old)(scene.model.parameters(), lr=old.param_groups[0]["lr"], foreach=True)
+    same: Any = type(old)
+    new: torch.optim.Optimizer = same(
+        scene.model.parameters(), lr=old.param_groups[0]["lr"], foreach=True
+    )
     kept = copy.deepcopy(old.state_dict())
     for group in kept["param_groups"]:
         group["foreach"] = True
@@ -86,7 +90,8 @@ def checkpoint(scene: Scene) -> None:
                 io.BytesIO(),
             )
             twin = copy.deepcopy(scene.model).eval()
+            x, y = scene.batch()
             with torch.no_grad():
-                scene.loss(twin(scene.batch()[0]), scene.batch()[1])
+                scene.loss(twin(x), y)
 
     scene.after_step = after_step

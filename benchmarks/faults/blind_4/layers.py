@@ -10,28 +10,6 @@ from torch import nn
 from faults.scene import Scene, fault
 
 
-def _tied(scene: Scene) -> None:
-    """One matrix serves as the embedding and as the head."""
-    model = scene.model
-    with torch.no_grad():
-        model.embedding.weight.mul_(0.2)  # type: ignore[union-attr,operator]
-    model.head.weight = model.embedding.weight  # type: ignore[union-attr]
-    scene.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
-    scene.scheduler = None
-
-
-@fault(
-    "tie-broken-by-a-copy",
-    origin="huggingface/accelerate#1204, unslothai/unsloth#3711",
-    models=("language",),
-    setup=_tied,
-)
-def tie_broken(scene: Scene) -> None:
-    """The head becomes a copy that the optimizer neither steps nor clears."""
-    head = scene.model.head
-    head.weight = nn.Parameter(head.weight.detach().clone())  # type: ignore[union-attr,operator]
-
-
 @fault(
     "embedding-renormed-at-every-lookup",
     origin="akanimax/pro_gan_pytorch#37, pytorch/pytorch#26596",

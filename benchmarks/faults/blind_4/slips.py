@@ -9,17 +9,6 @@ from torch.nn import functional as F
 from faults.scene import Scene, fault
 
 
-@fault(
-    "confidence-given-as-smoothing",
-    origin="mechanism: 0.9 is the confidence, 0.1 the smoothing",
-    models=("language", "images"),
-)
-def confidence(scene: Scene) -> None:
-    scene.loss = lambda logits, y: F.cross_entropy(
-        logits.flatten(0, -2), y.flatten(), label_smoothing=0.9
-    )
-
-
 def _four_at_a_time(scene: Scene) -> None:
     scene.accumulate = 4
 

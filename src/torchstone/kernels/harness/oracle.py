@@ -70,6 +70,8 @@ class Case:
     """A poisoned weight may spoil what it is multiplied by zero for."""
     length: int = 0
     """How many numbers meet in one output; 0: as many as for the problem's own inputs."""
+    own_error: float = 0.0
+    """The reference's own error where it counts for this case alone."""
     group: int = -1
     """Which of the problem's sizes has grown; -1: none, or all."""
 

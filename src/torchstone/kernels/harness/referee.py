@@ -50,9 +50,11 @@ class Referee(SizePlanner):
         header, buffers = self.inputs(len(self.cases) - 1)
         return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
-    def _allowed(self, family: str, output: int = 0, length: int = 0) -> float:
+    def _allowed(
+        self, family: str, output: int = 0, length: int = 0, own_error: float = 0.0
+    ) -> float:
         dtype = self.cases[0].answers[output].reference.dtype
-        own = self.own_errors.get(family, 0.0)
+        own = max(own_error, self.own_errors.get(family, 0.0))
         return self.oracle.allowed(own, self.reduced_error, dtype, length)
 
     def judge(self, number: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
@@ -70,12 +72,12 @@ class Referee(SizePlanner):
             form += problems
             if not problems and got is not None:
                 chosen = self._chosen(i, case, got)
-                allowed = self._allowed(case.family, i, case.length)
+                allowed = self._allowed(case.family, i, case.length, case.own_error)
                 outputs.append(judge.judge_output(case, i, got, allowed, chosen))
         return {
             "form": form,
             "outputs": outputs,
-            "allowed": self._allowed(case.family, 0, case.length),
+            "allowed": self._allowed(case.family, 0, case.length, case.own_error),
         }
 
     def _chosen(self, output: int, case: Case, got: torch.Tensor) -> torch.Tensor | None:

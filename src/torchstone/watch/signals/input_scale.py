@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import Limits
+from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(
@@ -22,7 +22,12 @@ SIGNAL = Signal(
         "检查数据归一化，确认恰好应用一次",
     ),
     limits=Limits(
-        spike=(6.0, 20.0), shift=(2.0, 2.0), ramp=(3.0, 3.0), sigmas=10.0, floor=1e-6, trends=False
+        spike=(6.0, 20.0),
+        shift=(2.0, 2.0),
+        ramp=(NEVER, NEVER),
+        sigmas=10.0,
+        floor=1e-6,
+        trends=False,
     ),
 )
 

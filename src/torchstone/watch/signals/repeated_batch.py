@@ -48,13 +48,20 @@ def repeated(call: Call) -> Iterator[Alarm]:
         last.popitem(last=False)
     if call.step <= _KNOWN and same:
         call.memory["batch_habit"] = True  # one batch on purpose, from the start
+    if call.step <= _RECENT and known:
+        call.memory["batch_epochs"] = True  # few batches, again and again from the start
     row = _count(call, "batch_row", same)
     again = _count(call, "batch_again", known)
     often = int(call.memory.get("batch_known", 0))  # type: ignore[call-overload]
     call.memory["batch_known"] = often + known
     if row >= _IN_A_ROW and not call.memory.get("batch_habit"):
         yield _alarm(row + 1, f"the same batch {row + 1} times in a row", f"同一批次连续出现 {row + 1} 次")  # fmt: skip
-    elif again >= _AGAIN and again > row and often - again < _HABIT * call.step:
+    elif (
+        again >= _AGAIN
+        and again > row
+        and often - again < _HABIT * call.step
+        and not call.memory.get("batch_epochs")
+    ):
         yield _alarm(again, f"{again} batches in a row were seen in the last {_RECENT} steps", f"连续 {again} 个批次都在最近 {_RECENT} 步出现过")  # fmt: skip
 
 

@@ -29,11 +29,16 @@ SIGNAL = Signal(
 )
 
 
+_FEWEST = 8
+
+
 @SIGNAL.measure
 def ratio(beat: Beat) -> NDArray[np.float64]:
     if beat.steps is None or beat.rate <= 0:
         return beat.nothing()
-    moved = np.where(beat.moved[0] > 0, beat.moved[0], np.nan)  # a frozen layer has no ratio
+    # a frozen layer has no ratio, and a few values have no steady one
+    some = (beat.moved[0] > 0) & (beat.actor.layer_sampled >= _FEWEST)
+    moved = np.where(some, beat.moved[0], np.nan)
     step = np.sqrt(moved / beat.actor.layer_sampled) / beat.rate
     if beat.drive is None:
         return np.asarray(step)

@@ -30,7 +30,7 @@ SIGNAL = Signal(
         spike=(4.0, NEVER),
         shift=(1.8, 5.0),
         ramp=(8.0, NEVER),
-        shift_sigmas=8.0,
+        shift_sigmas=10.0,
         fall_sigmas=8.0,
         floor=1e-12,
     ),
