@@ -38,7 +38,8 @@ float read_all(const float *x, int64_t n) {
     return s[0][0] + s[1][1] + s[2][2] + s[3][3];
 }
 """
-_REPORTED_SEEDS = (2, 3)
+_REPORTED_SEEDS = (3,)
+_HEALTHY_SEEDS = (2, 3)
 _HEALTHY_STEPS = 3000
 _PROGRAM_STEPS = 1500
 _LONG_STEPS = 100_000
@@ -243,10 +244,10 @@ def _detection() -> str:
     lines = ["### What is found", "",
              "Faults planted one at a time in three kinds of models (benchmarks/faults), each with "
              "a same-seed healthy stretch of 300 steps before it; found: an alarm within 50 steps. "
-             "Limits were set on other seeds than the ones reported here, "
-             f"{', '.join(map(str, _REPORTED_SEEDS))}. The blind sets were written by people who had "
-             "not seen the detectors; after each was scored, the detectors were mended for what it "
-             "showed (docs/decisions/0011 tells the first scores).", "",
+             f"Limits were set on other seeds than {', '.join(map(str, _REPORTED_SEEDS))}, which is "
+             "reported here. The blind sets were written by people who had not seen the detectors. "
+             "After the first, second and third were scored the detectors were mended for what they "
+             "showed; for the fourth they were not.", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
     for title, folder in groups.items():
@@ -268,7 +269,7 @@ def _detection() -> str:
     counts = dict.fromkeys(monitors, 0)
     steps = 0
     for model in ("language", "images", "series"):
-        for seed in _REPORTED_SEEDS:
+        for seed in _HEALTHY_SEEDS:
             for name, count in healthy(model, seed, _HEALTHY_STEPS).items():
                 counts[name] += count
             steps += _HEALTHY_STEPS
@@ -283,7 +284,7 @@ def _programs() -> str:
     count = steps = 0
     said: list[str] = []
     for name in PROGRAMS:
-        for seed in _REPORTED_SEEDS:
+        for seed in _HEALTHY_SEEDS:
             told = alerts(name, seed, _PROGRAM_STEPS)
             count += len(episodes([alert.step for alert in told]))
             steps += _PROGRAM_STEPS
