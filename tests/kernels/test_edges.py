@@ -49,15 +49,15 @@ SUMS = (
 )
 BEST = "best, index = scores.topk(2, dim=-1)\n        return best.softmax(-1), index"
 FLOORED = (
-    "best, index = scores.clamp(min=-1e30).topk(2, dim=-1)\n"
-    "        return best.softmax(-1), torch.where(best > -1e30, index, 0)"
+    "best, index = scores.clamp(min=-1e36).topk(2, dim=-1)\n"
+    "        return best.softmax(-1), torch.where(best > -1e36, index, 0)"
 )
 EDGES = {
     # problem, names, around, right, wrong
     "infinities": ("logsumexp", "x", NONE, MAXIMUM.format(GUARD), MAXIMUM.format("\n")),
     "slow rise": ("softmax", "x", NONE, RESCALED.format("pass"), RESCALED.format(SKIPPED)),
     "signed zeros": ("argmax", "x", NONE, BITS, BITS.replace("(x + 0.0)", "x.clone()")),
-    "whole extremes": ("matmul_int8", "a, b", NONE, SUMS.format(bits=24), SUMS.format(bits=19)),
+    "whole extremes": ("matmul_int8", "a, b", NONE, SUMS.format(bits=24), SUMS.format(bits=21)),
     "equal sides": (
         "matmul", "a, b", NONE, "return a @ b",
         "return (a.T if a.shape[0] == a.shape[1] == b.shape[0] else a) @ b",

@@ -656,3 +656,22 @@ def test_what_waits_is_judged_before_anyone_looks() -> None:
     told = step.watch.alerts
     assert told
     assert min(alert.step for alert in told) == 58
+
+
+def test_a_watch_that_fails_still_lets_its_writers_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[bool] = []
+
+    class Writer:
+        def step(self, step: int, values: dict[str, float]) -> None: ...
+        def alert(self, alert: Any) -> None: ...
+        def close(self) -> None:
+            closed.append(True)
+
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, writers=[Writer()], **OPTIONS) as watch:
+        monkeypatch.setattr(watch._court, "sit", lambda: 1 / 0)
+        for _ in range(20):
+            watch.step(_plain_step(model, optimizer))
+    assert watch._broken
+    assert closed == [True]

@@ -126,6 +126,7 @@ class Court:
         """Another model: nothing of the past counts."""
         self.sit()
         self.memory.clear()
+        self._signed = False
         self._losses.restart()
 
     # -- judging
@@ -216,8 +217,7 @@ class Court:
             ), logging.WARNING)  # fmt: skip
 
     def close(self) -> None:
-        """Judge what waits, and let the writers go."""
-        self.sit()
+        """Let the writers and the hooks go; a watch that has failed must do so too."""
         if self._zoom is not None:
             self._zoom.remove()
         self._write(lambda writer: writer.close())

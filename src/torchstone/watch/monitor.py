@@ -168,7 +168,8 @@ class Watch:
         hooks.unlisten(cast(hooks.Listener, self))
         self._active = self._prepared = False
         self._parts.release()
-        self._guard(self._court.close)
+        self._guard(self._court.sit)
+        self._court.close()
         if self.recorder:
             self._guard(self._close_recorder)
 
