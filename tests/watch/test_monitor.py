@@ -490,7 +490,9 @@ def test_a_forgotten_watch_lets_go_of_everything() -> None:
         step = watch_training(**OPTIONS)(_plain_step)
         step(model, optimizer)
         step(model, optimizer)
+    forgotten = weakref.ref(step.watch)  # type: ignore[attr-defined]
     del step
+    assert forgotten() is None, "at once, without the garbage collector"
     gc.collect()
     assert not model._forward_pre_hooks
     assert not model._load_state_dict_post_hooks
@@ -675,3 +677,10 @@ def test_a_watch_that_fails_still_lets_its_writers_go(monkeypatch: pytest.Monkey
             watch.step(_plain_step(model, optimizer))
     assert watch._broken
     assert closed == [True]
+
+
+def test_a_hook_that_is_removed_while_it_is_called_does_no_harm() -> None:
+    model = _net()
+    with Watch(model, torch.optim.SGD(model.parameters(), lr=0.1), **OPTIONS) as watch:
+        model.register_forward_pre_hook(lambda *_: watch.close(), prepend=True)
+        assert model(torch.randn(2, 8)).shape[0] == 2

@@ -126,7 +126,8 @@ def follow_model(model: nn.Module, listener: Any, calls: bool) -> Callable[[], N
     return undo
 
 
-def _called(model: nn.Module, args: Any, kwargs: Any) -> None:
+def _called(model: nn.Module, args: Any, kwargs: Any = None) -> None:
+    # a hook that is removed while the module goes through its hooks is called without kwargs
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return
     for reference in _by_model.get(model, ()):

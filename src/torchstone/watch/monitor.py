@@ -59,7 +59,7 @@ class Watch:
         """Calls that have ended."""
         self.actors: dict[int, Actor] = {}
         self._court = Court(self.settings, self.actors)
-        self._parts = Parts(self._court, self._guard)
+        self._parts = Parts(self._court, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
         self._batches = Batches()
@@ -424,6 +424,18 @@ class Watch:
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
             self._budget.own_seconds += time.thread_time() - start
+
+
+def _guard_of(watch: Watch) -> Callable[[Callable[[], object]], None]:
+    """The guard for parts that outlive the watch: a forgotten one goes at once, not at some later
+    collection in the middle of a forward pass."""
+    mine = weakref.WeakMethod(watch._guard)
+
+    def guard(act: Callable[[], object]) -> None:
+        if (alive := mine()) is not None:
+            alive(act)
+
+    return guard
 
 
 def _close_at_exit(reference: weakref.ref[Watch]) -> None:
