@@ -5,7 +5,7 @@ python benchmarks/kernels/score.py wrong           one set
 python benchmarks/kernels/score.py right/relu_*    kernels by their file
 
 A file opens with lines `# problem:`, `# implementation:` and `# mechanism:`; a wrong one names its
-`# origin:` too. `held_out`, `blind` and `blind_right` were written by people who had not seen the
+`# origin:` too. `held_out` and `blind*` were written by people who had not seen the
 gates; the gates were mended after each but `blind_3` was scored.
 """
 
