@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -265,3 +266,20 @@ def test_no_traceback_for_a_bad_run(tmp_path: Path) -> None:
         )  # fmt: skip
         assert result.returncode == 2, result.stderr
         assert "Traceback" not in result.stderr
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path: Path) -> None:
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    with Watch(model, optimizer, folder=tmp_path / "run", budget=10) as watch:
+        watch._budget.every = 2  # step 30 is read, step 40 is not
+        for _ in range(43):
+            optimizer.zero_grad()
+            model(torch.randn(8, 8)).square().mean().backward()
+            optimizer.step()
+            watch.step(1.0)
+    report = report_of(load_run(tmp_path / "run"))
+    values = [item.value for item in report.measures if item.name.startswith("layers_")]
+    assert values
+    assert not any(math.isnan(float(value)) for value in values)

@@ -135,12 +135,13 @@ def _layers(run: Run) -> list[Measure]:
         for i, name in enumerate(signals):
             if (picture := _heat(name, names, [s for s, _ in chosen], cube[:, i])) is not None:
                 tail = "" if place == 0 else f"[{actor.get('name')}]"
-                values = cube[-1, i]
-                good = values[np.isfinite(values)]
+                # steps beyond the budget are not read: the last one that was speaks
+                read = [row[np.isfinite(row)] for row in cube[:, i] if np.isfinite(row).any()]
+                good = read[-1]
                 found.append(measure(
                     f"layers_{name}{tail}", float(np.median(good)), "",
                     _layer_title(name, tail), (picture,),
-                    Text("median of the layers at the last recorded step", "最后记录步各层的中位数"),
+                    Text("median of the layers at the last step that was read", "最后读取步各层的中位数"),
                 ))  # fmt: skip
     return found
 
