@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from torchstone.kernels import larger
 from torchstone.kernels.workshop import Workshop
 
 
@@ -13,3 +14,12 @@ from torchstone.kernels.workshop import Workshop
 def workshop() -> Iterator[Workshop]:
     with Workshop(("numpy", "torch", "triton", "numba")) as ready:
         yield ready
+
+
+@pytest.fixture
+def few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step or two of every size: for tests of what has nothing to do with sizes."""
+    monkeypatch.setattr(larger, "MOST_WORK", 300)
+    monkeypatch.setattr(larger, "MOST_LENGTHS_WORK", 100)
+    monkeypatch.setattr(larger, "LONGEST", 3)
+    monkeypatch.setattr(larger, "LONG", 0)

@@ -12,6 +12,7 @@ from torchstone.kernels.c_build import (
     CSource,
     Fault,
     build_library,
+    in_a_row,
     pack_calls,
     read_c,
 )
@@ -143,3 +144,47 @@ def test_overlapping_arguments_share_a_buffer() -> None:
     )
     assert packed.startswith(struct.pack("<qqq", 1, 0, 1) + struct.pack("<q", 12) + b"abcdEFGHijkl")
     assert packed.endswith(struct.pack("<qqqqqqqq", 2, 0, 0, 2, 0, 4, 0, 3))
+
+
+def test_packs_of_calls_follow_each_other() -> None:
+    source = source_of("void f(long n) { }")
+    assert isinstance(source, CSource)
+    one, two = (
+        pack_calls(source, [{"function": "f", "arguments": [{"scalar": n}]}] * n, [])
+        for n in (1, 2)
+    )
+    assert in_a_row([one, two]) == struct.pack("<q", 3) + one[8:] + two[8:]
+    assert in_a_row([]) == struct.pack("<q", 0)
+
+
+SCRATCH = """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+static float scratch[44];
+void relu(const float *x, float *y, long rows, long width) {
+  for (long i = 0; i < rows; i++) {
+    for (long j = 0; j < width; j++) scratch[j] = x[i * width + j] < 0 ? 0 : x[i * width + j];
+    for (long j = 0; j < width; j++) y[i * width + j] = scratch[j];
+  }
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.shape[1] > 46:
+            raise ValueError("up to 46 columns")
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.shape[0], x.shape[1])
+        return y
+"""
+
+
+def test_all_calls_are_repeated_in_a_row_and_the_one_that_fails_is_named(
+    workshop: Workshop,
+) -> None:
+    log = verify("relu", Candidate(SCRATCH, "c"), seeds=2, workshop=workshop).error_log()
+    assert "[sanitizers] failed: lengths seed" in log, log
+    assert any(f"×{width})" in log for width in (45, 46)), log

@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from torchstone.kernels.harness.families import Group, groups_of
-from torchstone.kernels.harness.growing import elements_after, grown, larger_sizes, prime_above
+from torchstone.kernels.harness.growing import (
+    APART,
+    elements_after,
+    grown,
+    larger_sizes,
+    prime_above,
+)
 from torchstone.kernels.larger import MOST_WORK, Larger, powers_of
 
 
@@ -91,6 +97,16 @@ def test_what_is_compiled_gets_all_of_them() -> None:
         larger.done(item, 0)
         taken += 1
     assert (taken, larger.left_out) == (3, 0)
+
+
+def test_what_no_other_size_shows_does_not_wait_for_the_steps_of_its_size() -> None:
+    cases = [case(0, 45, 9), case(0, 1031, 9), case(APART, 4099, 4)]
+    larger = Larger.plan(cases, [((22, 9), 300), ((22, 5), 300)])
+    taken = []
+    while (item := larger.take()) is not None:
+        taken.append(item["group"])
+        larger.done(item, 600 if item["group"] == 0 else 3000)
+    assert taken[:2] == [0, APART]
 
 
 @pytest.mark.parametrize("work", [10, 400])

@@ -69,14 +69,17 @@ def test_samples_and_steps_agree(built: Fused) -> None:
     np.testing.assert_array_equal(before, torch_samples(tensors))
     moved = [t + (torch.arange(t.numel()).reshape(t.shape) % 3 == 0) * 0.5 for t in tensors]
     after = reader.sample(moved)
-    c = reader.step(before, after, before)
-    python = numpy_step(reader.sizes, before, after, before)
+    last = np.zeros((2 * len(tensors), before.shape[1]), np.float32)
+    for gradients in (before, -before):  # the second time there is a past
+        c = reader.step(before, after, gradients)
+        python = numpy_step(reader.sizes, before, after, gradients, last)
     for name in ("changed", "pushed", "absorbed", "not_finite", "digest"):
         np.testing.assert_array_equal(c[name], python[name], err_msg=name)
     finite = np.isfinite(python["update_squares"])
-    np.testing.assert_allclose(
-        c["update_squares"][finite], python["update_squares"][finite], rtol=1e-9
-    )
+    for name in ("update_squares", "gradient_squares", "along", "again", "straight"):
+        np.testing.assert_allclose(c[name][finite], python[name][finite], rtol=1e-6, err_msg=name)
+    assert python["again"][finite].any()
+    assert python["straight"][finite].any()
 
 
 def test_missing_gradients_leave_empty_rows(built: Fused) -> None:

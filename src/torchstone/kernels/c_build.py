@@ -270,6 +270,13 @@ def pack_calls(source: CSource, records: list[dict[str, Any]], buffers: Sequence
     return b"".join(parts)
 
 
+def in_a_row(packed: Sequence[bytes]) -> bytes:
+    """Several packs of calls as one."""
+    size = struct.calcsize("<q")
+    count = sum(struct.unpack("<q", item[:size])[0] for item in packed)
+    return b"".join([struct.pack("<q", count), *(item[size:] for item in packed)])
+
+
 def _merged(
     spans: list[tuple[int, int, int]], buffers: Sequence[bytes]
 ) -> list[tuple[int, bytearray]]:

@@ -9,6 +9,12 @@ from typing import Any
 
 MOST_WORK = 7000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
+MOST_LENGTHS_WORK = 1500
+"""As much again for lengths that nothing but their number tells from others."""
+LONG = 65536
+"""Counters of sixteen bits end here: what is compiled gets sizes beyond it."""
+LONGEST = 100
+"""What is compiled gets every length up to here: each costs some milliseconds."""
 _STEEP = 0.5
 _APART = 1.5
 """Sizes nearer to each other than this show the edge of a block, and not how work grows."""
@@ -28,9 +34,12 @@ class Larger:
     left: int = MOST_WORK
 
     @classmethod
-    def plan(cls, cases: list[dict[str, Any]], seen: Sequence[tuple[Sizes, int]]) -> Larger:
+    def plan(
+        cls, cases: list[dict[str, Any]], seen: Sequence[tuple[Sizes, int]],
+        most_work: int = MOST_WORK,
+    ) -> Larger:  # fmt: skip
         """`seen` are sizes with the work they made, first those that the others differ from."""
-        made = cls(powers=powers_of(seen))
+        made = cls(powers=powers_of(seen), left=most_work)
         for case in cases:
             made.waiting.setdefault(case["group"], []).append(case)
             made.known.setdefault(case["group"], [seen[0]])

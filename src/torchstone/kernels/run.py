@@ -13,26 +13,13 @@ from typing import Any
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.kernels import c_build
+from torchstone.kernels import c_build, first_session
 from torchstone.kernels.calls import Call, Main
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
-from torchstone.kernels.larger import Larger
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.workshop import Session, SessionError, Workshop, WorkshopError
 
 Progress = Callable[[int, int, str], None]
-FULL = 2
-"""The level of sizes at which nothing is cut."""
-MOST_WORK = 500
-"""Above this many interpreted operations in one call the families run at smaller sizes."""
-MOST_SIZED_WORK = 1500
-"""Above this the families of sizes start from smaller ones, too."""
-FEWER = 3
-"""So many cases of each family are enough where they are dear."""
-MOST_OWN_WORK = 1500
-"""Above this only the first seed runs at the problem's own sizes."""
-CHANGED = 1
-"""The seed of the model whose weights are changed between calls."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
 
@@ -204,139 +191,8 @@ class Run:
 
     @functools.cached_property
     def main(self) -> Main:
-        """The first session: the problem's own inputs, then the families, then repetitions."""
-        cases: list[dict[str, Any]] = self.facts["cases"]
-        main = Main()
-        try:
-            session, answer = self.open({"record": self.candidate.implementation == "c"})
-            if "error" in answer:
-                main.load_error = answer["error"]
-                return main
-            for seed in range(self.seeds):
-                built = self.build(session, seed)
-                if "error" in built:
-                    main.build_error = built["error"]
-                    return main
-                main.named &= built["known"] or not built["weights"]
-                main.weights = built["weights"]
-        except SessionError as error:
-            main.ended = error.ended
-            return main
-        self._own(main, session, cases)
-        if all(call.right and _clean(call) for call in main.own):
-            self._families(main, session)
-            if session.ended is None:
-                self._repetitions(main, session)
-        if session.ended is None:
-            session.end(late=True)
-        return main
-
-    def _own(self, main: Main, session: Session, cases: list[dict[str, Any]]) -> None:
-        """The problem's own inputs; an interpreter that would take too long gets them smaller."""
-        main.own.append(self.call(session, cases[0]))
-        rest = cases[1:]
-        if main.own[0].work > MOST_OWN_WORK and main.own[0].right:
-            rest = self._smaller(main, session, "own_small") or rest
-            main.small_own = rest is not cases[1:]
-        for case in rest:
-            if main.own[-1].ended is not None:
-                return
-            main.own.append(self.call(session, case))
-
-    def _smaller(
-        self, main: Main, session: Session, do: str, **more: int
-    ) -> list[dict[str, Any]] | None:
-        """Cases at the smallest sizes that the candidate does not refuse."""
-        for level in range(FULL):
-            plan, _ = self.ask_referee(do, None, level=level, **more)
-            probe = self.call(session, plan["cases"][0])
-            if probe.error is None and probe.ended is None:
-                found: list[dict[str, Any]] = plan["cases"]
-                main.skipped |= plan.get("skipped", {})
-                return found
-            if probe.ended is not None:
-                return None
-        return None
-
-    def _families(self, main: Main, session: Session) -> None:
-        work = max(call.work for call in main.own)
-        size_level = 0 if work > MOST_SIZED_WORK else FULL
-        cases = None
-        most = FEWER if work > MOST_WORK else 0
-        if work > MOST_WORK:
-            cases = self._smaller(main, session, "plan", size_level=size_level, most=most)
-            main.small = cases is not None
-        if cases is None and session.ended is None:
-            plan, _ = self.ask_referee("plan", level=FULL, size_level=size_level, most=most)
-            cases = plan["cases"]
-            main.skipped |= plan["skipped"]
-        for case in cases or []:
-            main.families.append(self.call(session, case))
-            if main.families[-1].ended is not None:
-                return
-        if all(call.right or call.refused for call in main.families):
-            self._larger(main, session, size_level)
-
-    def _larger(self, main: Main, session: Session, level: int) -> None:
-        """Sizes beyond the problem's own, as many as an interpreter can do in a second or two."""
-        compiled = self.candidate.implementation in ("c", "numba") and not self.interpreted
-        plan, _ = self.ask_referee("larger", level=level, long=compiled)
-        main.skipped |= plan["skipped"]
-        cut = [call for call in main.families if not call.resized and level != FULL]
-        dearest = max(cut, key=lambda call: call.work, default=main.own[0])
-        seen = [dearest, *(call for call in main.families if call.right)]
-        larger = Larger.plan(plan["cases"], [(call.sizes, call.work) for call in seen])
-        while case := larger.take():
-            call = self.call(session, case)
-            main.families.append(call)
-            if call.ended is not None:
-                return
-            larger.done(case, call.work)
-        main.left_out = larger.left_out
-
-    def _repetitions(self, main: Main, session: Session) -> None:
-        first = self.as_case(main.steady)
-        for _ in range(2):
-            main.repeated.append(self.call(session, first))
-            if main.repeated[-1].ended is not None:
-                return
-        main.swapped, main.swapped_differs = self.call_exchanged(session, first)
-        if main.swapped.ended is not None:
-            return
-        chosen = {call.family: call for call in main.calls if call.right}
-        for call in (chosen.get(name) for name in ("own", "prime", "strided")):
-            if call is None:
-                continue
-            again = self.call(session, self.as_case(call), fill="big")
-            main.refilled.append((call, again))
-            if again.ended is not None:
-                return
-        if main.weights and main.named:
-            self._reweighings(main, session)
-
-    def _reweighings(self, main: Main, session: Session) -> None:
-        """A model that has been called before is given other weights and called again."""
-        plan, _ = self.ask_referee("ways")
-        for item in plan["ways"]:
-            known = next(call for call in main.own if call.seed == item["seed"])
-            tree, buffers = self.ask_referee("weights", seed=item["seed"])
-            try:
-                done, _ = session.ask({"do": "reweigh", "way": item["way"], "tree": tree}, buffers,
-                                      seconds=self.timeout_seconds)  # fmt: skip
-            except SessionError:
-                return
-            if "error" in done:
-                call = Call(known.number, known.family, known.seed, known.shapes, reply=done)
-            else:
-                call = self.call(session, self.as_case(known), model=CHANGED)
-            main.reweighed.append((item["way"], call))
-            if call.ended is not None or call.error is not None:
-                return
-
-
-def _clean(call: Call) -> bool:
-    """Nothing was seen that fails the candidate whatever the families say."""
-    return not any(call.reply[name] for name in ("operators", "faults", "zones"))
+        """What the first session showed."""
+        return first_session.run(self)
 
 
 def _bad_problem(name: str, said: str, line: int) -> InputError:

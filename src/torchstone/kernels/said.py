@@ -14,6 +14,10 @@ from torchstone.kernels.workshop import Ended
 
 COMPARED = Text("compared with the problem in double precision", "与双精度下的问题比较")
 COUNTED = Text("counted in the candidate's process", "在候选进程中统计")
+UNANSWERED = Text(
+    "the problem's own inputs are not answered rightly", "问题自身的输入未得到正确结果"
+)
+"""Why a gate has nothing to look at."""
 _MOST = 6
 
 

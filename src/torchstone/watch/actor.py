@@ -147,7 +147,10 @@ class Actor:
             return self._fused.sum_steps(self._bounds, steps)
         still = (steps["changed"] == 0) & (steps["pushed"] > 0) & (steps["not_finite"] == 0)
         names = ("update_squares", "weight_squares", "pushed", "absorbed", "not_finite")
-        return self._by_layer([*(steps[name] for name in names), still])
+        products = ("gradient_squares", "along", "again", "straight")
+        return self._by_layer(
+            [*(steps[name] for name in names), still, *(steps[name] for name in products)]
+        )
 
     def _by_layer(self, table: list[NDArray[Any]]) -> NDArray[np.float64]:
         whole = np.array(table, np.float64)

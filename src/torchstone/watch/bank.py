@@ -1,9 +1,10 @@
 """A bank learns the normal range of many series at once, on a rolling window of their log values.
 
-Three channels look for three kinds of trouble: `spike` (one value), `shift` (the median of the
-last dozen) and `ramp` (the median of the last forty against the four hundred before). Each asks
-for two things at once: far from normal in units of the usual spread (σ, from the median absolute
-deviation), and far in effect (a factor that a person would care about).
+Four channels look for four kinds of trouble: `spike` (one value), `shift` (the median of the
+last dozen), `change` (the mean of the last thirty-two against the trend of the hundred before, for
+series whose single values say little) and `ramp` (the median of the last forty against the four
+hundred before). Each asks for two things at once: far from normal in units of the usual spread (σ,
+from the median absolute deviation), and far in effect (a factor that a person would care about).
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ WINDOW = 128
 SHORT = 12
 BEFORE = 24
 _LOCAL = 24
+LATELY = 32
+_TREND = WINDOW - LATELY
+_TRIMMED = 3  # of the last values on either side
+_CHANGE_EVERY = 8
+_TOGETHER = 8
 BLOCK = 10
 RECENT_BLOCKS = 4
 BLOCKS = 44
@@ -35,6 +41,17 @@ _GROWN = WINDOW  # values before the window of a late series is all its own
 _STEPS_BACK = np.arange(WINDOW)
 
 
+def _line() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Matrices that give a straight line through the trend: its values, and where it leads."""
+    basis = np.stack([np.ones(_TREND), np.linspace(-1.0, 1.0, _TREND)], 1)
+    fit = np.linalg.pinv(basis)
+    ahead = np.array([1.0, 1.0 + LATELY / _TREND])
+    return np.asarray(basis @ fit), np.asarray(ahead @ fit)
+
+
+_ALONG, _AHEAD = _line()
+
+
 class Channel(IntEnum):
     """What kind of departure was seen."""
 
@@ -42,6 +59,7 @@ class Channel(IntEnum):
     SPIKE = 1
     SHIFT = 2
     RAMP = 3
+    CHANGE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +73,10 @@ class Limits:
     shift_sigmas: float = 5.0
     fall_sigmas: float = 5.0
     """Of a shift downwards."""
+    change: tuple[float, float] | None = None
+    """Asked of few series: it needs the whole window."""
+    change_sigmas: tuple[float, float] = (10.0, 10.0)
+    """Up and down, in standard errors of the mean."""
     floor: float = 1e-30
     """Added before the logarithm: a share below it is as good as zero."""
     spread: float = 0.02
@@ -72,6 +94,8 @@ class Limits:
             self, spike=wider(self.spike), shift=wider(self.shift), ramp=wider(self.ramp),
             sigmas=self.sigmas * factor, shift_sigmas=self.shift_sigmas * factor,
             fall_sigmas=self.fall_sigmas * factor,
+            change=None if self.change is None else wider(self.change),
+            change_sigmas=(self.change_sigmas[0] * factor, self.change_sigmas[1] * factor),
         )  # fmt: skip
 
 
@@ -115,6 +139,9 @@ class Bank:
                 (Channel.RAMP, [item.ramp for item in limits]),
             )
         }
+        self._slow = np.array([i for i, item in enumerate(limits) if item.change], np.int64)
+        changes = [(*item.change, *item.change_sigmas) for item in limits if item.change]
+        self._change_limits = np.array(changes).reshape(-1, 4).T
         self._values = np.zeros((WINDOW, self.count))
         self._raw_values = np.zeros((WINDOW, self.count))
         self._blocks = np.full((BLOCKS, self.count), np.nan)
@@ -254,6 +281,8 @@ class Bank:
             self._judge_shift(judgement, stretch)
         if self.seen % BLOCK == 0:
             self._judge_ramp(judgement, stretch)
+        if len(self._slow) and self.seen % _CHANGE_EVERY == 0 and self._fresh >= WINDOW:
+            self._judge_change(judgement, stretch)
 
     def _judge_locally(
         self, judgement: Judgement, far: NDArray[np.bool_], away: NDArray[np.float64],
@@ -291,6 +320,31 @@ class Bank:
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
         limit = np.where(moved > 0, self._shift_sigmas, self._fall_sigmas)
         self._mark(judgement, Channel.SHIFT, moved, sigmas, limit, stretch, recent)
+
+    def _judge_change(self, judgement: Judgement, stretch: float) -> None:
+        """A mean that left the trend: small against the jitter, and certain all the same."""
+        rows = (self.seen + 1 + _STEPS_BACK) % WINDOW
+        values = self._raw_values[np.ix_(rows, self._slow)]
+        before, lately = values[:_TREND], np.sort(values[_TREND:], axis=0)
+        level = lately[_TRIMMED:-_TRIMMED].mean(axis=0)
+        rest = before - _ALONG @ before
+        jitter = _MAD * _middle(np.abs(rest)) + self._least[self._slow]
+        # values that hang together are worth fewer than they are
+        together = rest.reshape(-1, _TOGETHER, len(self._slow)).mean(axis=1)
+        swing = np.sqrt((together**2).mean(axis=0) * _TOGETHER)
+        by_line, by_level = level - _AHEAD @ before, level - _middle(before)
+        moved = np.where(np.abs(by_line) < np.abs(by_level), by_line, by_level)
+        moved = np.where(by_line * by_level > 0, moved, 0.0)
+        sigmas = moved / (np.maximum(jitter, swing) * math.sqrt(1 / LATELY + 1 / _TREND))
+        up, down, rise, fall = self._change_limits
+        high = (moved > np.log(up) + stretch) & (sigmas > rise)
+        low = (-moved > np.log(down) + stretch) & (-sigmas > fall)
+        new = (high | low) & (judgement.channel[self._slow] == 0)
+        columns = self._slow[new]
+        judgement.channel[columns] = Channel.CHANGE
+        judgement.sigmas[columns] = sigmas[new]
+        if judgement.level is not None:
+            judgement.level[columns] = level[new]
 
     def together(self, columns: slice) -> tuple[float, float] | None:
         """How far the middle one of these series has jumped in spreads, and all of them in effect."""

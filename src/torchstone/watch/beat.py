@@ -57,6 +57,13 @@ class Call:
     batch_elements: int = 0
     input_scale: float = float("nan")
     """Root mean square of the first floating tensor that the model was given, from a sample."""
+    output_scale: float = float("nan")
+    """Root mean square of the model's outputs, from a sample."""
+    output_zeros: float = float("nan")
+    output_sign: float = float("nan")
+    """Shares of outputs that are zero, and that are below zero."""
+    backward_gain: float = float("nan")
+    """Norm of the weights' gradients against that of the outputs' gradient."""
     batch_digest: int = 0
     batch_indices: list[int] = field(default_factory=list)
     memory: dict[str, object] = field(default_factory=dict)
@@ -65,6 +72,12 @@ class Call:
     """A loss scaler is in use."""
     stale: str = ""
     """A parameter whose old gradient the backward pass added to."""
+    passes: int = 0
+    """Backward passes before this step, where they were compared; 0 elsewhere."""
+    passes_lost: bool | None = None
+    """Only the last of them was left; None where that could not be told."""
+    alone: bool = True
+    """There is one optimizer."""
     in_eval: tuple[str, ...] = ()
     """Layers that behave otherwise in evaluation, and were in it during backward."""
     statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -168,7 +181,8 @@ class Beat:
     @cached_property
     def moved(self) -> NDArray[np.float64]:
         """Of the sampled weights of every layer: update and weight squares, pushed, absorbed, not
-        finite, parameters that stood still."""
+        finite, parameters that stood still; then gradient squares, and the products of gradient and
+        step, of gradient and last gradient, of step and last step."""
         assert self.steps is not None
         return self.actor.sum_steps(self.steps)
 

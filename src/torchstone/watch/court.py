@@ -33,8 +33,8 @@ from torchstone.watch.signal import Phase, learned
 from torchstone.watch.telling import baseline_of, progress_line
 from torchstone.watch.zoom import Zoom
 
-_TOGETHER = 8
-_PATIENCE_SECONDS = 0.1
+_TOGETHER = 16
+_PATIENCE_SECONDS = 0.25
 _LAYERS_EVERY = 10
 _RATE_MEMORY = 0.02  # of the learning rate that thresholds stretch with
 _MOST_ALERTS = 1000

@@ -192,6 +192,7 @@ void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
 
 typedef struct {
     double update_squares, weight_squares;
+    double gradient_squares, along, again, straight; /* products with this and the last gradient, and the last step */
     int64_t changed, moved_by_gradient, absorbed, not_finite;
     uint64_t digest;
 } Step;
@@ -201,16 +202,18 @@ typedef int32_t v4i __attribute__((vector_size(16)));
 typedef double v4d __attribute__((vector_size(32)));
 #define GOLDEN 0x9E3779B97F4A7C15ull
 
-/* What a step did to the sampled weights: how far they moved, and which gradients were swallowed.
- * Rows are padded with zeros, which move nowhere; `width` is a multiple of four. */
+/* What a step did to the sampled weights: how far they moved and where to, and which gradients were
+ * swallowed. Rows are padded with zeros, which move nowhere; `width` is a multiple of four. `last`
+ * holds the gradients and then the steps of the time before, and those of this time afterwards. */
 void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const float *before,
-                     const float *after, const float *gradients, Step *steps) {
+                     const float *after, const float *gradients, float *last, Step *steps) {
     for (int64_t t = 0; t < tensors; t++) {
         Step step = {0};
-        v4d moved = {0}, weight = {0};
+        v4d moved = {0}, weight = {0}, size = {0}, along = {0}, again = {0}, straight = {0};
         v4i changed = {0}, pushed = {0}, absorbed = {0}, bad = {0};
         int64_t n = sizes[t] < width ? sizes[t] : width;
         const float *old = before + t * width, *new = after + t * width, *push = gradients + t * width;
+        float *last_push = last + t * width, *last_step = last + (tensors + t) * width;
         for (int64_t i = 0; i < n; i += 4) {
             v4f a, b, g;
             memcpy(&a, new + i, sizeof a);
@@ -218,6 +221,16 @@ void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const
             memcpy(&g, push + i, sizeof g);
             v4d w = __builtin_convertvector(a, v4d), d = w - __builtin_convertvector(b, v4d);
             v4i other = (v4i)a != (v4i)b, towards = g != 0;
+            v4f p, q, s = a - b;
+            memcpy(&p, last_push + i, sizeof p);
+            memcpy(&q, last_step + i, sizeof q);
+            memcpy(last_push + i, &g, sizeof g);
+            memcpy(last_step + i, &s, sizeof s);
+            v4d wide = __builtin_convertvector(g, v4d);
+            size += wide * wide;
+            along += wide * d;
+            again += wide * __builtin_convertvector(p, v4d);
+            straight += d * __builtin_convertvector(q, v4d);
             moved += d * d;
             weight += w * w;
             changed -= other;
@@ -230,6 +243,10 @@ void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const
         for (int k = 0; k < 4; k++) {
             step.update_squares += moved[k];
             step.weight_squares += weight[k];
+            step.gradient_squares += size[k];
+            step.along += along[k];
+            step.again += again[k];
+            step.straight += straight[k];
             step.changed += changed[k];
             step.moved_by_gradient += pushed[k];
             step.absorbed += absorbed[k];
@@ -254,10 +271,11 @@ void torchstone_sum_rows(int64_t layers, const int64_t *bounds, const Row *rows,
     }
 }
 
-/* Out: update squares, weight squares, pushed, absorbed, not finite, parameters that stood still. */
+/* Out: update squares, weight squares, pushed, absorbed, not finite, parameters that stood still,
+ * gradient squares, and the products of `Step`. */
 void torchstone_sum_steps(int64_t layers, const int64_t *bounds, const Step *steps, double *out) {
     for (int64_t k = 0; k < layers; k++) {
-        double sums[6] = {0};
+        double sums[10] = {0};
         for (const Step *step = steps + bounds[k]; step < steps + bounds[k + 1]; step++) {
             sums[0] += step->update_squares;
             sums[1] += step->weight_squares;
@@ -265,8 +283,12 @@ void torchstone_sum_steps(int64_t layers, const int64_t *bounds, const Step *ste
             sums[3] += (double)step->absorbed;
             sums[4] += (double)step->not_finite;
             sums[5] += !step->changed && step->moved_by_gradient && !step->not_finite;
+            sums[6] += step->gradient_squares;
+            sums[7] += step->along;
+            sums[8] += step->again;
+            sums[9] += step->straight;
         }
-        for (int i = 0; i < 6; i++) out[i * layers + k] = sums[i];
+        for (int i = 0; i < 10; i++) out[i * layers + k] = sums[i];
     }
 }
 

@@ -28,7 +28,8 @@ ROW = np.dtype(
      ("zero", "i8"), ("beyond", "i8"), ("below", "i8", (LEVELS,))]
 )  # fmt: skip
 STEP = np.dtype(
-    [("update_squares", "f8"), ("weight_squares", "f8"), ("changed", "i8"), ("pushed", "i8"),
+    [("update_squares", "f8"), ("weight_squares", "f8"), ("gradient_squares", "f8"),
+     ("along", "f8"), ("again", "f8"), ("straight", "f8"), ("changed", "i8"), ("pushed", "i8"),
      ("absorbed", "i8"), ("not_finite", "i8"), ("digest", "u8")]
 )  # fmt: skip
 _BUILD_SECONDS = 60
@@ -64,12 +65,12 @@ class Fused:
 
     def step(
         self, sizes: NDArray[np.int64], before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32], steps: NDArray[np.void],
+        gradients: NDArray[np.float32], last: NDArray[np.float32], steps: NDArray[np.void],
     ) -> None:  # fmt: skip
-        """What a step did to the sampled weights."""
+        """What a step did to the sampled weights; `last` is brought up to date."""
         self.library.torchstone_step(
             len(sizes), sizes.ctypes.data, before.shape[1], before.ctypes.data,
-            after.ctypes.data, gradients.ctypes.data, steps.ctypes.data,
+            after.ctypes.data, gradients.ctypes.data, last.ctypes.data, steps.ctypes.data,
         )  # fmt: skip
 
     def sum_rows(self, bounds: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.float64]:
@@ -81,8 +82,8 @@ class Fused:
         return out
 
     def sum_steps(self, bounds: NDArray[np.int64], steps: NDArray[np.void]) -> NDArray[np.float64]:
-        """Update and weight squares, pushed, absorbed, not finite, parameters that stood still."""
-        out = np.empty((6, len(bounds) - 1))
+        """Squares, counts and products over the parameters of every layer, as in `Beat.moved`."""
+        out = np.empty((10, len(bounds) - 1))
         self.library.torchstone_sum_steps(
             len(bounds) - 1, bounds.ctypes.data, steps.ctypes.data, out.ctypes.data
         )
@@ -131,7 +132,7 @@ def _load(compiler: str) -> Fused | str:
     count: Any = ctypes.c_int64
     library.torchstone_pass.argtypes = [count] + [pointer] * 7
     library.torchstone_sample.argtypes = [count, pointer, pointer, pointer, count, pointer]
-    library.torchstone_step.argtypes = [count, pointer, count] + [pointer] * 4
+    library.torchstone_step.argtypes = [count, pointer, count] + [pointer] * 5
     number: Any = ctypes.c_double
     library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
     library.torchstone_push.restype = count

@@ -1,7 +1,7 @@
 """Where a watch listens: optimizer steps, gradient clipping, loss scalers, first gradients, loads.
 
-Everything is taken back when the watch closes. Nothing is attached to modules in the forward
-pass, so that compiled models stay whole.
+Everything is taken back when the watch closes. In the forward pass only the two ends of the whole
+model are looked at, and of a compiled one not even these, so that it stays whole.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _by_model: weakref.WeakKeyDictionary[nn.Module, list[weakref.ref[Any]]] = (
 
 
 def follow_model(model: nn.Module, listener: Any, calls: bool) -> Callable[[], None]:
-    """Tell the listener what a model is given, and when weights are loaded into it.
+    """Tell the listener what a model is given and gives, and when weights are loaded into it.
 
     The hooks on the module are plain functions that look their listener up: a copy or a pickle of
     the model carries nothing of the watch, and says nothing to it.
@@ -111,6 +111,7 @@ def follow_model(model: nn.Module, listener: Any, calls: bool) -> Callable[[], N
     handles = [model.register_load_state_dict_post_hook(_loaded)]
     if calls:
         handles.append(model.register_forward_pre_hook(_called, with_kwargs=True))
+        handles.append(model.register_forward_hook(_answered))
     reference = weakref.ref(listener)
     _by_model.setdefault(model, []).append(reference)
     place = weakref.ref(model)
@@ -128,11 +129,24 @@ def follow_model(model: nn.Module, listener: Any, calls: bool) -> Callable[[], N
 
 def _called(model: nn.Module, args: Any, kwargs: Any = None) -> None:
     # a hook that is removed while the module goes through its hooks is called without kwargs
-    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
-        return
-    for reference in _by_model.get(model, ()):
-        if (listener := reference()) is not None:
-            listener.model_called(args, kwargs)
+    if not _is_traced():
+        for reference in _by_model.get(model, ()):
+            if (listener := reference()) is not None:
+                listener.model_called(args, kwargs)
+
+
+def _answered(model: nn.Module, _: Any, output: Any) -> None:
+    if not _is_traced():
+        for reference in _by_model.get(model, ()):
+            if (listener := reference()) is not None:
+                listener.model_answered(output)
+
+
+def _is_traced() -> bool:
+    """The model is being compiled, or under a function transform: these are no real values."""
+    return bool(
+        torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    )
 
 
 def _loaded(model: nn.Module, *_: Any) -> None:

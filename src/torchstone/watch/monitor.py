@@ -27,6 +27,7 @@ from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
 from torchstone.watch.lines import LOGGER, say, show_lines
+from torchstone.watch.outputs import Outputs
 from torchstone.watch.parts import HISTOGRAM_EVERY, Parts
 from torchstone.watch.ranks import join_ranks
 from torchstone.watch.reading import Reading
@@ -63,6 +64,7 @@ class Watch:
         self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
         self._batches = Batches()
+        self._outputs = Outputs(_guard_of(self))
         self._started = 0.0
         self._prepared = False
         self._active = False
@@ -185,12 +187,14 @@ class Watch:
         for actor in self.actors.values():  # the scaler left the step out
             actor.reading = actor.before = None
         self._batches.fill(call)
+        self._outputs.fill(call)
         if self._batches.changed(call):
             self._court.event(Text(
                 f"batch changed to {call.batch_size}: learning again",
                 f"批次大小变为 {call.batch_size}：重新学习",
             ))  # fmt: skip
         call.stretch = self._batches.stretch
+        call.alone = len(self.actors) == 1
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
         for sentinel in self._parts.sentinels.values():
@@ -231,6 +235,12 @@ class Watch:
         if self._active:
             with contextlib.suppress(RuntimeError, TypeError, NotImplementedError):
                 self._batches.model_called(args, kwargs)
+
+    def model_answered(self, output: Any) -> None:
+        """The model has given something; of several models none is looked at."""
+        if self._active and len(self._parts.found.models) == 1:
+            with contextlib.suppress(RuntimeError, TypeError, NotImplementedError):
+                self._outputs.answered(output)
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""
@@ -281,6 +291,7 @@ class Watch:
             self._read_update(actor)
         if (sentinel := self._parts.sentinel(actor)) is not None:
             sentinel.stepped()
+        self._outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1
         actor.clipped = 1.0
         actor.reading = actor.before = None

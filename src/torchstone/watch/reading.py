@@ -99,7 +99,7 @@ def _spread(tensor: Tensor) -> Tensor:
 
 def numpy_step(
     sizes: NDArray[np.int64], before: NDArray[np.float32], after: NDArray[np.float32],
-    gradients: NDArray[np.float32],
+    gradients: NDArray[np.float32], last: NDArray[np.float32],
 ) -> NDArray[np.void]:  # fmt: skip
     """What a step did to the sampled weights, as the C function says it."""
     steps = np.zeros(len(sizes), STEP)
@@ -110,6 +110,14 @@ def numpy_step(
     with np.errstate(all="ignore"):
         steps["update_squares"] = ((after.astype(float) - before) ** 2 * there).sum(1)
         steps["weight_squares"] = (after.astype(float) ** 2 * there).sum(1)
+        moved, pushes = after.astype(float) - before, gradients.astype(float) * there
+        old_pushes, old_moved = np.split(last, 2)
+        for name, product in (
+            ("gradient_squares", pushes * pushes), ("along", pushes * moved),
+            ("again", pushes * old_pushes), ("straight", moved * old_moved),
+        ):  # fmt: skip
+            steps[name] = (product * there).sum(1)
+        last[:] = np.concatenate([pushes, (after - before) * there])
     steps["changed"] = (~same & there).sum(1)
     steps["pushed"] = pushed.sum(1)
     steps["absorbed"] = (pushed & same).sum(1)
@@ -137,6 +145,8 @@ class HostReader:
         self._simple = all(_is_simple(item) for item in parameters)
         self._dtypes = [item.dtype for item in parameters]
         self._usual: NDArray[np.uint64] | None = None
+        self._last = np.zeros((2 * self._count, WIDTH), np.float32)
+        """Sampled gradients and steps of the last time."""
         self.moved = False
         """The weights have been found in another place than before."""
 
@@ -228,9 +238,9 @@ class HostReader:
     ) -> NDArray[np.void]:  # fmt: skip
         """What a step did to the sampled weights."""
         if self.fused is None:
-            return numpy_step(self.sizes, before, after, gradients)
+            return numpy_step(self.sizes, before, after, gradients, self._last)
         steps = np.zeros(self._count, STEP)
-        self.fused.step(self.sizes, before, after, gradients, steps)
+        self.fused.step(self.sizes, before, after, gradients, self._last, steps)
         return steps
 
 

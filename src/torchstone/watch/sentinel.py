@@ -1,7 +1,8 @@
 """A sentinel stands at one parameter of an optimizer and sees every backward pass go by.
 
 One hook on one parameter is all that a backward pass is charged for: it sees whether the old
-gradient was cleared, and which layers are in evaluation mode while gradients are taken.
+gradient was cleared, whether several passes add up, and which layers are in evaluation mode while
+gradients are taken.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ class Sentinel:
         self._guard = guard
         self._modes = [item for model in models for item in _moody(model)]
         self._clean = True
+        self._looking = False
+        """At this step the gradients are compared with what arrives."""
+        self._passes = 0
+        """Backward passes since the last step."""
+        self._weights: NDArray[np.float32] | None = None
+        self._lost: bool | None = None
         self._steps = 0
         self._arrived: NDArray[np.float32] | None = None
         self._backwards = 0
@@ -69,15 +76,16 @@ class Sentinel:
             self._handle = handles
 
     def _arrives(self, gradient: Tensor) -> None:
-        if not self._clean:
+        if self._looking:
             self._arrived = _few(gradient)
 
     def _added(self, parameter: Tensor) -> None:
         """A backward pass has added to the gradient; `autograd.grad` never comes here."""
         self._backwards += 1
-        if not self._clean and (
-            parameter.grad is None or _is_the_same(self._arrived, _few(parameter.grad))
-        ):
+        self._passes += 1
+        if self._looking and parameter.grad is not None:
+            self._compare(parameter, _few(parameter.grad))
+        elif self._looking:
             self._clean = True
         self._in_eval = tuple(name for name, module in self._modes if not module.training)
         self._statistics = {
@@ -92,15 +100,30 @@ class Sentinel:
             if name in self._statistics and module.num_batches_tracked is not None
         }
 
+    def _compare(self, parameter: Tensor, whole: NDArray[np.float32] | None) -> None:
+        """The gradients must have begun from nothing, and later passes must add to them."""
+        self._clean = self._clean or _is_the_same(self._arrived, whole)
+        weights = _few(parameter)
+        if self._passes == 1 or weights is None or self._weights is None:
+            self._weights = weights
+        elif whole is not None and self._arrived is not None and whole.any():
+            lost = np.array_equal(self._arrived, whole)
+            # a method that looks from another place (SAM) throws its first gradient away
+            self._lost = lost if np.array_equal(self._weights, weights) else None
+
     def before_step(self, call: Call) -> None:
         """An optimizer steps on gradients: were they begun from nothing?"""
         if self._handle is not None and self._backwards > self._seen and not self._clean:
             call.stale = self._name
+        if self._looking and self._passes > 1:
+            call.passes, call.passes_lost = self._passes, self._lost
 
     def stepped(self) -> None:
         """The gradients are used up; a slip in the code is there at every step, or it is none."""
         self._steps += 1
-        self._clean = self._steps % _LOOK_EVERY != 0
+        self._looking = self._steps % _LOOK_EVERY == 0
+        self._clean = not self._looking
+        self._passes, self._lost = 0, None
         self._seen = self._backwards
 
     def report(self, call: Call) -> None:
@@ -119,7 +142,8 @@ class Sentinel:
 
 def _few(gradient: Tensor) -> NDArray[np.float32] | None:
     """Some values, where they can be had without waiting for a device."""
-    if type(gradient) is not Tensor or gradient.layout != torch.strided or not gradient.is_cpu:
+    known = type(gradient) in (Tensor, nn.Parameter)
+    if not known or gradient.layout != torch.strided or not gradient.is_cpu:
         return None
     if gradient.is_complex():
         return None

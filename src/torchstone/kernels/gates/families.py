@@ -6,7 +6,15 @@ from torchstone.core.text import Text
 from torchstone.kernels.calls import POISONED, Call
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
-from torchstone.kernels.said import both, call_table, call_trouble, joined, pictures, wrong_text
+from torchstone.kernels.said import (
+    UNANSWERED,
+    both,
+    call_table,
+    call_trouble,
+    joined,
+    pictures,
+    wrong_text,
+)
 from torchstone.kernels.verdict import GateResult
 
 GATE = Gate(
@@ -115,9 +123,7 @@ class ModelNew(torch.nn.Module):
 def check(run: Run) -> GateResult:
     main = run.main
     if not main.families:
-        because = Text("the problem's own inputs are not answered rightly",
-                       "问题自身的输入未得到正确结果")  # fmt: skip
-        return GateResult(GATE.name, "skipped", because)
+        return GateResult(GATE.name, "skipped", UNANSWERED)
     wrong = [call for call in main.families if _wrong(call)]
     if wrong:
         texts = [text for call in wrong for text in _texts(call)[:1]]

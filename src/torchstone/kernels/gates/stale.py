@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
-from torchstone.kernels.said import both, call_table, call_trouble, joined, wrong_text
+from torchstone.kernels.said import UNANSWERED, both, call_table, call_trouble, joined, wrong_text
 from torchstone.kernels.verdict import GateResult
 
 GATE = Gate(
@@ -53,9 +53,7 @@ class ModelNew(torch.nn.Module):
 def check(run: Run) -> GateResult:
     call = run.main.swapped
     if call is None:
-        because = Text("the problem's own inputs are not answered rightly",
-                       "问题自身的输入未得到正确结果")  # fmt: skip
-        return GateResult(GATE.name, "skipped", because)
+        return GateResult(GATE.name, "skipped", UNANSWERED)
     trouble = call_trouble(call)
     if trouble is not None:
         detail = both("called again: {en}", "再次调用：{zh}", en=trouble.en, zh=trouble.zh)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
-from torchstone.kernels.said import both, call_table, call_trouble, joined, wrong_text
+from torchstone.kernels.said import UNANSWERED, both, call_table, call_trouble, joined, wrong_text
 from torchstone.kernels.verdict import GateResult
 
 GATE = Gate(
@@ -90,9 +90,7 @@ def check(run: Run) -> GateResult:
             "无法更改：其名称与内容都与问题不同",
         ))  # fmt: skip
     if main.swapped is None:
-        because = Text("the problem's own inputs are not answered rightly",
-                       "问题自身的输入未得到正确结果")  # fmt: skip
-        return GateResult(GATE.name, "skipped", because)
+        return GateResult(GATE.name, "skipped", UNANSWERED)
     wrong = [(way, call) for way, call in main.reweighed if not call.right]
     if not wrong:
         return GateResult(GATE.name, "passed")

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import c_kit, mindspore_kit, monitor, weights
+from torchstone.kernels.harness import c_kit, mindspore_kit, monitor, serving, weights
+from torchstone.kernels.harness.cases import structure_of
 from torchstone.kernels.harness.launches import Launches
-from torchstone.kernels.harness.oracle import structure_of
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.told import told
@@ -32,7 +32,6 @@ from torchstone.kernels.harness.values import (
     raw_bytes,
 )
 from torchstone.kernels.harness.zones import Zones
-from torchstone.kernels.wire import WireError, receive, send
 
 _FILE = "candidate.py"
 
@@ -315,20 +314,4 @@ def import_candidate(source: str) -> ModuleType:
 
 def serve(channel: socket.socket, walls: dict[str, str]) -> None:
     """Answer the parent until it hangs up."""
-    torch.set_num_threads(1)
-    server: Server | None = None
-    while True:
-        try:
-            header, buffers = receive(channel)
-        except WireError:
-            return
-        try:
-            if header["do"] == "open":
-                server = _load(header)
-                answer: Any = {"walls": walls}
-            else:
-                answer = getattr(server, header["do"])(header, buffers)
-        except BaseException as error:  # the candidate may raise anything, SystemExit too
-            answer = {"error": told(error)}
-        reply, data = answer if isinstance(answer, tuple) else (answer, [])
-        send(channel, reply, data)
+    serving.serve(channel, walls, _load)

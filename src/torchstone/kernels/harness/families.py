@@ -14,11 +14,18 @@ import torch
 
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, rebuilt
 
-VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", "extreme", "repeated",
-          "nan", "inf", "masked", "strided")  # fmt: skip
+LARGER, LENGTHS, GRADED = "larger", "lengths", "graded"
+VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
+          "extreme", "repeated", "nan", "inf", "masked", "strided")  # fmt: skip
 SMALLER = ("prime", "power", "equal", "one", "empty")
-LARGER = "larger"
-FEWEST = {"negative": 2, "tiny": 2, "zeros": 2, "ties": 2, "one-hot": 2, "repeated": 1, "power": 2}
+LONGER = (LARGER, LENGTHS)
+"""Families in which more numbers may meet in one output than in the problem's own."""
+ALONE = (*LONGER, GRADED)
+"""Families of very different sizes: the reference's error in one case excuses no other."""
+CALM = ("lines", GRADED, "ladder")
+"""Families without the cases in which the reference itself is far off."""
+FEWEST = {"negative": 2, "tiny": 2, "zeros": 2, "ties": 2, "one-hot": 2, GRADED: 2, "ladder": 1,
+          "repeated": 1, "power": 2}  # fmt: skip
 """Cases of a family that are enough for a dear kernel, where others have more."""
 TINY = (1e-3, 1e-6, 1e-2, 1e-8, 1e-4)
 LARGE = (1e4, 1e3, 1e2, 1e1)

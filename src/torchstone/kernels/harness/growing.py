@@ -17,9 +17,21 @@ from torchstone.kernels.harness.reference import leaves_of, like, rebuilt
 
 USUAL_BLOCK = 1024
 """Blocks of kernels are rarely larger: a side beyond it has a second one."""
-LONG = 65536
-"""Counters of sixteen bits end here."""
 LONG_ELEMENTS = 1 << 20
+HEAVY = 4096
+"""So many products of eight-bit numbers have a sum beyond what single precision counts."""
+APART = -2
+"""The group of cases that wait for no step of their size: they show what no other size does."""
+BLOCK = 128
+"""Whole blocks: what vectors and tiles divide."""
+BLOCK_ELEMENTS = 1 << 17
+BLOCK_TURNS = 2
+WALKED_APART = 3
+"""How far apart lengths are along a side on which the reference walks."""
+MOST_LENGTHS = 200
+"""With more sizes each of them gets fewer lengths."""
+FEW_LENGTHS = (41, 7, 49, 24, 61)
+"""For an interpreter: lengths whose rounded reciprocal times themselves is less than one, others."""
 STEPS = 3
 """At most so many sizes to grow to."""
 _SHARE = 0.125
@@ -76,6 +88,22 @@ def ramped(inputs: list[Any], group: Group, turn: int) -> list[Any]:
         shaped = lines.ramped(tensor_of(leaves[i]), sides[i], turn)
         leaves[i] = like(leaves[i], shaped.contiguous())
     return list(rebuilt(inputs, leaves))
+
+
+def held(inputs: list[Any], group: Group) -> list[list[Any]]:
+    """One array after the other whose lines along the side hold one value: one, nearly one, none.
+
+    A factor of one keeps everything that came before it, and among equals the first is the first
+    of the whole line. What is sorted stays as it is.
+    """
+    leaves, found = leaves_of(inputs), []
+    for i, dim in dict(reversed(group.places)).items():
+        tensor = tensor_of(leaves[i])
+        if tensor.is_floating_point() and not _is_ordered(tensor, dim):
+            made = leaves_of(inputs)
+            made[i] = like(made[i], lines.held(tensor, dim).contiguous())
+            found.append((i, list(rebuilt(inputs, made))))
+    return [made for _, made in sorted(found, key=lambda item: item[0])]
 
 
 def elements_after(inputs: list[Any], group: Group, size: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.calls import POISONED
-from torchstone.kernels.harness.oracle import Answer, Case
+from torchstone.kernels.harness.cases import Answer, Case
 from torchstone.kernels.harness.reference import as_tensor
 
 _MOST_SIDE = 24

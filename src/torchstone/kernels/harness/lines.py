@@ -175,6 +175,19 @@ def ramped(x: torch.Tensor, dim: int, turn: int) -> torch.Tensor:
     return shape_lines(x, dim, (zigzag(slow), zigzag(-slower), stay, stay)).to(x.dtype)
 
 
+def held(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """Every line holds one value: one, nearly one, nothing, less than nothing.
+
+    All of few bits: the sum of a line is exact, whatever the order in which it is taken.
+    """
+
+    def constant(value: float) -> Shape:
+        return lambda moved, _: torch.full_like(moved, value)
+
+    nearly = 1 - 0.5 ** x.shape[dim].bit_length()
+    return shape_lines(x, dim, tuple(map(constant, (1.0, nearly, 0.0, -1.0)))).to(x.dtype)
+
+
 # what stands where on a line of infinities: place on it from 0 to 1 -> is it infinite
 _MASKS: tuple[tuple[str, float], ...] = (
     ("all", -INFINITY), ("all but one", -INFINITY), ("one", INFINITY), ("all but the last", -INFINITY),

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import libdevice_kit, triton_device
+from torchstone.kernels.harness import libdevice_kit, serving, triton_device
 from torchstone.kernels.harness.candidate import Server, digest_of, encoded, import_candidate
+from torchstone.kernels.harness.cases import structure_of
 from torchstone.kernels.harness.launches import Launches
-from torchstone.kernels.harness.oracle import structure_of
 from torchstone.kernels.harness.reference import leaves_of, rebuilt, run_source
-from torchstone.kernels.harness.told import told
 from torchstone.kernels.harness.values import (
     Tree,
     UnknownValueError,
@@ -29,7 +28,6 @@ from torchstone.kernels.harness.values import (
     plain_place,
 )
 from torchstone.kernels.harness.zones import Zones
-from torchstone.kernels.wire import WireError, receive, send
 
 
 class DeviceServer:
@@ -148,24 +146,13 @@ def _opened(channel: socket.socket, header: dict[str, Any]) -> DeviceServer:
     return DeviceServer(module, implementation, device)
 
 
+def _asked(server: DeviceServer | None, header: dict[str, Any], buffers: list[bytes]) -> Any:
+    """Whether a device is there can be asked before anything is opened on it."""
+    if header["do"] == "available":
+        return _available(header["device"])
+    return serving.by_name(server, header, buffers)
+
+
 def serve(channel: socket.socket, walls: dict[str, str]) -> None:
     """Answer the parent until it hangs up."""
-    torch.set_num_threads(1)
-    server: DeviceServer | None = None
-    while True:
-        try:
-            header, buffers = receive(channel)
-        except WireError:
-            return
-        try:
-            if header["do"] == "available":
-                answer: Any = {"walls": walls, **_available(header["device"])}
-            elif header["do"] == "open":
-                server = _opened(channel, header)
-                answer = {"walls": walls}
-            else:
-                answer = getattr(server, header["do"])(header, buffers)
-        except BaseException as error:  # the candidate may raise anything, SystemExit too
-            answer = {"error": told(error)}
-        reply, data = answer if isinstance(answer, tuple) else (answer, [])
-        send(channel, reply, data)
+    serving.serve(channel, walls, lambda header: _opened(channel, header), _asked)

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from torchstone.kernels.calls import POISONED
-from torchstone.kernels.harness import families, judge, lines, whole
+from torchstone.kernels.harness import families, judge, lines, scales, whole
+from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
-from torchstone.kernels.harness.oracle import Case, Oracle, reduced
+from torchstone.kernels.harness.oracle import Oracle, reduced
 from torchstone.kernels.harness.reference import (
     ProblemError,
     Reference,
@@ -143,7 +144,7 @@ class Planner:
             key = self._key(family, seed, version)
             if key in self._known:  # zeros are the same under every seed
                 return
-            if self._add(family, seed, version, finite=True, calm=family == "lines"):
+            if self._add(family, seed, version, finite=True, calm=family in families.CALM):
                 self._known.add(key)
                 return
         if not any(case.family == family for case in self.cases):
@@ -154,6 +155,10 @@ class Planner:
         floats = any(families.is_float(leaf) for leaf in leaves_of(inputs))
         if family == "lines":
             return lines.lined(inputs, turn)
+        if family == families.GRADED:
+            return scales.graded(inputs, turn)
+        if family == "ladder":
+            return scales.ladder(inputs, turn)
         if family == "repeated":
             made = whole.repeated(inputs, self.ranges, turn) if floats else None
             return [] if made is None else [made]
@@ -218,18 +223,23 @@ class Planner:
             return False
         if family == "strided":
             case.layout = "strided"
-        if family == families.LARGER:
+        if family in families.LONGER:
             case.length = self.oracle.length_of(inputs, seed)
         own = max((item.own_error for item in case.answers), default=0.0)
         dtype = case.answers[0].reference.dtype
-        if calm and 2 * own > self.oracle.allowed(0.0, self.reduced_error, dtype):
+        if calm and 2 * own > self.oracle.allowed(0.0, self.reduced_error, dtype, case.length):
             return False
-        if family == families.LARGER:
+        if family in families.ALONE:
             case.own_error = own  # of very different sizes, one must not excuse another
         elif family not in POISONED:
             self.own_errors[family] = max(own, self.own_errors.get(family, 0.0))
         self.cases.append(case)
         return True
+
+    @property
+    def all_whole(self) -> bool:
+        """No input holds floating-point numbers."""
+        return not any(families.is_float(leaf) for leaf in leaves_of(self.cases[0].inputs))
 
     def sizes(self, inputs: list[Any]) -> list[int]:
         """All sizes that may change, in the problem's own order."""

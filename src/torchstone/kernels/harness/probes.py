@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.calls import POISONED
-from torchstone.kernels.harness.oracle import Case
+from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.reference import as_tensor, leaves_of
 
 Guess = Callable[[Case, int], torch.Tensor | None]

@@ -10,20 +10,18 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, judge, weights
+from torchstone.kernels.harness import families, judge, serving, weights
+from torchstone.kernels.harness.cases import Case
+from torchstone.kernels.harness.enlarging import LargePlanner
 from torchstone.kernels.harness.form import form_faults
-from torchstone.kernels.harness.oracle import Case
 from torchstone.kernels.harness.planning import REFUSED
 from torchstone.kernels.harness.probes import probe
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
-from torchstone.kernels.harness.sizing import SizePlanner
 from torchstone.kernels.harness.strides import strided
-from torchstone.kernels.harness.told import told
 from torchstone.kernels.harness.values import decode, encode, plain_place
-from torchstone.kernels.wire import WireError, receive, send
 
 
-class Referee(SizePlanner):
+class Referee(LargePlanner):
     """One problem, its cases, and the judgement of answers to them."""
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
@@ -165,24 +163,11 @@ def _distinct(places: torch.Tensor, dim: int, dims: int) -> torch.Tensor:
 
 def serve(channel: socket.socket, walls: dict[str, str]) -> None:
     """Answer the parent until it hangs up."""
-    torch.set_num_threads(1)
-    referee: Referee | None = None
-    while True:
-        try:
-            header, buffers = receive(channel)
-        except WireError:
-            return
-        try:
-            if header["do"] == "open":
-                referee = Referee(header["source"], header["framework"], header["seeds"])
-                answer: Any = {"walls": walls}
-            else:
-                assert referee is not None
-                answer = _answer(referee, header, buffers)
-        except BaseException as error:  # the problem's code may raise anything, SystemExit too
-            answer = {"problem_error": told(error)}
-        reply, data = answer if isinstance(answer, tuple) else (answer, [])
-        send(channel, reply, data)
+    serving.serve(channel, walls, _opened, _answer, fault="problem_error")
+
+
+def _opened(header: dict[str, Any]) -> Referee:
+    return Referee(header["source"], header["framework"], header["seeds"])
 
 
 def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> Any:
@@ -192,7 +177,9 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
     if do == "plan":
         return referee.plan(int(header["level"]), int(header["size_level"]), int(header["most"]))
     if do == "larger":
-        return referee.larger(int(header["level"]), bool(header["long"]))
+        return referee.larger(int(header["level"]), int(header["long"]))
+    if do == "lengths":
+        return referee.lengths(int(header["longest"]))
     if do == "own_small":
         return referee.own_small(int(header["level"]))
     if do in ("inputs", "swapped", "time"):

@@ -1,4 +1,4 @@
-"""Cases of other sizes than the problem's own: smaller ones, one, none, and larger ones."""
+"""Cases of other sizes than the problem's own: smaller ones, equal ones, one and none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, growing, lines, whole
-from torchstone.kernels.harness.habits import steps_of
-from torchstone.kernels.harness.planning import REFUSED, SMALL, SMALLEST, Planner
+from torchstone.kernels.harness import families, lines
+from torchstone.kernels.harness.planning import REFUSED, Planner
 from torchstone.kernels.harness.reference import as_tensor, leaves_of
 
 _MOST_SIDES = 12
@@ -110,99 +109,6 @@ class SizePlanner(Planner):
             return 0
         self.cases[-1].resized = True
         return 1
-
-    def larger(self, level: int, long: bool) -> dict[str, Any]:
-        """Every size beyond the problem's own, one after the other, and then all at once.
-
-        What is compiled gets them very long, too, where the reference takes no more steps for it.
-        """
-        start = len(self.cases)
-        count = len(families.groups_of(self._own_inputs(0)))
-        for step in range(growing.STEPS):
-            for number in range(count):
-                self._add_larger((step * count + number) % self.seeds, number, step, level)
-        if len(self.cases) > start and count > 1 and level >= len(SMALL):
-            self._add_all_larger()
-        for number in range(count if long and self.reference.framework == "torch" else 0):
-            self._add_long(number)
-        if len(self.cases) == start:
-            self.skipped[families.LARGER] = "the reference takes no larger size"
-        return {"cases": self._list(start), "skipped": self.skipped}
-
-    def _add_larger(self, seed: int, number: int, step: int, level: int) -> None:
-        inputs = self._own_inputs(seed)
-        groups = families.groups_of(inputs)
-        if number >= len(groups):
-            return
-        group = groups[number]
-        sizes = growing.larger_sizes(group.size)
-        if step >= len(sizes):
-            return
-        for attempt in dict.fromkeys((SMALLEST if level < len(SMALL) else level, level, 0)):
-            base = self._cut(inputs, attempt, group)
-            if growing.elements_after(base, group, sizes[step]) > self.most_elements:
-                continue
-            for given in self._grown(base, group, sizes[step], seed):
-                if self._add_shaped(seed, number, step, given, group):
-                    return
-
-    def _add_shaped(
-        self, seed: int, number: int, step: int, given: list[Any], group: families.Group
-    ) -> bool:
-        """Grown inputs with slow ramps on half of their lines, and as extreme as they can be."""
-        if not any(families.is_float(leaf) for leaf in leaves_of(given)):
-            for turn in range(whole.WAYS if step == growing.STEPS - 1 else 0):
-                if self._add(families.LARGER, seed, whole.extreme(given, self.ranges, turn)):
-                    self._mark_larger(number)
-        for version in (growing.ramped(given, group, step), given):
-            if self._add(families.LARGER, seed, version, finite=True):
-                self._mark_larger(number)
-                return True
-        return False
-
-    def _add_long(self, number: int) -> None:
-        """One size beyond what sixteen bits count, beside small ones."""
-        inputs = self._own_inputs(0)
-        groups = families.groups_of(inputs)
-        if number >= len(groups):
-            return
-        group, size = groups[number], growing.prime_above(growing.LONG)
-        base = self._cut(inputs, SMALLEST, group)
-        if growing.elements_after(base, group, size) > growing.LONG_ELEMENTS:
-            return
-        small, large = (self._grown(base, group, n, 0)[-1:] for n in (group.size + 1, size))
-        try:
-            if not small or steps_of(self.reference, small[0]) != steps_of(self.reference, base):
-                return
-        except REFUSED:
-            return
-        if large and self._add(families.LARGER, 0, large[0], finite=True):
-            self._mark_larger(number)
-
-    def _add_all_larger(self) -> None:
-        """All sizes grown at once: a grid with several programs along each of its sides."""
-        given = inputs = self._own_inputs(1)
-        for group in families.groups_of(inputs):
-            size = growing.larger_sizes(group.size)[1]
-            if growing.elements_after(given, group, size) > self.most_elements:
-                continue
-            versions = map(self._accepted, self._grown(given, group, size, 1))
-            given = next((item for item in versions if item is not None), given)
-        if given is not inputs and self._add(families.LARGER, 1, given, finite=True):
-            self._mark_larger(-1)
-
-    def _grown(
-        self, inputs: list[Any], group: families.Group, size: int, seed: int
-    ) -> list[list[Any]]:
-        """Larger inputs; none where torch cannot pick elements of their format."""
-        try:
-            return growing.grown(inputs, group, size, seed)
-        except (RuntimeError, NotImplementedError):
-            return []
-
-    def _mark_larger(self, group: int) -> None:
-        case = self.cases[-1]
-        case.resized, case.group = True, group
 
     def _sound(self, inputs: list[Any], group: families.Group, empty: list[Any]) -> bool:
         """Is nothing at all a case of this problem, and not an accident of the framework?

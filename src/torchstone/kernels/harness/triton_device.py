@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from torchstone.kernels.harness import serving
 from torchstone.kernels.harness.candidate import import_candidate
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.told import told
@@ -25,7 +26,7 @@ from torchstone.kernels.harness.triton_launch import (
     revived,
 )
 from torchstone.kernels.harness.values import decode, plain_place
-from torchstone.kernels.wire import WireError, receive, send
+from torchstone.kernels.wire import receive, send
 
 _LOADED = (
     "triton", "triton.language", "triton.compiler.compiler", "triton.compiler.errors",
@@ -112,12 +113,12 @@ class Compiler:
         _note(tuner, made.tuners)
         return made
 
-    def load(self, header: dict[str, Any]) -> dict[str, Any]:
+    def load(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Import the candidate; tells the constants at its top."""
         self.module = import_candidate(header["source"])
         return {"globals": plain_globals(vars(self.module))}
 
-    def missing(self, header: dict[str, Any]) -> dict[str, Any]:
+    def missing(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Which of the kernels that ran under the interpreter are not here."""
         wanted = [(str(name), int(line)) for name, line in header["wanted"]]
         return {"missing": [list(key) for key in wanted if self._find(*key) is None]}
@@ -141,7 +142,7 @@ class Compiler:
         exact = [item for item in found if item.def_file_line_number == line]
         return next(reversed(exact or (found if not line else [])), None)
 
-    def compile(self, header: dict[str, Any]) -> dict[str, Any]:
+    def compile(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Compile one launch; of a tuned kernel the first configuration that fits is enough."""
         launch = header["launch"]
         kernel = self._find(launch["kernel"], int(launch["line"]))
@@ -223,24 +224,11 @@ def _inner(tuner: Any) -> Any:
 
 def serve(channel: socket.socket, walls: dict[str, str]) -> None:
     """Answer the parent until it hangs up."""
-    torch.set_num_threads(1)
-    compiler: Compiler | None = None
-    while True:
-        try:
-            header, buffers = receive(channel)
-        except WireError:
-            return
-        try:
-            if header["do"] == "open":
-                triton = without_interpreter()
-                ask_for_machine_code(channel, triton, header["path"], header["version"],
-                                     int(header["most_shared"]))  # fmt: skip
-                compiler = Compiler.start(int(header["arch"]))
-                answer: dict[str, Any] = {"walls": walls}
-            elif header["do"] == "trial" and compiler is not None:
-                answer = compiler.trial(header, buffers)
-            else:
-                answer = getattr(compiler, header["do"])(header)
-        except BaseException as error:  # the candidate may raise anything, SystemExit too
-            answer = {"error": told(error)}
-        send(channel, answer, [])
+
+    def opened(header: dict[str, Any]) -> Compiler:
+        triton = without_interpreter()
+        ask_for_machine_code(channel, triton, header["path"], header["version"],
+                             int(header["most_shared"]))  # fmt: skip
+        return Compiler.start(int(header["arch"]))
+
+    serving.serve(channel, walls, opened)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.families import arrays, tensor_of
+from torchstone.kernels.harness.lines import numbers_of_lines
 from torchstone.kernels.harness.reference import leaves_of, like, rebuilt
 
 Ranges = dict[int, tuple[int, int]]
 """For every array of whole numbers the least and the largest that the problem shows."""
+_NEAR = 16
 WAYS = 5
 """In how many ways whole numbers are extreme."""
 
@@ -77,6 +80,28 @@ def extreme(inputs: list[Any], ranges: Ranges, turn: int) -> list[Any]:
             value = (low, high)[(way >> 1 if number % 2 == 0 else way) & 1]
             made = torch.full_like(tensor, value)
         leaves[i] = like(leaves[i], made)
+    return list(rebuilt(inputs, leaves))
+
+
+def heavy(inputs: list[Any], ranges: Ranges, places: Sequence[tuple[int, int]]) -> list[Any]:
+    """Sums along a side as large as they get, and of no round number: one sign on every line.
+
+    Equal numbers, even if they are the largest, add up to what a float holds exactly.
+    """
+    generator = torch.Generator().manual_seed(5000)
+    leaves = leaves_of(inputs)
+    for i, dim in places:
+        if i not in ranges:
+            continue
+        tensor = tensor_of(leaves[i])
+        low, high = ranges[i]
+        share = max((high - low) // _NEAR, 1)
+        near = torch.randint(0, share + 1, tensor.shape, generator=generator)
+        ways = torch.stack(
+            [high - near, low + near, *(torch.full_like(near, n) for n in ranges[i])]
+        )
+        made = ways.gather(0, (numbers_of_lines(tensor, dim) % len(ways)).unsqueeze(0))[0]
+        leaves[i] = like(leaves[i], made.to(tensor.dtype))
     return list(rebuilt(inputs, leaves))
 
 

@@ -1,0 +1,52 @@
+"""The angle between a gradient and the one before it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+from torchstone.watch.signals.step_angle import mean_angle
+
+SIGNAL = Signal(
+    "gradient_angle",
+    phase="update",
+    of="run",
+    title=Text("angle between two gradients in a row", "相邻两步梯度的夹角"),
+    why=Text(
+        "gradients of different batches stand almost at right angles; when they begin to agree, all batches complain of the same thing: the weights were disturbed, or the data are no longer varied",
+        "不同批次的梯度几乎互相垂直；若开始一致，说明所有批次都在指向同一个问题：权重被扰动，或数据不再多样",
+    ),
+    remedy=Text(
+        "compare the batches, and look for what changes the weights beside the optimizer",
+        "比较各批次，并检查除优化器外还有什么在改动权重",
+    ),
+    limits=Limits(
+        spike=(NEVER, NEVER),
+        shift=(NEVER, 1.6),
+        ramp=(NEVER, NEVER),
+        fall_sigmas=8.0,
+        change=(1.25, 1.12),
+        change_sigmas=(8.0, 7.0),
+        floor=1.0,
+    ),
+    unit="°",
+)
+
+
+@SIGNAL.measure
+def angle(beat: Beat) -> float:
+    """The mean over the layers; 90° when two gradients have nothing in common."""
+    if beat.steps is None:
+        return math.nan
+    last, beat.memory["gradient_squares"] = beat.memory.get("gradient_squares"), beat.moved[6]
+    return math.nan if last is None else mean_angle(beat.moved[8], beat.moved[6] * last)
+
+
+def fault(toy: Any) -> None:
+    """Every batch is the same one."""
+    batch = toy.next_batch()
+    toy.next_batch = lambda: batch

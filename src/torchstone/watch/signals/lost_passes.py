@@ -1,0 +1,63 @@
+"""Backward passes whose gradients are thrown away before the optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "lost_passes",
+    phase="call",
+    of="run",
+    title=Text("backward passes that do not add up", "未被累积的反向传播"),
+    why=Text(
+        "several backward passes come before each step, and only the last is left: most of the work is thrown away, and the batch is smaller than it seems",
+        "每次更新前有多次反向传播，但只剩最后一次：大部分计算被浪费，实际批次比看起来小",
+    ),
+    remedy=Text(
+        "call optimizer.zero_grad() once for each step, not for each micro-batch",
+        "每次 step 只调用一次 optimizer.zero_grad()，而不是每个微批次都调用",
+    ),
+)
+
+_IN_A_ROW = 2  # after they used to add up
+_FROM_THE_START = 8
+
+
+@SIGNAL.on_call
+def lost(call: Call) -> Iterator[Alarm]:
+    if not call.passes or call.passes_lost is None or not call.alone:
+        return
+    memory = call.memory
+    if not call.passes_lost:
+        memory["passes_kept"], memory["passes_lost"] = True, 0
+        return
+    row = memory["passes_lost"] = int(memory.get("passes_lost", 0)) + 1  # type: ignore[call-overload]
+    if row >= (_IN_A_ROW if memory.get("passes_kept") else _FROM_THE_START):
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"lost_passes: {call.passes} backward passes before a step, and only the last is in "
+                f"the gradients ({row} steps looked at)",
+                f"lost_passes：更新前有 {call.passes} 次反向传播，但梯度中只剩最后一次"
+                f"（已查看 {row} 步）",
+            ),
+            value=float(call.passes),
+        )
+
+
+def fault(toy: Any) -> None:
+    """Two micro-batches, and the gradients are cleared before each."""
+    train = toy.train_step
+
+    def twice(batch: Any) -> Any:
+        toy.steps = False
+        train(batch)
+        toy.steps = True
+        return train(batch)
+
+    toy.train_step = twice

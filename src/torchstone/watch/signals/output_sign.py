@@ -1,0 +1,42 @@
+"""Outputs below zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "output_sign",
+    phase="call",
+    of="run",
+    title=Text("share of outputs below zero", "小于零的输出占比"),
+    why=Text(
+        "outputs that lose one of their signs went through a function that they had not gone through before",
+        "输出失去其中一种符号，说明经过了此前没有的函数",
+    ),
+    remedy=Text(
+        "look for a softmax, sigmoid, exponential or absolute value after the last layer",
+        "检查最后一层之后是否有 softmax、sigmoid、指数或绝对值",
+    ),
+    limits=Limits(
+        spike=(NEVER, NEVER),
+        shift=(2.5, 2.5),
+        ramp=(NEVER, NEVER),
+        floor=0.1,
+        shift_sigmas=8.0,
+        fall_sigmas=8.0,
+    ),
+)
+
+
+@SIGNAL.measure
+def sign(call: Any) -> float:
+    return float(call.output_sign)
+
+
+def fault(toy: Any) -> None:
+    """A softmax before the loss that has one of its own."""
+    toy.model[7].register_forward_hook(lambda _, __, output: output.softmax(-1))

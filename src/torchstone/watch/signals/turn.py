@@ -1,0 +1,60 @@
+"""How far each step turns away from the one before it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.beat import Beat
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "turn",
+    phase="update",
+    of="run",
+    title=Text("angle between two steps in a row", "相邻两步更新的夹角"),
+    why=Text(
+        "momentum makes steps turn slowly and evenly; steps that straighten or begin to sway say that the state, its decay or the gradients that feed it are others",
+        "动量使更新方向缓慢而均匀地转动；方向变直或开始摇摆，说明状态、其衰减系数或输入的梯度已改变",
+    ),
+    remedy=Text(
+        "check betas and momentum, the learning rate, and what is done to gradients before the step",
+        "检查 betas 与动量、学习率，以及 step 之前对梯度的处理",
+    ),
+    limits=Limits(
+        spike=(NEVER, NEVER),
+        shift=(NEVER, NEVER),
+        ramp=(NEVER, NEVER),
+        change=(1.25, 1.15),
+        change_sigmas=(12.0, 8.0),
+        floor=1.0,
+    ),
+    unit="°",
+)
+
+
+@SIGNAL.measure
+def angle(beat: Beat) -> float:
+    """Of all sampled weights at once: 0° straight on, 90° a step that forgets the last one."""
+    if beat.steps is None:
+        return math.nan
+    squares = float(beat.moved[0].sum())
+    last, beat.memory["step_squares"] = beat.memory.get("step_squares"), squares
+    if last is None or not squares * last > 0:  # type: ignore[operator]
+        return math.nan
+    cosine = float(beat.moved[9].sum()) / math.sqrt(squares * last)  # type: ignore[operator]
+    return (
+        math.degrees(math.acos(min(1.0, max(-1.0, cosine)))) if math.isfinite(cosine) else math.nan
+    )
+
+
+def fault(toy: Any) -> None:
+    """The optimizer forgets half of its momentum at every step."""
+
+    def forget(*_: Any) -> None:
+        for state in toy.optimizer.state.values():
+            state["exp_avg"].mul_(0.5)
+
+    toy.optimizer.register_step_post_hook(forget)
