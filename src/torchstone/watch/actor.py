@@ -109,6 +109,10 @@ class Actor:
         self.before: NDArray[np.float32] | None = None
         self.after: NDArray[np.float32] | None = None
         """Samples of the weights as the last step left them."""
+        self.anchor: tuple[int, NDArray[np.float32] | None] = (0, None)
+        """A beat a few steps ago, and samples of the weights at it."""
+        self.undone: NDArray[np.bool_] | None = None
+        """Parameters that are where they were then; None where that was not looked at."""
         self.loaded = False
         """Something was loaded since the last step: the next look says whether it changed anything."""
         self.digest = 0

@@ -114,6 +114,8 @@ class Judgement:
     width: NDArray[np.float64]
     level: NDArray[np.float64] | None = None
     """Log of the new level, where a shift or a ramp spoke; NaN elsewhere."""
+    quiet: bool = True
+    """Nothing left its range."""
 
 
 class Bank:
@@ -147,11 +149,15 @@ class Bank:
         self._blocks = np.full((BLOCKS, self.count), np.nan)
         self._known = np.zeros(self.count, np.bool_)
         """Series that have had a value."""
+        self._all_known = False
         self._born = np.zeros(self.count, np.int64)
         self._growing = 0
         """While `seen` is below this, some window is older than its series."""
         self.median = np.zeros(self.count)
         self.spread = np.ones(self.count)
+        self._quiet = Judgement(
+            np.zeros(self.count, np.int8), np.zeros(self.count), self.median, self.spread
+        )
         self._input = np.zeros(self.count)
         self._places = np.zeros((3, self.count))
         self._flags = np.zeros((2, self.count), np.bool_)
@@ -197,29 +203,39 @@ class Bank:
         """The past says nothing any more: every series begins again with its next value."""
         self.forget()
         self._known[:] = False
+        self._all_known = False
 
     # -- one more value of every series
 
     def push(self, values: NDArray[np.float64], stretch: float = 0.0) -> Judgement:
         """Judge one value of every series (NaN: none), then let it into the window."""
-        if not self._known.all():
+        if not self._all_known:
             self._meet(values)
         fresh = self._fresh < min(self.warmup, _TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
         clip = _CLIP if self.seen >= _TRUSTED else math.inf
         far, missing, away, sigmas, found = self._place(values, extra, clip)
-        level = np.full(self.count, np.nan)
+        if self.seen < self.warmup or not (found or self._is_due()):
+            self._enter()
+            return self._quiet
         judgement = Judgement(
-            np.zeros(self.count, np.int8), sigmas, self.median, self.spread, level
-        )
-        if self.seen >= self.warmup:
-            self._judge(judgement, far if found else None, away, stretch, extra)
-            if judgement.channel.any():
-                young = self.seen - self._born < self.warmup
-                judgement.channel[missing | (young & (self._born > 0))] = 0
-                judgement = replace(judgement, centre=self.centre, width=self.width)
+            np.zeros(self.count, np.int8), sigmas, self.median, self.spread,
+            np.full(self.count, np.nan),
+        )  # fmt: skip
+        self._judge(judgement, far if found else None, away, stretch, extra)
+        if judgement.channel.any():
+            young = self.seen - self._born < self.warmup
+            judgement.channel[missing | (young & (self._born > 0))] = 0
+            judgement = replace(
+                judgement, centre=self.centre, width=self.width, quiet=not judgement.channel.any()
+            )
         self._enter()
         return judgement
+
+    def _is_due(self) -> bool:
+        """One of the channels that look at more than one value has its turn."""
+        seen = self.seen
+        return seen % self._pace == 0 or seen % BLOCK == 0 or seen % _CHANGE_EVERY == 0
 
     def _meet(self, values: NDArray[np.float64]) -> None:
         """A series begins with its first value: a layer may be thawed in mid-run."""
@@ -227,6 +243,7 @@ class Bank:
         new = np.isfinite(logs) & ~self._known
         if new.any():
             self._known |= new
+            self._all_known = bool(self._known.all())
             self._born[new] = self.seen
             self._growing = self.seen + WINDOW
             self.spread[new] = 1.0
@@ -318,7 +335,9 @@ class Bank:
         far = np.minimum(np.maximum(np.abs(moved), np.abs(jump)), np.abs(jump) / _JUMP)
         moved = np.where(self._still, moved, np.where(same, np.sign(moved) * far, 0.0))
         sigmas = moved / self.spread * math.sqrt(SHORT) / 1.5
-        limit = np.where(moved > 0, self._shift_sigmas, self._fall_sigmas)
+        # after an event, such as layers that begin to learn, a quick fall is what is hoped for
+        fall = self._fall_sigmas if self._fresh >= self.warmup else NEVER
+        limit = np.where(moved > 0, self._shift_sigmas, fall)
         self._mark(judgement, Channel.SHIFT, moved, sigmas, limit, stretch, recent)
 
     def _judge_change(self, judgement: Judgement, stretch: float) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,25 @@ if TYPE_CHECKING:
     from torchstone.watch.actor import Actor
 
 
+T = TypeVar("T")
 _NEGLIGIBLE = 1e-5  # of the largest gradient
 SETTINGS = (
     "momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha",
 )  # fmt: skip
 """What an optimizer's group says beside the learning rate."""
+
+
+class once(Generic[T]):  # noqa: N801
+    """A property that is computed at its first use; the one of functools waits for a lock."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, owner: Any, _: object = None) -> T:
+        value = self._function(owner)
+        owner.__dict__[self._function.__name__] = value  # found before this the next time
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ class Call:
     in_eval: tuple[str, ...] = ()
     """Layers that behave otherwise in evaluation, and were in it during backward."""
     statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """A few running means of batch norm layers that were in training mode during backward."""
+    """A few running means and variances of batch norm layers that were in training mode during backward."""
     norms: dict[str, tuple[float | None, int]] = field(default_factory=dict)
     """Momentum of those layers, and the batches that they have tracked."""
     dead_inputs: int | None = None
@@ -93,6 +107,8 @@ class Call:
     ranks_strict: bool = False
     """The ranks are replicas by construction."""
     ranks_sharded: bool = False
+    reloaded: bool = False
+    """Other weights were loaded since the last call."""
     stretch: float = 0.0
     """How much further a value may go because the batch is of another size."""
     random_state: Tensor | None = None
@@ -127,32 +143,34 @@ class Beat:
     """Of every group of the optimizer, in the order of `SETTINGS`."""
     drive: NDArray[np.float64] | None = None
     """What pushes the sampled weights of every layer, where steps are in proportion to it."""
+    undone: NDArray[np.bool_] | None = None
+    """Parameters that are where they were four steps ago; None where that was not looked at."""
     age: float = 0.0
     """Steps that the optimizer has counted; -1 where it holds no state."""
     reloaded: bool = False
     """Other weights were loaded since the last step."""
 
-    @cached_property
+    @once
     def sums(self) -> NDArray[np.float64]:
         """Of every layer: squares, zeros, counts below the levels of the query, not finite."""
         return self.actor.sum_rows(self.reading.rows)
 
-    @cached_property
+    @once
     def squares(self) -> NDArray[np.float64]:
         """Sum of squares of every layer's gradient, unscaled."""
         return np.asarray(self.sums[0] / self.scale**2)
 
-    @cached_property
+    @once
     def finite(self) -> bool:
         """No gradient holds NaN or infinity."""
         return not self.sums[-1].any()
 
-    @cached_property
+    @once
     def norm(self) -> float:
         """Norm of all gradients, unscaled; NaN when one is not finite."""
         return math.sqrt(float(self.squares.sum())) if self.finite else math.nan
 
-    @cached_property
+    @once
     def sizes(self) -> NDArray[np.float64]:
         """Elements of every layer that have a gradient."""
         present = self.reading.present
@@ -170,7 +188,7 @@ class Beat:
         """Zero elements of every layer."""
         return np.asarray(self.sums[1])
 
-    @cached_property
+    @once
     def share_of_nonzero(self) -> NDArray[np.float64]:
         """1 / nonzero elements of every layer; NaN where there are none, or nothing was counted."""
         if not self.reading.counted:
@@ -178,7 +196,7 @@ class Beat:
         nonzero = self.sizes - self.zeros
         return 1.0 / np.where(nonzero > 0, nonzero, np.nan)
 
-    @cached_property
+    @once
     def moved(self) -> NDArray[np.float64]:
         """Of the sampled weights of every layer: update and weight squares, pushed, absorbed, not
         finite, parameters that stood still; then gradient squares, and the products of gradient and
@@ -186,7 +204,7 @@ class Beat:
         assert self.steps is not None
         return self.actor.sum_steps(self.steps)
 
-    @cached_property
+    @once
     def matters(self) -> NDArray[np.bool_]:
         """Parameters with more than rounding errors for a gradient, unlike a bias before a norm."""
         size = np.sqrt(self.reading.rows["sum_of_squares"] / np.maximum(self.actor.sizes, 1))

@@ -63,10 +63,12 @@ class Court:
         self.function: Callable[..., Any] | None = None
         self.models: Callable[[], Iterable[nn.Module]] = tuple
         self.episodes = Episodes(settings.alert_window)
+        signals = learned("call", "run")
         self._losses = Bank(
-            [s.limits.scaled(settings.tightness) for s in learned("call", "run") if s.limits],
+            [s.limits.scaled(settings.tightness) for s in signals if s.limits],
             settings.warmup_steps,
         )
+        self._loss_spans = [(signal, i, i + 1) for i, signal in enumerate(signals)]
         self._writers = list(settings.writers)
         self._matters: deque[Matter] = deque()
         self._calls: deque[Call] = deque([Call(0)], maxlen=2 * _TOGETHER)
@@ -151,13 +153,12 @@ class Court:
         self._print(call)
 
     def _judge_loss(self, call: Call) -> None:
-        signals = learned("call", "run")
-        values = np.array([s.value(call) for s in signals if s.value])  # type: ignore[arg-type]
+        spans = self._loss_spans
+        values = np.array([signal.value(call) for signal, _, _ in spans if signal.value])  # type: ignore[arg-type]
         if "loss_unit" in self.memory and not self._signed:
             self._signed = True  # from now on it is measured otherwise
             self._losses.restart()
         stretch = max((actor.stretch for actor in self.actors.values()), default=0.0)
-        spans = [(signal, i, i + 1) for i, signal in enumerate(signals)]
         for alert in judge_bank(self._losses, spans, values, (), call.step, stretch + call.stretch):
             if alert.signal == "loss" and call.loss is not None:
                 # losses of both signs are judged on another value than a person wants to see

@@ -48,7 +48,7 @@ def judge_bank(
 ) -> Iterator[Alert]:  # fmt: skip
     """The worst layer of every signal that left its range, with the number of the others."""
     judgement = bank.push(values, stretch)
-    if not judgement.channel.any():
+    if judgement.quiet:
         return
     for signal, start, end in spans:
         bad = np.flatnonzero(judgement.channel[start:end])

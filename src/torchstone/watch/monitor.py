@@ -37,6 +37,7 @@ from torchstone.watch.settings import Settings
 _SAMPLE_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
+_UNDONE_EVERY = 4
 
 
 class Watch:
@@ -290,6 +291,10 @@ class Watch:
         if actor.due and actor.before is not None and actor.reading.samples is not None:
             self._read_update(actor)
         if (sentinel := self._parts.sentinel(actor)) is not None:
+            if sentinel.has_new_passes():
+                # sums of more batches point elsewhere: learn anew where steps lead
+                self._court.sit()
+                actor.banks["update"].bank.forget()
             sentinel.stepped()
         self._outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1
@@ -318,6 +323,7 @@ class Watch:
             return
         reloaded = self._note_loaded(actor)
         actor.outside = _differs(actor.before, actor.after)
+        self._note_undone(actor)
         for reading in actor.reader.read(actor.beats, self._strided(actor), query):
             actor.reading = reading
             self._note_thawed(actor, reading)
@@ -332,6 +338,16 @@ class Watch:
         if actor.reading is None:
             actor.reading = Reading.empty(actor.beats)
 
+    def _note_undone(self, actor: Actor) -> None:
+        """A parameter that is where it was some steps ago has not moved, whatever the steps did."""
+        actor.undone = None
+        since, then = actor.anchor
+        if actor.beats == since + _UNDONE_EVERY:
+            moved = _differs(actor.before, then)
+            actor.undone = None if moved is None else ~moved & actor.ever_present
+        if actor.beats >= since + _UNDONE_EVERY and actor.ever_present.any():
+            actor.anchor = (actor.beats, actor.before)
+
     def _note_loaded(self, actor: Actor) -> bool:
         """What was loaded may be what was there: an average that was swapped in and back."""
         if not actor.loaded:
@@ -341,6 +357,7 @@ class Watch:
         if changed is not None and not changed.any():
             return False
         actor.forget_momentum()
+        self.call.reloaded = True
         self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
         return True
 
@@ -349,6 +366,7 @@ class Watch:
         new = reading.present & ~actor.ever_present
         if new.any():
             actor.ever_present |= new
+            actor.anchor = (actor.beats, None)
             if actor.beats:
                 self._court.event(Text(
                     f"{int(new.sum())} parameter(s) get their first gradient: learning again",
@@ -371,6 +389,7 @@ class Watch:
         actor.after = actor.reader.sample(actor.parameters)
         beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), actor.scale)
         beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
+        beat.undone = actor.undone
         beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
         actor.digest = int(np.bitwise_xor.reduce(beat.steps["digest"]))
         self._court.hear(("update", beat))

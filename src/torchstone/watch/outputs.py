@@ -25,10 +25,10 @@ class Outputs:
     def __init__(self, guard: Callable[[Callable[[], object]], None]) -> None:
         self._guard = guard
         self._answers = 0
-        self._backwards = 0
-        """Gradients that came to outputs since the last step."""
+        self._since = 0
+        """Answers since the last step."""
         self._size = math.nan
-        """Norm of the last of them, estimated from the sample."""
+        """Norm of the gradient that came to the last of them, estimated from the sample."""
         self._last = (math.nan, math.nan, math.nan)
         self._gain = math.nan
 
@@ -36,18 +36,20 @@ class Outputs:
         """The model has given something; evaluation does not count."""
         if not torch.is_grad_enabled():
             return
+        self._answers += 1
+        self._since += 1
+        if self._answers % _LOOK_EVERY:
+            return
         tensor = next((t for t in tensors_in(output) if _is_readable(t)), None)
         if tensor is None:
             return
-        self._answers += 1
-        if self._answers % _LOOK_EVERY == 0:
-            values = _spread(tensor)
-            count = len(values)
-            self._last = (
-                math.sqrt(float(values @ values) / count),
-                1 - int(np.count_nonzero(values)) / count,
-                int(np.count_nonzero(values < 0)) / count,
-            )
+        values = _spread(tensor)
+        count = len(values)
+        self._last = (
+            math.sqrt(float(values @ values) / count),
+            1 - int(np.count_nonzero(values)) / count,
+            int(np.count_nonzero(values < 0)) / count,
+        )
         if tensor.requires_grad:
             mine = weakref.ref(self)
 
@@ -58,19 +60,17 @@ class Outputs:
             tensor.register_hook(arrives)
 
     def _arrives(self, gradient: Tensor) -> None:
-        self._backwards += 1
-        self._size = math.nan
-        if self._backwards == 1 and _is_readable(gradient):
+        if _is_readable(gradient):
             values = _spread(gradient)
             self._size = math.sqrt(float(values @ values) / len(values) * gradient.numel())
 
     def stepped(self, norm: float, scale: float) -> None:
-        """An optimizer has stepped; several backward passes before it have no one gradient."""
-        if self._backwards == 1 and self._size > 0:
-            self._gain = norm * scale / self._size
-        elif self._backwards:
+        """An optimizer has stepped; after several answers no one gradient led to it."""
+        if self._since > 1:
             self._gain = math.nan
-        self._backwards = 0
+        elif self._size > 0:
+            self._gain = norm * scale / self._size
+        self._since, self._size = 0, math.nan
 
     def fill(self, call: Call) -> None:
         """What was seen last."""

@@ -210,10 +210,20 @@ class Recorder:
         self._size = len(data)
 
 
+_ENDS = ("input_scale", "output_scale", "backward_gain")
+
+
 def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:
     """The numbers of one step, by column."""
     row = {"loss": math.nan if call.loss is None else call.loss, "scale": call.scale, "batch": float(call.batch_size),
            "skipped": float(call.skipped)}  # fmt: skip
+    known = call.memory.setdefault("ends", set())
+    assert isinstance(known, set)
+    for name in _ENDS:
+        if math.isfinite(value := getattr(call, name)):
+            known.add(name)
+        if name in known:  # a column that came once stays
+            row[name] = value
     for i, actor in enumerate(actors):
         tail = "" if i == 0 else f"[{actor.name}]"
         row[f"grad_norm{tail}"] = math.nan

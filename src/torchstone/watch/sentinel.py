@@ -21,6 +21,7 @@ from torchstone.watch.beat import Call
 
 _MOST = 64
 _LOOK_EVERY = 4
+_HABIT = 4  # numbers that change again and again are how this program works
 
 
 class Sentinel:
@@ -39,6 +40,8 @@ class Sentinel:
         """At this step the gradients are compared with what arrives."""
         self._passes = 0
         """Backward passes since the last step."""
+        self._usual_passes = 0
+        self._changes = 0
         self._weights: NDArray[np.float32] | None = None
         self._lost: bool | None = None
         self._steps = 0
@@ -89,10 +92,10 @@ class Sentinel:
             self._clean = True
         self._in_eval = tuple(name for name, module in self._modes if not module.training)
         self._statistics = {
-            name: tuple(mean[:4].tolist())
+            name: (*mean[:4].tolist(), *spread[:4].tolist())
             for name, module in self._norms
             if module.training and (mean := module.running_mean) is not None
-            and mean.device.type == "cpu"
+            and (spread := module.running_var) is not None and mean.device.type == "cpu"
         }  # fmt: skip
         self._tracked = {
             name: (module.momentum, int(module.num_batches_tracked))
@@ -117,6 +120,14 @@ class Sentinel:
             call.stale = self._name
         if self._looking and self._passes > 1:
             call.passes, call.passes_lost = self._passes, self._lost
+
+    def has_new_passes(self) -> bool:
+        """Another number of backward passes belongs to each step from now on."""
+        usual, self._usual_passes = self._usual_passes, self._passes
+        if not usual or not self._passes or usual == self._passes or self._changes == _HABIT:
+            return False
+        self._changes += 1
+        return True
 
     def stepped(self) -> None:
         """The gradients are used up; a slip in the code is there at every step, or it is none."""

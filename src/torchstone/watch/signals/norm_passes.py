@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from torchstone.core.text import Text
@@ -28,6 +30,9 @@ SIGNAL = Signal(
 
 _LEARNING = 50  # calls in which extra passes are a habit, as of recomputed activations
 _TIMES = 3
+_FURTHER = 2.0
+_SHARE = 0.05
+_TINY = 1e-12
 
 
 @SIGNAL.on_call
@@ -40,15 +45,33 @@ def passes(call: Call) -> Iterator[Alarm]:
         if before[0] != momentum:
             yield _alarm(name, f"momentum {before[0]} → {momentum}", f"momentum {before[0]} → {momentum}")  # fmt: skip
         extra = tracked - before[1] - call.backwards
+        further = _further(call, name, extra)
         habit = int(call.memory.get("norm_habit", 0))  # type: ignore[call-overload]
         if call.step <= _LEARNING:
             call.memory["norm_habit"] = max(habit, extra)
-        elif extra > habit:
+        elif extra > habit and further:
             times = int(call.memory.get("norm_times", 0)) + 1  # type: ignore[call-overload]
             call.memory["norm_times"] = times
             if times >= _TIMES:
                 yield _alarm(name, f"{extra} forward pass(es) beside training", f"训练之外还有 {extra} 次前向")  # fmt: skip
         return  # what passes one passes the others
+
+
+def _further(call: Call, name: str, extra: int) -> bool:
+    """The statistics went further than data like the training data would have taken them."""
+    now = np.array(call.statistics.get(name, ()))
+    last = call.memory.get(f"norm statistics {name}")
+    usual = call.memory.get(f"norm steps {name}")
+    call.memory[f"norm statistics {name}"] = now
+    if not isinstance(last, np.ndarray) or last.shape != now.shape or not len(now):
+        return False
+    moved = np.abs(now - last)
+    if not isinstance(usual, np.ndarray) or usual.shape != now.shape:
+        call.memory[f"norm steps {name}"] = moved
+        return False
+    if extra <= 0:
+        call.memory[f"norm steps {name}"] = usual + _SHARE * (moved - usual)
+    return bool((moved / (usual + _TINY)).mean() > _FURTHER * math.sqrt(max(extra, 0) + 1))
 
 
 def _alarm(name: str, en: str, zh: str) -> Alarm:

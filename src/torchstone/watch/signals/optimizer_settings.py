@@ -27,6 +27,8 @@ SIGNAL = Signal(
 )
 
 _STEP = 0.25
+_TUNED = ("nesterov", "dampening")
+_REMEMBERS = 0.9
 _SETTLED = 20  # a schedule of momentum changes it at every step
 
 
@@ -35,7 +37,11 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     now = beat.settings
     before = beat.memory.get("settings")
     beat.memory["settings"] = now
-    if before == now or not isinstance(before, list) or not _matters(before, now):
+    if before == now or not isinstance(before, list):
+        return
+    if not _matters(before, now):
+        if _is_tuning(before, now):  # steps look otherwise from now on, and rightly
+            beat.actor.banks["update"].bank.forget()
         return
     since = int(beat.memory.get("settings_since", 0))  # type: ignore[call-overload]
     beat.memory["settings_since"] = beat.number
@@ -43,13 +49,7 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     beat.memory["settings_times"] = times
     if beat.number - since < _SETTLED or len(before) != len(now) or times > 2:
         return  # what changes again and again is a schedule
-    words = [
-        f"{name} {old} → {new}"
-        for was, is_ in zip(before, now, strict=True)
-        for name, old, new in zip(SETTINGS, was, is_, strict=True)
-        if old != new
-    ]
-    said = ", ".join(words[:3])
+    said = ", ".join([f"{name} {old} → {new}" for name, old, new in _pairs(before, now)][:3])
     yield Alarm(SIGNAL.name, Text(f"optimizer_settings: {said}", f"optimizer_settings：{said}"))
 
 
@@ -57,13 +57,36 @@ def _matters(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) ->
     """A schedule goes in small steps; a slip does not."""
     if len(before) != len(now):
         return True
-    pairs = [(a, b) for was, is_ in zip(before, now, strict=True) for a, b in zip(was, is_, strict=True)]  # fmt: skip
-    return any(not _is_near(a, b) for a, b in pairs if a != b)
+    return any(
+        not _is_near(old, new) for name, old, new in _pairs(before, now) if name not in _TUNED
+    )
+
+
+def _is_tuning(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) -> bool:
+    """A form of the step was switched, or second moments are remembered for another time."""
+    return any(
+        name in _TUNED or (isinstance(old, tuple) and isinstance(new, tuple) and old[-1] != new[-1])
+        for name, old, new in _pairs(before, now)
+    )
+
+
+def _pairs(
+    before: list[tuple[object, ...]], now: list[tuple[object, ...]]
+) -> list[tuple[str, object, object]]:
+    return [
+        (name, old, new)
+        for was, is_ in zip(before, now, strict=True)
+        for name, old, new in zip(SETTINGS, was, is_, strict=True)
+        if old != new
+    ]
 
 
 def _is_near(old: object, new: object) -> bool:
     if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
-        return all(_is_near(a, b) for a, b in zip(old, new, strict=True))
+        # how long second moments are remembered is tuned in mid-run, and makes no step much larger
+        tuned = min(old[-1], new[-1]) >= _REMEMBERS
+        pairs = list(zip(old, new, strict=True))
+        return all(_is_near(a, b) for a, b in (pairs[:-1] if tuned else pairs))
     if isinstance(old, bool) or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):  # fmt: skip
         return old == new
     pairs = [(old, new)]

@@ -39,15 +39,19 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
         return
     if torch.float64 in beat.actor.dtypes:
         return  # sampled as fp32, which does not show small steps
-    if not beat.moved[5].any() and "unchanged" not in beat.memory:
+    undone = beat.undone is not None and bool(beat.undone.any())
+    if not beat.moved[5].any() and not undone and "unchanged" not in beat.memory:
         return
-    finite = beat.steps["not_finite"] == 0
-    still = (beat.steps["changed"] == 0) & (beat.steps["pushed"] > 0) & finite
-    if still.any():
-        still &= beat.actor.moving & beat.matters
+    pushed = (beat.steps["pushed"] > 0) & (beat.steps["not_finite"] == 0)
+    still = (beat.steps["changed"] == 0) & pushed
+    if still.any() or undone:
+        pushed &= beat.actor.moving & beat.matters
+        still &= pushed
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)
+    if undone:  # a step that is taken back moves nothing either
+        runs[beat.undone & pushed] = _IN_A_ROW
     stuck = np.flatnonzero(runs >= _IN_A_ROW)
     if len(stuck):
         name = beat.actor.names[int(stuck[0])]
