@@ -204,7 +204,7 @@ def test_autocast_and_a_loss_scaler() -> None:
     actor = next(iter(watch.actors.values()))
     assert watch.call.scaled
     assert 0 < actor.norm < 100, "unscaled"
-    assert watch._format(actor, True).name == "fp16"
+    assert watch._eye._format(actor, True).name == "fp16"
     assert [a.line() for a in watch.alerts] == [], "backing off is a scaler's daily work"
 
 
@@ -308,7 +308,7 @@ def test_a_failure_of_the_watch_ends_the_watching_not_the_training(
         raise RuntimeError("inside")
 
     with watch:
-        monkeypatch.setattr(watch, "_read", broken)
+        monkeypatch.setattr(watch._eye, "read", broken)
         for _ in range(3):
             loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
             loss.backward()

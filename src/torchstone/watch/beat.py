@@ -144,7 +144,8 @@ class Beat:
     drive: NDArray[np.float64] | None = None
     """What pushes the sampled weights of every layer, where steps are in proportion to it."""
     undone: NDArray[np.bool_] | None = None
-    """Parameters that are where they were four steps ago; None where that was not looked at."""
+    """Parameters whose steps are taken back: they are where they were four steps ago; None where
+    that was not looked at."""
     age: float = 0.0
     """Steps that the optimizer has counted; -1 where it holds no state."""
     reloaded: bool = False

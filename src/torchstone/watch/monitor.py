@@ -5,39 +5,34 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import math
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.runtime.number_formats import FP16, NumberFormat, format_of
 from torchstone.watch import hooks
-from torchstone.watch.actor import Actor, narrowest
+from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.batches import Batches
-from torchstone.watch.beat import Beat, Call
+from torchstone.watch.beat import Call
 from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
+from torchstone.watch.eye import Eye
 from torchstone.watch.lines import LOGGER, say, show_lines
 from torchstone.watch.outputs import Outputs
-from torchstone.watch.parts import HISTOGRAM_EVERY, Parts
+from torchstone.watch.parts import Parts
 from torchstone.watch.ranks import join_ranks
-from torchstone.watch.reading import Reading
 from torchstone.watch.recorder import Recorder, open_recorder
 from torchstone.watch.settings import Settings
 
-_SAMPLE_EVERY = 10
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
-_UNDONE_EVERY = 4
 
 
 class Watch:
@@ -66,6 +61,7 @@ class Watch:
         self._budget = Budget(self.settings.budget)
         self._batches = Batches()
         self._outputs = Outputs(_guard_of(self))
+        self._eye = Eye(self._court, self._budget, self._batches)
         self._started = 0.0
         self._prepared = False
         self._active = False
@@ -254,7 +250,7 @@ class Watch:
         if actor is None:
             return
         if actor.reading is None:
-            self._read(actor, 1.0)
+            self._eye.read(actor, 1.0)
         if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
             sentinel.before_step(self.call)
         if actor.skip:
@@ -268,7 +264,7 @@ class Watch:
             if one is None or id(one) not in actor.ids:
                 continue
             if actor.reading is None and actor.is_current():
-                self._read(actor, 1.0)
+                self._eye.read(actor, 1.0)
             actor.clipped = factor
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
@@ -277,7 +273,7 @@ class Watch:
             return
         scale = scaler.get_scale() if not actor.reader.defers else 1.0
         self.call.scale, self.call.scaled = scale, True
-        self._read(actor, scale, scaled=True)
+        self._eye.read(actor, scale, scaled=True)
         self.call.skipped += 1  # taken back when the optimizer does step
 
     def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -289,7 +285,7 @@ class Watch:
             self.call.skipped = max(self.call.skipped - 1, 0)
         actor.after = None
         if actor.due and actor.before is not None and actor.reading.samples is not None:
-            self._read_update(actor)
+            self._eye.read_update(actor)
         if (sentinel := self._parts.sentinel(actor)) is not None:
             if sentinel.has_new_passes():
                 # sums of more batches point elsewhere: learn anew where steps lead
@@ -303,113 +299,6 @@ class Watch:
         for other in self.actors.values():
             if other is not actor and not other.ids.isdisjoint(actor.ids):
                 other.after = None  # it changed them too, and rightly
-
-    # -- reading
-
-    def _read(self, actor: Actor, scale: float, scaled: bool = False) -> None:
-        """Read the gradients, and bring what has arrived before the court."""
-        actor.due = self._budget.is_due(actor.beats)
-        if not actor.due:
-            actor.norm = math.nan
-            actor.reading = Reading.empty(actor.beats)
-            self._court.hear(("unread", actor))
-            return
-        number_format = self._format(actor, scaled)
-        query = actor.query(number_format, scale, actor.beats % HISTOGRAM_EVERY == 0)
-        actor.scale, actor.scaled = scale, scaled
-        actor.before = None if actor.reader.defers else actor.reader.sample(actor.parameters)
-        if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
-            actor.before, actor.reading = None, Reading.empty(actor.beats)
-            return
-        reloaded = self._note_loaded(actor)
-        actor.outside = _differs(actor.before, actor.after)
-        self._note_undone(actor)
-        for reading in actor.reader.read(actor.beats, self._strided(actor), query):
-            actor.reading = reading
-            self._note_thawed(actor, reading)
-            beat = self._beat(actor, reading, number_format, scale)
-            actor.norm = beat.norm
-            beat.settings, beat.age, beat.reloaded = actor.settings, actor.age, reloaded
-            self._court.hear(("gradient", beat))
-            if reading.samples is not None and reading.beat % _SAMPLE_EVERY == 0:
-                self._court.hear(("sample", beat))
-            if reading.histograms is not None and self.recorder:
-                self.recorder.histograms(self.call.step, actor, reading.histograms, scale)
-        if actor.reading is None:
-            actor.reading = Reading.empty(actor.beats)
-
-    def _note_undone(self, actor: Actor) -> None:
-        """A parameter that is where it was some steps ago has not moved, whatever the steps did."""
-        actor.undone = None
-        since, then = actor.anchor
-        if actor.beats == since + _UNDONE_EVERY:
-            moved = _differs(actor.before, then)
-            actor.undone = None if moved is None else ~moved & actor.ever_present
-        if actor.beats >= since + _UNDONE_EVERY and actor.ever_present.any():
-            actor.anchor = (actor.beats, actor.before)
-
-    def _note_loaded(self, actor: Actor) -> bool:
-        """What was loaded may be what was there: an average that was swapped in and back."""
-        if not actor.loaded:
-            return False
-        actor.loaded = False
-        changed = _differs(actor.before, actor.after)
-        if changed is not None and not changed.any():
-            return False
-        actor.forget_momentum()
-        self.call.reloaded = True
-        self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
-        return True
-
-    def _note_thawed(self, actor: Actor, reading: Reading) -> None:
-        """Parameters that get their first gradient in mid-run change what is normal for all."""
-        new = reading.present & ~actor.ever_present
-        if new.any():
-            actor.ever_present |= new
-            actor.anchor = (actor.beats, None)
-            if actor.beats:
-                self._court.event(Text(
-                    f"{int(new.sum())} parameter(s) get their first gradient: learning again",
-                    f"{int(new.sum())} 个参数首次得到梯度：重新学习",
-                ), restart=True)  # fmt: skip
-
-    def _strided(self, actor: Actor) -> list[Tensor | None]:
-        gradients = actor.gradients()
-        if actor.beats % HISTOGRAM_EVERY == 0 or not actor.ever_present.any():
-            # a layout does not change from step to step
-            for name in actor.note_sparse(gradients):
-                self._court.note(Text(
-                    f"not watched: gradient of '{name}' (sparse)", f"未监控：'{name}' 的梯度（稀疏）"
-                ))  # fmt: skip
-        return actor.without_sparse(gradients)
-
-    def _read_update(self, actor: Actor) -> None:
-        assert actor.reading is not None
-        assert actor.before is not None
-        actor.after = actor.reader.sample(actor.parameters)
-        beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), actor.scale)
-        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
-        beat.undone = actor.undone
-        beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
-        actor.digest = int(np.bitwise_xor.reduce(beat.steps["digest"]))
-        self._court.hear(("update", beat))
-
-    def _beat(
-        self, actor: Actor, reading: Reading, number_format: NumberFormat, scale: float
-    ) -> Beat:
-        return Beat(
-            reading.beat, self.call.step, actor, reading, actor.rate, scale, number_format,
-            self.call.step > self.settings.warmup_steps, actor.scaled, None, actor.outside,
-            actor.memory, self._batches.stretch,
-        )  # fmt: skip
-
-    def _format(self, actor: Actor, scaled: bool) -> NumberFormat:
-        if self.settings.narrow is not None:
-            return format_of(self.settings.narrow)
-        if scaled:
-            return FP16
-        seen = self._batches.autocast
-        return narrowest((*actor.dtypes, seen) if seen is not None else tuple(actor.dtypes))
 
     # -- how it stands
 
@@ -484,10 +373,3 @@ def _settings(options: dict[str, Any]) -> Settings:
                 Text("check the spelling", "请检查拼写"),
             )  # fmt: skip
     return Settings(**options)
-
-
-def _differs(now: Any, then: Any) -> Any:
-    """Parameters of which a sampled value is another than it was."""
-    if now is None or then is None:
-        return None
-    return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)

@@ -1,0 +1,149 @@
+"""The eye of a watch: reads the gradients before a step, the weights around it, and what changed.
+
+What it sees goes to the court as beats; what makes the past a poor guide is told as an event.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from torchstone.core.text import Text
+from torchstone.runtime.number_formats import FP16, NumberFormat, format_of
+from torchstone.watch.actor import Actor, narrowest
+from torchstone.watch.batches import Batches
+from torchstone.watch.beat import Beat
+from torchstone.watch.budget import Budget
+from torchstone.watch.court import Court
+from torchstone.watch.parts import HISTOGRAM_EVERY
+from torchstone.watch.reading import Reading
+
+_SAMPLE_EVERY = 10
+_UNDONE_EVERY = 4
+
+
+class Eye:
+    """Reads the actors of one watch."""
+
+    def __init__(self, court: Court, budget: Budget, batches: Batches) -> None:
+        self._court = court
+        self._budget = budget
+        self._batches = batches
+
+    def read(self, actor: Actor, scale: float, scaled: bool = False) -> None:
+        """Read the gradients, and bring what has arrived before the court."""
+        actor.due = self._budget.is_due(actor.beats)
+        if not actor.due:
+            actor.norm = math.nan
+            actor.reading = Reading.empty(actor.beats)
+            self._court.hear(("unread", actor))
+            return
+        number_format = self._format(actor, scaled)
+        query = actor.query(number_format, scale, actor.beats % HISTOGRAM_EVERY == 0)
+        actor.scale, actor.scaled = scale, scaled
+        actor.before = None if actor.reader.defers else actor.reader.sample(actor.parameters)
+        if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
+            actor.before, actor.reading = None, Reading.empty(actor.beats)
+            return
+        reloaded = self._note_loaded(actor)
+        actor.outside = _differs(actor.before, actor.after)
+        self._note_undone(actor)
+        for reading in actor.reader.read(actor.beats, self._strided(actor), query):
+            actor.reading = reading
+            self._note_thawed(actor, reading)
+            beat = self._beat(actor, reading, number_format, scale)
+            actor.norm = beat.norm
+            beat.settings, beat.age, beat.reloaded = actor.settings, actor.age, reloaded
+            self._court.hear(("gradient", beat))
+            if reading.samples is not None and reading.beat % _SAMPLE_EVERY == 0:
+                self._court.hear(("sample", beat))
+            if reading.histograms is not None and self._court.recorder:
+                self._court.recorder.histograms(
+                    self._court.call.step, actor, reading.histograms, scale
+                )
+        if actor.reading is None:
+            actor.reading = Reading.empty(actor.beats)
+
+    def _note_undone(self, actor: Actor) -> None:
+        """A parameter whose last step was taken back, and that is where it was some steps ago."""
+        actor.undone = None
+        since, then = actor.anchor
+        if actor.beats == since + _UNDONE_EVERY:
+            moved = _differs(actor.before, then)
+            if moved is not None and actor.outside is not None:
+                actor.undone = ~moved & actor.outside
+        if actor.beats >= since + _UNDONE_EVERY and actor.ever_present.any():
+            actor.anchor = (actor.beats, actor.before)
+
+    def _note_loaded(self, actor: Actor) -> bool:
+        """What was loaded may be what was there: an average that was swapped in and back."""
+        if not actor.loaded:
+            return False
+        actor.loaded = False
+        changed = _differs(actor.before, actor.after)
+        if changed is not None and not changed.any():
+            return False
+        actor.forget_momentum()
+        self._court.call.reloaded = True
+        self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
+        return True
+
+    def _note_thawed(self, actor: Actor, reading: Reading) -> None:
+        """Parameters that get their first gradient in mid-run change what is normal for all."""
+        new = reading.present & ~actor.ever_present
+        if new.any():
+            actor.ever_present |= new
+            actor.anchor = (actor.beats, None)
+            if actor.beats:
+                self._court.event(Text(
+                    f"{int(new.sum())} parameter(s) get their first gradient: learning again",
+                    f"{int(new.sum())} 个参数首次得到梯度：重新学习",
+                ), restart=True)  # fmt: skip
+
+    def _strided(self, actor: Actor) -> list[Tensor | None]:
+        gradients = actor.gradients()
+        if actor.beats % HISTOGRAM_EVERY == 0 or not actor.ever_present.any():
+            # a layout does not change from step to step
+            for name in actor.note_sparse(gradients):
+                self._court.note(Text(
+                    f"not watched: gradient of '{name}' (sparse)", f"未监控：'{name}' 的梯度（稀疏）"
+                ))  # fmt: skip
+        return actor.without_sparse(gradients)
+
+    def read_update(self, actor: Actor) -> None:
+        assert actor.reading is not None
+        assert actor.before is not None
+        actor.after = actor.reader.sample(actor.parameters)
+        beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), actor.scale)
+        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
+        beat.undone = actor.undone
+        beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
+        actor.digest = int(np.bitwise_xor.reduce(beat.steps["digest"]))
+        self._court.hear(("update", beat))
+
+    def _beat(
+        self, actor: Actor, reading: Reading, number_format: NumberFormat, scale: float
+    ) -> Beat:
+        return Beat(
+            reading.beat, self._court.call.step, actor, reading, actor.rate, scale, number_format,
+            self._court.call.step > self._court.settings.warmup_steps, actor.scaled, None, actor.outside,
+            actor.memory, self._batches.stretch,
+        )  # fmt: skip
+
+    def _format(self, actor: Actor, scaled: bool) -> NumberFormat:
+        if self._court.settings.narrow is not None:
+            return format_of(self._court.settings.narrow)
+        if scaled:
+            return FP16
+        seen = self._batches.autocast
+        return narrowest((*actor.dtypes, seen) if seen is not None else tuple(actor.dtypes))
+
+
+def _differs(now: Any, then: Any) -> Any:
+    """Parameters of which a sampled value is another than it was."""
+    if now is None or then is None:
+        return None
+    return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)
