@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchstone.watch.judge import Values
 
 _BIAS = 127
+_FEWEST = 48  # steps from which anything can be learned
 _REMEMBERED = 60  # steps after which momentum has forgotten what came before
 _numel: Callable[[Any], int] = Tensor.numel
 
@@ -188,6 +189,19 @@ class Actor:
         if self._pushes != self.beats + 1 and self._pushes < _REMEMBERED:
             return np.full(len(self.layers), np.nan)
         return np.sqrt(self.by_layer((step.astype(np.float64) ** 2).sum(1)))
+
+    def end_warmup(self) -> None:
+        """The calls of warm-up are over; with several of them for each step, fewer steps must do."""
+        for phase in ("gradient", "update"):
+            bank = self.banks[phase].bank
+            if _FEWEST <= bank.seen < bank.warmup:
+                bank.warmup = bank.seen
+
+    @property
+    def base_rate(self) -> float:
+        """The largest rate that a schedule of torch starts from; 0 without one."""
+        known = [g["initial_lr"] for g in self.optimizer.param_groups if "initial_lr" in g]
+        return max((float(r) for r in known if not isinstance(r, Tensor) or r.is_cpu), default=0.0)
 
     def forget_momentum(self) -> None:
         """What was loaded brought a momentum of its own."""

@@ -353,7 +353,9 @@ class Bank:
         swing = np.sqrt((together**2).mean(axis=0) * _TOGETHER)
         by_line, by_level = level - _AHEAD @ before, level - _middle(before)
         moved = np.where(np.abs(by_line) < np.abs(by_level), by_line, by_level)
-        moved = np.where(by_line * by_level > 0, moved, 0.0)
+        # where learning moves it, it must have left its path by more than it went along it
+        path = np.abs((_ALONG[-1] - _ALONG[0]) @ before)
+        moved = np.where((by_line * by_level > 0) & (np.abs(moved) > path), moved, 0.0)
         sigmas = moved / (np.maximum(jitter, swing) * math.sqrt(1 / LATELY + 1 / _TREND))
         up, down, rise, fall = self._change_limits
         high = (moved > np.log(up) + stretch) & (sigmas > rise)

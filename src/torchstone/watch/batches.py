@@ -52,6 +52,7 @@ class Batches:
             if place == 4:
                 break
             elements += tensor.numel()
+            call.labelled = not tensor.is_floating_point() and not tensor.is_complex()
             if place:
                 continue
             call.batch_size = tensor.shape[0] if tensor.dim() else 1

@@ -78,6 +78,10 @@ class Call:
     """Shares of outputs that are zero, and that are below zero."""
     backward_gain: float = float("nan")
     """Norm of the weights' gradients against that of the outputs' gradient."""
+    classes: int = 0
+    """Values in the last dimension of the outputs; 0 where there is none."""
+    labelled: bool = False
+    """The batch ends with whole numbers, which may be labels."""
     batch_digest: int = 0
     batch_indices: list[int] = field(default_factory=list)
     memory: dict[str, object] = field(default_factory=dict)

@@ -138,6 +138,8 @@ class Court:
         if phase == "gradient":
             _follow_rate(actor, beat.rate)
             actor.last_norm, actor.last_rate = beat.norm, beat.rate
+            if beat.warm:
+                actor.end_warmup()
         for item in judge_beat(beat, phase, actor.stretch + beat.stretch):
             if isinstance(item, Values):
                 actor.values[phase] = item

@@ -48,6 +48,9 @@ class Eye:
         if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
             actor.before, actor.reading = None, Reading.empty(actor.beats)
             return
+        if actor.reader.relaid:  # channels last, say: the values are the same, in other places
+            actor.reader.relaid = False
+            actor.after, actor.anchor = None, (actor.beats, None)
         reloaded = self._note_loaded(actor)
         actor.outside = _differs(actor.before, actor.after)
         self._note_undone(actor)

@@ -31,6 +31,7 @@ class Outputs:
         """Norm of the gradient that came to the last of them, estimated from the sample."""
         self._last = (math.nan, math.nan, math.nan)
         self._gain = math.nan
+        self._classes = 0
 
     def answered(self, output: Any) -> None:
         """The model has given something; evaluation does not count."""
@@ -38,13 +39,14 @@ class Outputs:
             return
         self._answers += 1
         self._since += 1
-        if self._answers % _LOOK_EVERY:
+        if self._answers % _LOOK_EVERY and self._answers > 1:
             return
         tensor = next((t for t in tensors_in(output) if _is_readable(t)), None)
         if tensor is None:
             return
         values = _spread(tensor)
         count = len(values)
+        self._classes = tensor.shape[-1] if tensor.dim() > 1 else 0
         self._last = (
             math.sqrt(float(values @ values) / count),
             1 - int(np.count_nonzero(values)) / count,
@@ -76,6 +78,7 @@ class Outputs:
         """What was seen last."""
         call.output_scale, call.output_zeros, call.output_sign = self._last
         call.backward_gain = self._gain
+        call.classes = self._classes
 
 
 def _is_readable(tensor: Tensor) -> bool:

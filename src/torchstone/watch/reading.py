@@ -147,7 +147,10 @@ class HostReader:
         self._usual: NDArray[np.uint64] | None = None
         self._last = np.zeros((2 * self._count, WIDTH), np.float32)
         """Sampled gradients and steps of the last time."""
+        self._strides: list[tuple[int, ...]] | None = None
         self.moved = False
+        self.relaid = False
+        """The weights lie in another order than before: their samples are of other values."""
         """The weights have been found in another place than before."""
 
     def _dense(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
@@ -220,6 +223,9 @@ class HostReader:
         self, tensors: Sequence[Tensor], out: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         assert self.fused is not None
+        strides = [t.stride() for t in tensors]
+        self.relaid = self.relaid or (self._strides is not None and strides != self._strides)
+        self._strides = strides
         if self._simple and any(
             t.dtype is not dtype or not t.is_cpu
             for t, dtype in zip(tensors, self._dtypes, strict=True)
@@ -252,7 +258,7 @@ class DeviceReader:
     """
 
     defers = True
-    moved = False
+    moved = relaid = False
 
     def __init__(self, parameters: Sequence[Tensor], every: int = 10) -> None:
         self.sizes = np.array([_size(item) for item in parameters], np.int64)

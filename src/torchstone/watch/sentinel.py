@@ -21,6 +21,7 @@ from torchstone.watch.beat import Call
 
 _MOST = 64
 _LOOK_EVERY = 4
+_NEXT_TO_NOTHING = 1e-3
 _HABIT = 4  # numbers that change again and again are how this program works
 
 
@@ -110,7 +111,8 @@ class Sentinel:
         if self._passes == 1 or weights is None or self._weights is None:
             self._weights = weights
         elif whole is not None and self._arrived is not None and whole.any():
-            lost = np.array_equal(self._arrived, whole)
+            older = np.abs(whole - self._arrived).max()
+            lost = bool(older < _NEXT_TO_NOTHING * np.abs(whole).max())
             # a method that looks from another place (SAM) throws its first gradient away
             self._lost = lost if np.array_equal(self._weights, weights) else None
 

@@ -33,6 +33,8 @@ _KNOWN = 10
 _TINY = 1e-5  # where warm-ups by epoch begin
 _FALL = 50.0
 _SOON = 50
+_STANDS = 40
+_NEXT_TO_NOTHING = 0.05
 
 
 @SIGNAL.on_beat
@@ -46,7 +48,30 @@ def jumped(beat: Beat) -> Iterator[Alarm]:
         yield _alarm(beat, most)
     elif _crept(beat, most):
         yield _alarm(beat, float(beat.memory["rate_settled"]))  # type: ignore[arg-type]
+    elif _stands(beat, most):
+        base = beat.actor.base_rate
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"learning_rate: {beat.rate:.3g} for {beat.number} steps, {beat.rate / base:.2%} of its "
+                "base; its schedule is not stepped",
+                f"learning_rate: {beat.number} 步以来一直为 {beat.rate:.3g}，仅为基准的 "
+                f"{beat.rate / base:.2%}；调度器没有推进",
+            ),
+            value=beat.rate,
+        )
     beat.memory["rate"] = max(most, beat.rate)
+
+
+def _stands(beat: Beat, most: float) -> bool:
+    """Next to nothing since the start, and not on its way: a warm-up in batches counts epochs."""
+    if beat.rate != beat.memory.get("rate_last"):
+        beat.memory["rate_moved"] = beat.number
+    beat.memory["rate_last"] = beat.rate
+    still = beat.number - int(beat.memory.get("rate_moved", 0))  # type: ignore[call-overload]
+    if beat.number % _STANDS or still < _STANDS - 5 or beat.number > 5 * _STANDS:
+        return False
+    return 0 < max(most, beat.rate) < _NEXT_TO_NOTHING * beat.actor.base_rate
 
 
 def _crept(beat: Beat, most: float) -> bool:

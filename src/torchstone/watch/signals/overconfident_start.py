@@ -1,0 +1,63 @@
+"""A classifier that is sure of wrong answers before it has learned anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchstone.core.text import Text
+from torchstone.watch.beat import Call
+from torchstone.watch.signal import Alarm, Signal
+
+SIGNAL = Signal(
+    "overconfident_start",
+    phase="call",
+    of="run",
+    title=Text("first loss of a classifier", "分类器的初始损失"),
+    why=Text(
+        "before learning all classes should be about equally likely, with a loss of ln(classes); outputs that are far apart say that the initialisation is too large, and the first thousand steps are spent on undoing it",
+        "学习之前各类应大致等可能，损失约为 ln(类别数)；输出差距很大说明初始化过大，最初上千步都用来抵消它",
+    ),
+    remedy=Text(
+        "check the initialisation of the linear and embedding layers, and the scale of the inputs",
+        "检查线性层与嵌入层的初始化，以及输入的尺度",
+    ),
+)
+
+FROM_START = True
+_LOOKED_AT = 5
+_TIMES = 2.0
+_FAR = 4.0
+_FEWEST_CLASSES = 3
+
+
+@SIGNAL.on_call
+def first(call: Call) -> Iterator[Alarm]:
+    if call.step > _LOOKED_AT or call.loss is None or not math.isfinite(call.loss):
+        return
+    seen = call.memory.setdefault("first_losses", [])
+    assert isinstance(seen, list)
+    even = math.log(max(call.classes, 1))
+    bad = call.labelled and call.classes >= _FEWEST_CLASSES
+    # a loss that is summed over the batch is large too, but the outputs of a fresh model are not
+    seen.append(bad and call.loss > _TIMES * even and call.output_scale > _FAR)
+    if call.step == _LOOKED_AT and len(seen) == _LOOKED_AT and all(seen):
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"overconfident_start: loss {call.loss:.3g} where {call.classes} equally likely "
+                f"classes would give {even:.3g}; outputs of size {call.output_scale:.3g}",
+                f"overconfident_start：损失 {call.loss:.3g}，而 {call.classes} 个等可能类别应为 "
+                f"{even:.3g}；输出大小 {call.output_scale:.3g}",
+            ),
+            value=call.loss,
+        )
+
+
+def fault(toy: Any) -> None:
+    """The last layer is drawn at unit deviation, and a half more."""
+    with torch.no_grad():
+        toy.model[7].weight.normal_(0, 1.5)
