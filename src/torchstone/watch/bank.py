@@ -36,6 +36,7 @@ _NARROW = 32
 _JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _RAMP_SIGMAS = 2.0
+_ROUNDING = 1e-9  # of the floor: what is left of it when it is taken off again
 _TRUSTED = 24  # values before a median means anything
 _GROWN = WINDOW  # values before the window of a late series is all its own
 _STEPS_BACK = np.arange(WINDOW)
@@ -177,7 +178,8 @@ class Bank:
     @property
     def centre(self) -> NDArray[np.float64]:
         """The usual value of every series."""
-        return np.asarray(np.exp(self.median) - self._floor)
+        values = np.exp(self.median) - self._floor
+        return np.where(np.abs(values) < _ROUNDING * self._floor, 0.0, values)
 
     @property
     def width(self) -> NDArray[np.float64]:
@@ -192,7 +194,11 @@ class Bank:
     def value_of(self, judgement: Judgement, column: int, value: float) -> float:
         """What a person is shown: the value, or the level that a shift or a ramp has reached."""
         level = math.nan if judgement.level is None else float(judgement.level[column])
-        return value if math.isnan(level) else math.exp(level) - float(self._floor[column])
+        if math.isnan(level):
+            return value
+        floor = float(self._floor[column])
+        shown = math.exp(level) - floor
+        return 0.0 if abs(shown) < _ROUNDING * floor else shown
 
     def forget(self) -> None:
         """The past is no guide any more: learn again, gross departures excepted."""

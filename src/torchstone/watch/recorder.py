@@ -210,7 +210,7 @@ class Recorder:
         self._size = len(data)
 
 
-_ENDS = ("input_scale", "output_scale", "backward_gain")
+_ENDS = ("input_scale", "output_scale", "output_zeros", "output_sign", "backward_gain")
 
 
 def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:

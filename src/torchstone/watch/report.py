@@ -98,10 +98,12 @@ def _curves(run: Run) -> list[Measure]:
         name = column.partition("[")[0]
         marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
         keep = _thinned(len(values))
-        series = Series(column, tuple(steps[keep]), tuple(values[keep]), "", RECORDED, marks=marks)
+        unit = next((s.unit for s in all_signals() if s.name == name), "")
+        points = (tuple(steps[keep]), tuple(values[keep]))
+        series = Series(column, *points, unit, RECORDED, marks=marks)
         found.append(measure(
-            column, float(good[-1]), "", _title(name, column),
-            (Plot(_title(name, column), (series,), "step", "", log_y=bool((good > 0).all())),),
+            column, float(good[-1]), unit, _title(name, column),
+            (Plot(_title(name, column), (series,), "step", unit, log_y=bool((good > 0).all())),),
         ))  # fmt: skip
     return found
 
