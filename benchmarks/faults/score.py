@@ -14,16 +14,19 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from faults.peers import PEERS
 from faults.scene import ONSET, WITHIN, Case, Scene
 
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 AFTER = 60
 AFTER_BENIGN = 150
 
@@ -157,10 +160,15 @@ def every_in(folder: str, seeds: tuple[int, ...]) -> list[Outcome]:
     """All runs of a folder, as many at once as there are cores; time has no part in a score."""
     known = {case.name: case for case in cases(folder)}
     jobs = [(folder, c.name, m, seed) for c in known.values() for m in c.models for seed in seeds]
-    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        rows = list(pool.map(_one, jobs))
+    rows = on_all_cores(_one, jobs)
     return [Outcome(known[name], model, seed, first, early, said)
             for _, name, model, seed, first, early, said in rows]  # fmt: skip
+
+
+def on_all_cores(function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
+    """What the function says of every job, in order."""
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(function, jobs))
 
 
 def _one(job: tuple[str, str, str, int]) -> Row:

@@ -73,7 +73,8 @@ class Court:
         self._matters: deque[Matter] = deque()
         self._calls: deque[Call] = deque([Call(0)], maxlen=2 * _TOGETHER)
         self._waiting = 0
-        self._sat = 0.0
+        self._sat = self.seconds = 0.0
+        """When it sat last, and for how long in all."""
         self._told_baseline = False
         self._signed = False
         """The loss has been negative."""
@@ -103,6 +104,17 @@ class Court:
 
     def sit(self) -> None:
         """Judge everything that waits, in the order in which it came."""
+        if not self._matters:
+            return
+        start = time.thread_time()
+        try:
+            self._judge_all()
+        finally:
+            self.seconds += time.thread_time() - start
+            self._waiting = 0
+            self._sat = time.monotonic()
+
+    def _judge_all(self) -> None:
         while self._matters:
             kind, item = self._matters.popleft()
             if isinstance(item, Call):
@@ -111,8 +123,6 @@ class Court:
                 item.values.clear()
             else:
                 self._judge_beat(item, kind)  # type: ignore[arg-type]
-        self._waiting = 0
-        self._sat = time.monotonic()
 
     def event(self, text: Text, restart: bool = False) -> None:
         """Something that makes the past a poor guide, or no guide at all."""

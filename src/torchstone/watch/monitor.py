@@ -33,6 +33,7 @@ from torchstone.watch.settings import Settings
 
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
+_TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
 class Watch:
@@ -62,7 +63,7 @@ class Watch:
         self._batches = Batches()
         self._outputs = Outputs(_guard_of(self))
         self._eye = Eye(self._court, self._budget, self._batches)
-        self._started = 0.0
+        self._started = self._judged_seconds = 0.0
         self._prepared = False
         self._active = False
         self._broken = False
@@ -200,6 +201,8 @@ class Watch:
             self._court.ranks.exchange(call, self.actors.values(), len(self._court.alerts))
         self._court.end_zoom(call)
         self._court.hear(("call", call))
+        self._budget.own_seconds += self._court.seconds - self._judged_seconds
+        self._judged_seconds = self._court.seconds
         if (text := self._budget.look(call.step)) is not None:
             self._court.note(text)
 
@@ -325,7 +328,9 @@ class Watch:
         """Training is never harmed: a failure of the watch is said, and ends the watching."""
         if self._broken:
             return
-        start = time.thread_time()  # what others do on a busy machine is not our cost
+        timed = self.steps % _TIMED_EVERY == 0
+        # what others do on a busy machine is not our cost; this clock is dear to ask
+        start = time.thread_time() - self._court.seconds if timed else 0.0
         try:
             act()
         except TrainingAlertError:
@@ -342,7 +347,9 @@ class Watch:
             )
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
-            self._budget.own_seconds += time.thread_time() - start
+            if timed:
+                spent = time.thread_time() - self._court.seconds - start
+                self._budget.own_seconds += _TIMED_EVERY * spent
 
 
 def _guard_of(watch: Watch) -> Callable[[Callable[[], object]], None]:
