@@ -22,8 +22,8 @@ def make_anew(scene: Scene) -> None:
         fresh: Tensor = nn.Linear(32, 32)(args[0] if scene.kind == "series" else output)
         return fresh
 
-    layer = scene.model.gate if scene.kind == "series" else scene.model[10]  # type: ignore[index]
-    layer.register_forward_hook(project)  # type: ignore[union-attr]
+    layer = scene.model.gate if scene.kind == "series" else scene.model[10]
+    layer.register_forward_hook(project)
 
 
 @fault(

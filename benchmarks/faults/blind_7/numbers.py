@@ -45,7 +45,7 @@ def mask_everything(scene: Scene) -> None:
 
     def keep_weights(attention: nn.MultiheadAttention) -> None:
         forward = attention.forward
-        attention.forward = lambda *args, **kwargs: forward(  # type: ignore[method-assign]
+        attention.forward = lambda *args, **kwargs: forward(
             *args, **{**kwargs, "need_weights": True}
         )
 
@@ -60,9 +60,9 @@ def mask_everything(scene: Scene) -> None:
             empty[3] = True
         return x, torch.where(empty, -100, y)
 
-    for block in scene.model.blocks:  # type: ignore[union-attr]
-        keep_weights(block.self_attn)  # type: ignore[union-attr,arg-type]
-        block.register_forward_pre_hook(mask, with_kwargs=True)  # type: ignore[union-attr]
+    for block in scene.model.blocks:
+        keep_weights(block.self_attn)
+        block.register_forward_pre_hook(mask, with_kwargs=True)
     scene.transform = transform
 
 
@@ -85,7 +85,7 @@ def invert_beta(scene: Scene) -> None:
     models=("language",),
 )
 def freeze_with_gradient(scene: Scene) -> None:
-    for parameter in scene.model.blocks[0].parameters():  # type: ignore[index,union-attr]
+    for parameter in scene.model.blocks[0].parameters():
         parameter.requires_grad_(False)
 
     def transform(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,9 @@ SIGNAL = Signal(
 
 
 _IN_A_ROW = 8
+_SETTLED = 16  # the first steps look for the scale
+_LOOKED_AT = 24
+_OFTEN = 6
 
 
 @SIGNAL.on_call
@@ -35,12 +38,33 @@ def collapsed(call: Call) -> Iterator[Alarm]:
     row = int(call.memory.get("skipped", 0))  # type: ignore[call-overload]
     row = row + 1 if call.skipped else (0 if call.beats else row)
     call.memory["skipped"] = row
+    if call.scaled and call.step > _SETTLED:
+        yield from _often(call)
     if row >= _IN_A_ROW or (call.scaled and 0 <= call.scale < 1):
         yield Alarm(
             SIGNAL.name,
             Text(
                 f"loss_scale: {call.scale:.4g} after {row} skipped steps in a row",
                 f"loss_scale: {call.scale:.4g}，已连续跳过 {row} 步",
+            ),
+            value=call.scale,
+        )
+
+
+def _often(call: Call) -> Iterator[Alarm]:
+    """A scale that grows at once after it had to fall throws a good part of the steps away."""
+    recent = call.memory.setdefault("skips", [])
+    assert isinstance(recent, list)
+    if call.skipped or call.beats:
+        recent.append(bool(call.skipped))
+        del recent[:-_LOOKED_AT]
+    if sum(recent) >= _OFTEN:
+        yield Alarm(
+            SIGNAL.name,
+            Text(
+                f"loss_scale: {sum(recent)} of the last {len(recent)} steps were skipped; "
+                f"the scale is {call.scale:.4g}",
+                f"loss_scale: 最近 {len(recent)} 步中有 {sum(recent)} 步被跳过；缩放为 {call.scale:.4g}",
             ),
             value=call.scale,
         )

@@ -29,6 +29,7 @@ SIGNAL = Signal(
 _STEP = 0.25
 _TUNED = ("nesterov", "dampening")
 _REMEMBERS = 0.9
+_DECAYS = 10.0
 _SETTLED = 20  # a schedule of momentum changes it at every step
 
 
@@ -58,8 +59,17 @@ def _matters(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) ->
     if len(before) != len(now):
         return True
     return any(
-        not _is_near(old, new) for name, old, new in _pairs(before, now) if name not in _TUNED
+        not (_is_near(old, new) or (name == "weight_decay" and _within(old, new, _DECAYS)))
+        for name, old, new in _pairs(before, now)
+        if name not in _TUNED
     )
+
+
+def _within(old: object, new: object, factor: float) -> bool:
+    """Both are above zero, and neither is more than so many times the other."""
+    if not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return False
+    return 0 < old <= factor * new and new <= factor * old
 
 
 def _is_tuning(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) -> bool:

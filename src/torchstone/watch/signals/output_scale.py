@@ -23,7 +23,7 @@ SIGNAL = Signal(
     ),
     limits=Limits(
         spike=(NEVER, NEVER),
-        shift=(1.8, 2.5),
+        shift=(2.5, 3.0),
         ramp=(NEVER, NEVER),
         shift_sigmas=10.0,
         fall_sigmas=10.0,
