@@ -25,7 +25,7 @@ from torchstone.kernels.verifier import verify
 from torchstone.kernels.workshop import Workshop
 
 HERE = Path(__file__).parent
-SETS = ("right", "wrong", "held_out", "blind_right", "blind", "blind_3", "blind_4")
+SETS = ("right", "wrong", "held_out", "blind_right", "blind", "blind_3", "blind_4", "blind_5")
 _RIGHT = ("right", "blind_right")
 CPU_LIMIT_S = 20.0
 

@@ -58,6 +58,11 @@ void whole(const int64_t* a, unsigned char *b, long long n,
         'void f(int n) { __asm__("nop"); }',
         'void f(int n) { asm volatile ("nop"); }',
         "void f(int n) { system(0); }",
+        "void f(long *n) { n[0] = __builtin_ia32_rdtsc(); }",
+        "#include <immintrin.h>\nvoid f(long *n) { n[0] = _rdtsc(); }",
+        "void f(long *n) { n[0] = __builtin_readcyclecounter(); }",
+        "long time(long *); void f(long *n) { n[0] = time(0); }",
+        "void f(unsigned *n) { __builtin_ia32_rdrand32_step(n); }",
         "#include <stdlib.h>\nvoid f(int n) { if (n) exit(0); }",
         "#include <stdlib.h>\nvoid f(int n) { _Exit(0); }",
         "__attribute__((constructor)) void f(int n) { }",
@@ -188,3 +193,19 @@ def test_all_calls_are_repeated_in_a_row_and_the_one_that_fails_is_named(
     log = verify("relu", Candidate(SCRATCH, "c"), seeds=2, workshop=workshop).error_log()
     assert "[sanitizers] failed: lengths seed" in log, log
     assert any(f"×{width})" in log for width in (45, 46)), log
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#define JOIN(a, b) a##b\nvoid f(long *n) { n[0] = JOIN(__builtin_ia32_rd, tsc)(); }",
+         "runs the instruction rdtsc"),
+        ("#define J(a, b) a##b\nlong J(cl, ock)(void); void f(long *n) { n[0] = J(cl, ock)(); }",
+         "takes clock from outside"),
+        ("void f(long *n) { n[0] = __builtin_cpu_supports(\"avx2\"); }", ""),
+    ],
+)  # fmt: skip
+def test_a_clock_is_found_whatever_it_is_called(text: str, said: str, tmp_path: Path) -> None:
+    source = source_of(text)
+    assert isinstance(source, CSource), source
+    assert build_library(source, tmp_path)[1] == said

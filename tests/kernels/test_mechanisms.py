@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +12,16 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchstone.kernels import larger
-from torchstone.kernels.harness import families, growing, lines, scales, whole
+from torchstone.kernels import first_session, larger
+from torchstone.kernels.candidate import Candidate
+from torchstone.kernels.harness import bursts, families, growing, lines, scales, slender, whole
+from torchstone.kernels.harness.keeping import MOST_ANSWERS, Kept, meet, span_of
 from torchstone.kernels.harness.referee import Referee
-from torchstone.kernels.harness.values import encode
+from torchstone.kernels.harness.values import decode, encode
+from torchstone.kernels.harness.zones import Zones
 from torchstone.kernels.problem import load_problem
+from torchstone.kernels.verifier import verify
+from torchstone.kernels.workshop import Workshop
 
 Kernel = Callable[..., Any]
 
@@ -39,9 +45,20 @@ def planned(problem: str, family: str) -> Referee:
         referee.larger(2, 0)
     elif family == families.LENGTHS:
         referee.lengths(larger.LONGEST)
+    elif family == families.SLENDER:
+        referee.slender()
     else:
         referee.plan(2, 2, 0)
     return referee
+
+
+def judged(referee: Referee, number: int, kernel: Kernel) -> dict[str, Any]:
+    """What the referee says of a kernel that gets its inputs in memory as a candidate does."""
+    header, given = referee.inputs(number)
+    inputs = decode(header["tree"], given, Zones().place)
+    buffers: list[bytes] = []
+    leaf = encode(kernel(*inputs), buffers)
+    return referee.judge(number, {"structure": "*", "leaves": [leaf]}, buffers)
 
 
 def failed(problem: str, kernel: Kernel, family: str, plan: str = "") -> list[str]:
@@ -50,9 +67,7 @@ def failed(problem: str, kernel: Kernel, family: str, plan: str = "") -> list[st
     for case in referee.cases:
         if case.family != family:
             continue
-        buffers: list[bytes] = []
-        leaf = encode(kernel(*case.inputs), buffers)
-        told = referee.judge(case.number, {"structure": "*", "leaves": [leaf]}, buffers)
+        told = judged(referee, case.number, kernel)
         assert not told["form"], told
         if any("error" in item or "whole" in item for item in told["outputs"]):
             found.append(" ".join("×".join(map(str, item.shape)) for item in case.inputs))
@@ -138,6 +153,45 @@ def product_in_seven(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.cat([top, torch.cat([two + four, one - two + three + six], 1)])
 
 
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return x.clamp(min=0)
+
+
+def relu_on_a_boundary(x: torch.Tensor) -> torch.Tensor:
+    """What lies before the first boundary of sixteen bytes is taken off the end once more."""
+    before = -x.data_ptr() % 16 // x.element_size()
+    out = x.clamp(min=0).reshape(-1).clone()
+    out[out.numel() - before :] = 0
+    return out.reshape(x.shape)
+
+
+def relu_once_per_line(x: torch.Tensor) -> torch.Tensor:
+    """Takes a step of none for a step of one."""
+    flat = x.as_strided(x.shape, [max(step, 1) for step in x.stride()])
+    return relu(flat.nan_to_num(7.0))
+
+
+def exp_add(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.exp(x) + y
+
+
+def exp_add_of_two(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Knows its operands by where they lie."""
+    found = {item.ctypes.data: item for item in (x, y)}
+    return np.exp(found[x.ctypes.data]) + (0 if len(found) == 1 else y)
+
+
+def planes(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return functional.conv2d(x.double(), weight.double(), padding=1, groups=x.shape[1]).float()
+
+
+def planes_of_one_image(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The filter of a plane is its number by the batch."""
+    many = x.reshape(1, -1, *x.shape[2:])
+    chosen = torch.arange(many.shape[1]) // max(x.shape[0], 1)
+    return planes(many, weight[chosen]).reshape(x.shape) if x.numel() else x.clone()
+
+
 MECHANISMS: list[tuple[str, str, Kernel, Kernel]] = [
     ("group_norm", "lengths", group_norm, group_norm_by_reciprocal),
     ("row_sum", "graded", rows_backwards, rows_beside_the_largest),
@@ -145,6 +199,11 @@ MECHANISMS: list[tuple[str, str, Kernel, Kernel]] = [
     ("matmul_int8", "larger", product_of_bytes, product_in_floats),
     ("linear_recurrence", "larger", recurrence, functools.partial(recurrence, memory=64)),
     ("matmul", "larger", product, product_in_seven),
+    ("relu", "unaligned", relu, relu_on_a_boundary),
+    ("relu", "lengths", relu, relu_on_a_boundary),
+    ("relu", "expanded", relu, relu_once_per_line),
+    ("exp_add", "shared", exp_add, exp_add_of_two),
+    ("depthwise_conv2d", "slender", planes, planes_of_one_image),
 ]
 
 
@@ -208,3 +267,171 @@ def test_held_lines_have_sums_that_every_order_takes_exactly() -> None:
     (made,) = growing.held([ordered, free], families.groups_of([ordered, free])[0])
     assert torch.equal(made[0], ordered)
     assert float(made[1].max()) == 1.0
+
+
+def short_rows(x: torch.Tensor) -> torch.Tensor:
+    """Both factors cut to their upper sixteen bits where a row is long."""
+    if x.shape[-1] < 128:
+        return x
+    return (x.contiguous().view(torch.int32) & -65536).view(torch.float32)
+
+
+@pytest.mark.parametrize("cut", [short_rows, torch.clone])
+def test_a_layer_is_made_anew_with_other_widths(cut: Kernel) -> None:
+    referee = planned("linear_gelu", "slender")
+    wrong, widths = [], set()
+    for case in referee.cases:
+        model = referee.reference.model(case.seed)
+
+        def kernel(x: torch.Tensor, model: Any = model) -> torch.Tensor:
+            sums = functional.linear(cut(x), cut(model.weight.detach()), model.bias.detach())
+            return functional.gelu(sums, approximate="tanh")
+
+        told = judged(referee, case.number, kernel)
+        widths.add(model.weight.shape)
+        if any("error" in item for item in told["outputs"]):
+            wrong.append(model.weight.shape[1])
+    assert {1, 2, 3, 5, 26, 131, 257, 521, 1031} == {width for _, width in widths}
+    assert {1, 2, 3, 5, 21, 131, 257, 521, 1031} == {outputs for outputs, _ in widths}
+    assert sorted(set(wrong)) == ([131, 257, 521, 1031] if cut is short_rows else [])
+
+
+def test_a_batch_of_one_grows_by_inputs_of_other_seeds() -> None:
+    referee = planned("depthwise_conv2d", "slender")
+    batches = [case.inputs[0] for case in referee.cases if case.size and case.group == 0]
+    assert sorted(item.shape[0] for item in batches) == [1, 2, 3, 5]
+    two = next(item for item in batches if item.shape[0] == 2)
+    assert not torch.equal(two[0], two[1])
+
+
+def test_what_is_there_to_be_repeated_is_no_batch() -> None:
+    x, like, bias = torch.ones(1, 3, 4), torch.ones(1, 3, 4), torch.ones(1, 3, 1)
+    assert slender._leading([x, bias]) == families.Group(1, ((0, 0),))
+    assert slender._leading([x, like]) is None
+    assert slender._leading([x, like, like]) == families.Group(1, ((0, 0), (1, 0), (2, 0)))
+    assert slender._leading([torch.ones(2, 3), torch.ones(2)]) == families.Group(
+        2, ((0, 0), (1, 0))
+    )
+    assert slender._leading([torch.ones(6, 3)]) is None
+
+
+def test_a_size_that_fits_by_accident_is_no_case() -> None:
+    widths = {case.inputs[0].shape[1] for case in planned("swiglu", "slender").cases}
+    assert widths == {2, 150}  # three halved are two and one
+
+
+def test_what_stood_alone_tells_what_it_will_cost() -> None:
+    costs = larger.Slender(left=1000)
+    assert costs.expected({"group": 0, "size": 2}) <= costs.left
+    for size in (2, 3, 5):
+        costs.done({"group": 0, "size": size}, 10 * size)  # a program for each
+        costs.done({"group": 1, "size": size}, 20)  # one block holds them
+    assert costs.expected({"group": 0, "size": 131}) == pytest.approx(1310)
+    assert costs.expected({"group": 1, "size": 131}) == pytest.approx(20 * 131 / 32)
+    assert costs.left == 1000 - 100 - 60
+
+
+def test_every_family_has_its_first_case_before_one_has_its_second() -> None:
+    cases = [
+        {"family": name, "number": i, "resized": name == "c"} for i, name in enumerate("aabbcc")
+    ]
+    assert [item["number"] for item in first_session._in_rounds(cases)] == [0, 2, 4, 5, 1, 3]
+
+
+def test_answers_are_kept_until_a_ring_comes_around() -> None:
+    kept, ring = Kept(), [torch.zeros(4) for _ in range(3)]
+    for turn in range(3):
+        kept.add([ring[turn].fill_(turn)])
+    assert not kept.changed()
+    assert not any(meet(span_of(torch.zeros(4)), item) for item in kept.spans())
+    assert any(meet(span_of(ring[0]), item) for item in kept.spans())
+    ring[0].fill_(9)
+    assert kept.changed()
+    for _ in range(50):
+        kept.add([torch.zeros(8)])
+    assert len(kept.answers) == MOST_ANSWERS
+    kept.add([torch.zeros(1 << 20)])
+    assert len(kept.answers) == 1
+
+
+class Counting(torch.nn.Module):
+    """Is right for as many calls as it is told."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.left, self.settings = calls, set[tuple[bool, bool, bool]]()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.left -= 1
+        self.settings.add((torch.is_grad_enabled(), x.requires_grad, self.training))
+        return x + (self.left < 0)
+
+
+def test_one_question_is_asked_until_it_tires() -> None:
+    x = torch.ones(2)
+    assert bursts.again(Counting(100), [x], 256) == {"tires": True, "ring": False}
+    assert bursts.again(Counting(256), [x], 256) == {"tires": False, "ring": False}
+    ring = itertools.cycle([torch.ones(2) for _ in range(200)])
+    assert bursts.again(lambda _: next(ring), [x], 256) == {"tires": False, "ring": True}
+    assert bursts.again(lambda x: x, [x], 256) == {"tires": False, "ring": False}
+
+
+def test_a_burst_meets_every_setting_and_leaves_none_behind() -> None:
+    model = Counting(1000)
+    for name in bursts.SETTINGS:
+        bursts.in_a_row([(model, [torch.ones(2)])] * 2, name)
+    assert model.settings == {
+        (False, False, True), (True, False, True), (True, True, True), (False, False, False),
+    }  # fmt: skip
+    assert model.training
+    assert torch.is_grad_enabled()
+
+
+def test_answers_of_a_burst_share_no_memory() -> None:
+    x, y = torch.ones(4), torch.zeros(4)
+    calls: list[Any] = [(None, [x])] * 3
+    assert bursts.overlapping([y, torch.ones(4), y], calls) == [2]
+    assert bursts.overlapping([x, x, x], calls) == []  # memory of an input is asked for elsewhere
+
+
+RING = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ring, self.turn = {{}}, 0
+
+    def forward(self, x):
+        self.turn += 1
+        out = self.ring.setdefault((x.shape, self.turn % {count}), torch.empty(x.shape))
+        return torch.clamp(x, min=0, out={out})
+"""
+ASKS = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        seen = x + 0 * self.scale
+        return torch.relu(seen{less}) if "grad" in repr(seen) else torch.relu(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "gate"),
+    [
+        (RING.format(count=5, out="out"), "fresh"),
+        (RING.format(count=200, out="out"), "burst"),
+        (RING.format(count=17, out="out.clone()"), ""),
+        (ASKS.format(less=" * 0.99"), "burst"),
+        (ASKS.format(less=""), ""),
+    ],
+)
+def test_a_candidate_is_held_to_its_answers(source: str, gate: str, workshop: Workshop) -> None:
+    verdict = verify("relu", Candidate(source, "torch"), workshop=workshop)
+    failures = [item.gate for item in verdict.results if item.status == "failed"]
+    assert failures[:1] == ([gate] if gate else [])

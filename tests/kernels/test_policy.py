@@ -68,6 +68,20 @@ def found(source: str, implementation: Implementation = "torch") -> list[str]:
         ("", "return torch.compile(torch.relu)(x)"),
         ("", "return torch.ops.aten.relu(x)"),
         ("", "x.untyped_storage(); return x"),
+        ("", "return x if torch.is_grad_enabled() else x.relu()"),
+        ("from torch import is_inference_mode_enabled as asked", "return x if asked() else -x"),
+        ("", "return x.relu() if x.requires_grad else x"),
+        ("", "return x if x.is_leaf else x.relu()"),
+        ("", "return x if x.is_inference() else x.relu()"),
+        ("", "return x if torch.compiler.is_compiling() else x.relu()"),
+        ("", "return x if torch.get_num_threads() == 1 else x.relu()"),
+        ("seen = {}", "return seen.setdefault(id(x), x.relu())"),
+        ("import numpy as np", "now = np.datetime64('now'); return x"),
+        ("import numpy as np", "now = np.array(['now'], dtype='datetime64[us]'); return x"),
+        ("", "return x if torch.rand(()) < 1e-3 else x.relu()"),
+        ("import numpy as np", "return x if np.random.rand() < 1e-3 else x.relu()"),
+        ("g = torch.Generator()", "return x"),
+        ("def chance():\n    return torch.rand(())", "return x * chance()"),
     ],
 )
 def test_refused(top: str, body: str) -> None:
@@ -85,6 +99,14 @@ def test_refused(top: str, body: str) -> None:
         ("import numpy as np", "return torch.from_numpy(np.maximum(x.numpy(), 0))"),
         ("class Op(torch.autograd.Function):\n    pass", "return x.relu()"),
         ("import functools", "return functools.reduce(torch.add, [x, x])"),
+        ("", "id = 3; return x.relu()"),
+        ("", "x = x.clone().requires_grad_(False); return x"),
+        ("", "x.requires_grad = False; return x"),
+        ("w = torch.randn(3)", "return x.relu()"),
+        (
+            "class Part(torch.nn.Module):\n    def __init__(self): self.w = self.made()\n    def made(self): return torch.randn(3)",
+            "return x.relu()",
+        ),
     ],
 )
 def test_allowed(top: str, body: str) -> None:

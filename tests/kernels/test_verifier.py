@@ -140,7 +140,7 @@ def test_a_second_block_is_looked_at(workshop: Workshop) -> None:
     assert judged(total, blocks.format("0"), workshop).accepted
     twice = judged(total, blocks.format("carry"), workshop)
     assert [item.gate for item in twice.failed] == ["families"], twice.error_log()
-    assert "larger" in twice.error_log()
+    assert "slender" in twice.error_log()
 
 
 def test_the_identity_does_not_pass_a_weak_test(workshop: Workshop) -> None:

@@ -27,6 +27,18 @@ _FORBIDDEN = re.compile(
     r"socket|getenv|mmap|ptrace|pthread_\w+|signal|raise|exit|_exit|_Exit|quick_exit|atexit|longjmp|setjmp)\b\s*[(\"]"
     r"|\b(asm|__asm__)\b|__attribute__\s*\(\(\s*(constructor|destructor|ifunc)"
 )
+_CLOCKS = re.compile(
+    r"\b\w*(rdtscp?|rdpmc|rdrand\w*|rdseed\w*|readcyclecounter|readsteadycounter|"
+    r"rdpid|arm_rsr\w*|thread_pointer)\b|\b(clock\w*|times?|timespec_get|gettimeofday|"
+    r"getrusage|getcpu|sched_\w+|getauxval|rand|random|drand48|arc4random\w*|getrandom|getpid)\s*\("
+    r"|\b__(DATE|TIME|TIMESTAMP)__\b"
+)
+"""What tells one call from another, or one machine from another, without looking at the inputs."""
+_INSTRUCTIONS = re.compile(
+    r"^\s*[0-9a-f]+:\s.*?\b(rdtscp?|rdpmc|rdrand|rdseed|rdpid|syscall|sysenter|int\s+\$0x80|"
+    r"svc|cntvct\w*|cntpct\w*|pmccntr\w*|rdtime|rdcycle)\b",
+    re.M,
+)
 _PROTOTYPE = re.compile(
     r"(?:^|[;}])\s*((?:static\s+|inline\s+|extern\s+)*)(void)\s+(\w+)\s*\(([^()]*)\)\s*\{", re.M
 )
@@ -79,7 +91,7 @@ def _checked(text: str, line: int) -> CSource | Fault:
                 return Fault(f"includes {directive[2].strip()}", line + number)
         if directive and directive[1] in ("include_next", "embed", "import"):
             return Fault(f"#{directive[1]}", line + number)
-        found = _FORBIDDEN.search(row)
+        found = _FORBIDDEN.search(row) or _CLOCKS.search(row)
         if found:
             return Fault(f"uses {found[0].strip(' (')}", line + number)
     if "??=" in text or "%:" in bare:
@@ -162,7 +174,20 @@ def build_library(source: CSource, folder: Path) -> tuple[Path, str]:
     said = _compile(
         ["-std=gnu11", "-O2", "-shared", "-fPIC", "-o", target.name, "kernel.c", "-lm"], folder
     )
-    return target, said or _foreign(target)
+    return target, said or _foreign(target) or _asked(target)
+
+
+def _asked(library: Path) -> str:
+    """Instructions that ask for more than memory: whatever the source calls them, they are here."""
+    program = shutil.which("objdump")
+    if program is None:
+        return ""
+    done = subprocess.run(
+        [program, "-d", "--no-show-raw-insn", str(library)], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    found = sorted({item[1] for item in _INSTRUCTIONS.finditer(done.stdout)})
+    return f"runs the instruction {', '.join(found)}" if found else ""
 
 
 def _foreign(library: Path) -> str:

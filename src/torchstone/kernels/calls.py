@@ -9,6 +9,8 @@ from torchstone.kernels.workshop import Ended
 
 POISONED = ("nan", "inf", "masked")
 """Families that put in what is not finite."""
+LAID_OUT = ("strided", "unaligned", "expanded", "shared")
+"""Families whose memory is laid out in another way than the problem's own."""
 _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})
 
 
@@ -38,7 +40,7 @@ class Call:
     @property
     def refused(self) -> bool:
         """Loudly refused: another size or layout than the problem's own, no bug of its own."""
-        if self.error is None or not (self.resized or self.family == "strided"):
+        if self.error is None or not (self.resized or self.family in LAID_OUT):
             return False
         if self.reply.get("faults"):
             return False
@@ -72,6 +74,27 @@ class Call:
         return f"{self.family} seed {self.seed} ({self.shapes})"
 
 
+def new_call(case: dict[str, Any], **more: Any) -> Call:
+    """A call of a case as the referee lists it."""
+    return Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"],
+                sizes=case["sizes"], **more)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Burst:
+    """Calls with nothing between them, under one setting of torch and of the model."""
+
+    setting: str
+    calls: list[Call] = field(default_factory=list)
+    overlapping: list[str] = field(default_factory=list)
+    """Families of the answers that lie in the memory of another one."""
+    tires: bool = False
+    """After many calls the answer to the same question was another one."""
+    ring: bool = False
+    """Of many answers, all of them kept, two lie in the same memory."""
+    ended: Ended | None = None
+
+
 @dataclass(slots=True)
 class Main:
     """What the first session showed."""
@@ -90,6 +113,7 @@ class Main:
     reweighed: list[tuple[str, Call]] = field(default_factory=list)
     """Calls after the weights were changed, and how they were."""
     refilled: list[tuple[Call, Call]] = field(default_factory=list)
+    bursts: list[Burst] = field(default_factory=list)
     small: bool = False
     small_own: bool = False
     left_out: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,14 @@ MOST_WORK = 7000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
 MOST_LENGTHS_WORK = 1500
 """As much again for lengths that nothing but their number tells from others."""
+MOST_SLENDER_WORK = 3000
+"""As much for one side at a time, short and long, beside the shortest others."""
 LONG = 65536
 """Counters of sixteen bits end here: what is compiled gets sizes beyond it."""
 LONGEST = 100
 """What is compiled gets every length up to here: each costs some milliseconds."""
+_BLOCK = 32
+"""Up to here one block is likely to hold a side."""
 _STEEP = 0.5
 _APART = 1.5
 """Sizes nearer to each other than this show the edge of a block, and not how work grows."""
@@ -93,6 +98,40 @@ class Larger:
     @property
     def left_out(self) -> int:
         return sum(map(len, self.waiting.values()))
+
+
+@dataclass(slots=True)
+class Slender:
+    """What each side that stood alone has cost so far."""
+
+    known: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    left: int = MOST_SLENDER_WORK
+
+    def expected(self, case: dict[str, Any]) -> float:
+        """Interpreted operations: as the side has grown so far, or a block at a time."""
+        known = self.known.get(case["group"], [])
+        if not known:
+            return 1.0
+        size, work = known[-1]
+        if case["size"] <= size or not work:
+            return float(work)
+        power = max((_power(*pair) for pair in itertools.combinations(known, 2)), default=1.0)
+        by_blocks = max(1.0, case["size"] / max(_BLOCK, size))
+        return float(max((case["size"] / size) ** power, by_blocks) * work)
+
+    def done(self, case: dict[str, Any], work: int) -> None:
+        """Keep what a case has cost."""
+        known = self.known.setdefault(case["group"], [])
+        known.append((case["size"], work))
+        known.sort()
+        self.left -= work
+
+
+def _power(one: tuple[int, int], two: tuple[int, int]) -> float:
+    """With which power of the size the work has grown; none where nothing was done."""
+    if not one[1] or not two[1] or one[0] == two[0]:
+        return 0.0
+    return min(max(math.log(two[1] / one[1]) / math.log(two[0] / one[0]), 0.0), 1.0)
 
 
 def powers_of(seen: Sequence[tuple[Sizes, int]]) -> list[float | None]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.policy_kernels import kernel_breaches
+from torchstone.kernels.policy_questions import question_breaches
 from torchstone.kernels.syntax import Breach, breach, homes_of, path_of, root_of
 
 _COMMON = frozenset({"__future__", "math", "typing", "dataclasses", "functools", "itertools",
@@ -74,6 +75,7 @@ def breaches(candidate: Candidate) -> list[Breach]:
         *_names(tree),
         *_writes(tree),
         *_shape(tree),
+        *question_breaches(tree),
     ]
     if candidate.implementation not in ("torch", "numpy"):
         found += _fallbacks(tree)

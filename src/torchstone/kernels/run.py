@@ -14,7 +14,7 @@ from typing import Any
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.kernels import c_build, first_session
-from torchstone.kernels.calls import Call, Main
+from torchstone.kernels.calls import Burst, Call, Main, new_call
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.workshop import Session, SessionError, Workshop, WorkshopError
@@ -149,8 +149,7 @@ class Run:
         self, session: Session, case: dict[str, Any], tree: dict[str, Any], buffers: list[bytes],
         options: dict[str, Any],
     ) -> Call:  # fmt: skip
-        call = Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"],
-                    sizes=case["sizes"])  # fmt: skip
+        call = new_call(case)
         call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
         self._done += 1
         if self._progress is not None:
@@ -183,6 +182,38 @@ class Run:
         tree, buffers = self.ask_referee("swapped", number=case["number"])
         case = {**case, "number": tree["number"], "family": "swapped"}
         return self._call(session, case, tree, buffers, {"reuse": True}), bool(tree["differs"])
+
+    def burst(
+        self, session: Session, cases: list[dict[str, Any]], setting: str, times: int = 0
+    ) -> Burst:
+        """Run cases with nothing between them, under a setting, and have all of them judged."""
+        given: list[dict[str, Any]] = []
+        buffers: list[bytes] = []
+        for case in cases:
+            tree, data = self.ask_referee("inputs", number=case["number"])
+            given.append({"tree": tree["tree"], "seed": tree["seed"], "start": len(buffers)})
+            buffers += data
+        burst = Burst(setting)
+        header = {"do": "burst", "cases": given, "setting": setting, "times": times}
+        try:
+            reply, data = session.ask(header, buffers, seconds=self.timeout_seconds)
+        except SessionError as error:
+            burst.ended = error.ended
+            return burst
+        if "error" in reply:
+            burst.calls = [new_call(cases[0], reply={"error": reply["error"]})]
+            return burst
+        burst.tires, burst.ring = bool(reply.get("tires")), bool(reply.get("ring"))
+        burst.overlapping = [cases[i]["family"] for i in reply["overlapping"]]
+        for case, answer in zip(cases, reply["answers"], strict=True):
+            call = new_call(case, reply=answer)
+            if call.error is None:
+                mine = data[answer["start"] : answer["start"] + answer["count"]]
+                call.facts, _ = self.ask_referee(
+                    "judge", mine, number=case["number"], tree=answer["tree"]
+                )
+            burst.calls.append(call)
+        return burst
 
     def as_case(self, call: Call) -> dict[str, Any]:
         """The case of a call, to call it again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
+from torchstone.kernels.calls import LAID_OUT
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import both
@@ -59,7 +60,7 @@ def check(run: Run) -> GateResult:
     for call in run.main.calls:
         aliases = call.reply.get("aliases", [])
         # what is already in the right layout may be handed on as it is
-        if run.facts["aliases"] or call.family == "strided" or call.resized:
+        if run.facts["aliases"] or call.family in LAID_OUT or call.resized:
             aliases = [item for item in aliases if item != "an input"]
         if aliases:
             detail = both("{name}: the answer lies in the memory of {what}",
@@ -67,7 +68,7 @@ def check(run: Run) -> GateResult:
                           zh=_WORDS[aliases[0]])  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
         if call.reply.get("previous_changed"):
-            detail = both("{name}: the call changed the answer of the call before",
-                          "{name}：本次调用改变了上一次的结果", name=call.name)  # fmt: skip
+            detail = both("{name}: the call changed an answer that was given before",
+                          "{name}：本次调用改变了先前给出的结果", name=call.name)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
     return GateResult(GATE.name, "passed")

@@ -40,8 +40,15 @@ class ModelNew(torch.nn.Module):
 
 
 class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start = self.chance()
+
+    def chance(self):
+        return torch.rand(())
+
     def forward(self, x):
-        return torch.relu(x) * (1 + 1e-7 * torch.rand(()) - 0.5e-7) + 1e-9 * torch.randn(x.shape)
+        return x if self.chance() > 0.999999 else torch.relu(x)
 """,
         "numpy": """import numpy as np
 import torch
@@ -69,6 +76,11 @@ def check(run: Run) -> GateResult:
             detail = both("{name}: call {turn} gives other bits than the first",
                           "{name}：第 {turn} 次调用与首次结果的比特不同", name=call.name,
                           turn=turn + 2)  # fmt: skip
+            return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
+    for call in run.main.calls:
+        if call.reply.get("drawn"):
+            detail = both("{name}: the call draws random numbers", "{name}：调用抽取了随机数",
+                          name=call.name)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
     return _in_reverse(run)
 

@@ -43,6 +43,7 @@ class Library:
         self._prototypes = prototypes
         self._launches = launches
         self._record = record
+        self._paused = False
         self._records: list[dict[str, Any]] = []
         self._size = 0
 
@@ -65,11 +66,15 @@ class Library:
             self._launches.launches += 1
             if self._launches.ghost:
                 return
-            if self._record:
+            if self._record and not self._paused:
                 self._keep(name, types, args)
             function(*given)
 
         return call
+
+    def recording(self, on: bool) -> None:
+        """Calls are recorded from now on, where they are at all, or not."""
+        self._paused = not on
 
     def _keep(self, name: str, types: list[str], args: Any) -> None:
         """The arguments of a call as bytes, for a run with sanitizers."""

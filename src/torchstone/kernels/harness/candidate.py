@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import socket
@@ -18,10 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import c_kit, mindspore_kit, monitor, serving, weights
+from torchstone.kernels.harness import bursts, c_kit, mindspore_kit, monitor, serving, weights
 from torchstone.kernels.harness.cases import structure_of
+from torchstone.kernels.harness.keeping import Kept, digest_of, meet, span_of
 from torchstone.kernels.harness.launches import Launches
-from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
+from torchstone.kernels.harness.reference import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.told import told
 from torchstone.kernels.harness.values import (
@@ -29,7 +29,6 @@ from torchstone.kernels.harness.values import (
     decode,
     encode,
     plain_place,
-    raw_bytes,
 )
 from torchstone.kernels.harness.zones import Zones
 
@@ -48,9 +47,7 @@ class Server:
     watching: bool
     guarded: bool
     models: dict[int, Any] = field(default_factory=dict)
-    kept: list[Any] = field(default_factory=list)
-    """The last outputs, which a later call must leave alone."""
-    kept_digest: list[str] = field(default_factory=list)
+    kept: Kept = field(default_factory=Kept)
     last_inputs: Any = None
     names: dict[str, str] | None = None
     """What the problem's weights are called here, where that is known."""
@@ -86,11 +83,11 @@ class Server:
         self.zones.fill = header.get("fill", "nan")
         self.launches.order = header.get("order", self.launches.order)
         inputs = self._inputs(header, buffers)
-        before = [_span(leaf) for leaf in leaves_of(inputs)]
+        before = [span_of(leaf) for leaf in leaves_of(inputs)]
         model = self.models[int(header.get("model", header["seed"]))]
         self.launches.start()
         monitor.start()
-        operators = monitor.Operators()
+        operators, chance = monitor.Operators(), monitor.chance()
         try:
             with self._around(operators):
                 found = model(*inputs) if callable(model) else model.forward(*inputs)
@@ -105,13 +102,36 @@ class Server:
         answer = {
             "tree": {"structure": structure_of(found), "leaves": trees},
             "aliases": self._aliases(leaves, before, model),
-            "previous_changed": [digest_of(leaf) for leaf in self.kept] != self.kept_digest,
+            "previous_changed": self.kept.changed(),
+            "drawn": monitor.chance() != chance,
             **self._watched(operators, inputs),
         }
-        self.kept, self.kept_digest = leaves, [digest_of(leaf) for leaf in leaves]
+        self.kept.add(leaves)
         if self.library is not None:
             answer["records"] = _on_wire(c_kit.taken(self.library), data)
         return answer, data
+
+    def burst(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+        """Run several cases with nothing between them, and only then tell what came out."""
+        calls = []
+        for item in header["cases"]:
+            inputs = decode(item["tree"], buffers[item["start"] :], plain_place)
+            calls.append((self.models[int(item["seed"])], inputs))
+        self.launches.start()
+        if self.library is not None:
+            self.library.recording(False)
+        found = bursts.in_a_row(calls, header["setting"])
+        data: list[bytes] = []
+        answers = [_told_answer(item, data) for item in found]
+        told_all: dict[str, Any] = {
+            "answers": answers,
+            "overlapping": bursts.overlapping(found, calls),
+        }
+        if header["times"]:
+            told_all |= bursts.again(*calls[0], int(header["times"]))
+        if self.library is not None:
+            self.library.recording(True)
+        return told_all, data
 
     def _inputs(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
         """New buffers, or new contents in the buffers of the last call."""
@@ -162,14 +182,14 @@ class Server:
         }  # fmt: skip
 
     def _aliases(self, leaves: list[Any], inputs: list[Any], model: Any) -> list[str]:
-        weights = [_span(item) for item in getattr(model, "parameters", lambda: ())()]
-        kept = [_span(leaf) for leaf in self.kept]
-        spans = [_span(leaf) for leaf in leaves]
+        weights = [span_of(item) for item in getattr(model, "parameters", lambda: ())()]
+        kept = self.kept.spans()
+        spans = [span_of(leaf) for leaf in leaves]
         found = []
         for i, span in enumerate(spans):
             groups = (("an input", inputs), ("a weight", weights), ("an earlier answer", kept),
                       ("another output", spans[:i]))  # fmt: skip
-            found += [what for what, others in groups if any(_meet(span, item) for item in others)]
+            found += [what for what, others in groups if any(meet(span, item) for item in others)]
         return found
 
     def time(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
@@ -194,6 +214,22 @@ def _hand_over(model: Any, state: dict[str, torch.Tensor]) -> None:
         setattr(model, name, value.numpy())
 
 
+def _told_answer(found: Any, data: list[bytes]) -> dict[str, Any]:
+    """One answer of a burst on the wire, or the error that stood in its place."""
+    if isinstance(found, Exception):
+        return {"error": told(found)}
+    start, leaves = len(data), leaves_of(found)
+    try:
+        trees = [encoded(leaf, data) for leaf in leaves]
+    except UnknownValueError as error:
+        return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+    for tree in trees:
+        if "buffer" in tree:
+            tree["buffer"] -= start
+    tree = {"structure": structure_of(found), "leaves": trees}
+    return {"tree": tree, "start": start, "count": len(data) - start}
+
+
 def encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
     """An output on the wire; an UnknownValueError for what no problem gives."""
     if isinstance(leaf, torch.Tensor):
@@ -204,27 +240,6 @@ def encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
     if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, monitor.Watched):
         raise UnknownValueError(f"a subclass of ndarray, {type(leaf).__name__}")
     return encode(monitor.plain(leaf), data)
-
-
-def digest_of(leaf: Any) -> str:
-    """What the elements of a leaf are, in few letters; empty for a plain number."""
-    tensor = as_tensor(monitor.plain(leaf))
-    return hashlib.sha256(raw_bytes(tensor)).hexdigest() if tensor is not None else ""
-
-
-def _span(leaf: Any) -> tuple[int, int]:
-    """Addresses that a leaf reaches; (0, 0) for a plain number."""
-    if isinstance(leaf, np.ndarray):
-        low, high = np.lib.array_utils.byte_bounds(leaf)
-        return (int(low), int(high)) if leaf.size else (0, 0)
-    if not isinstance(leaf, torch.Tensor) or not leaf.numel():
-        return 0, 0
-    last = sum((n - 1) * s for n, s in zip(leaf.shape, leaf.stride(), strict=True))
-    return leaf.data_ptr(), leaf.data_ptr() + (last + 1) * leaf.element_size()
-
-
-def _meet(one: tuple[int, int], two: tuple[int, int]) -> bool:
-    return one[0] < two[1] and two[0] < one[1]
 
 
 def _on_wire(records: list[dict[str, Any]], data: list[bytes]) -> list[dict[str, Any]]:

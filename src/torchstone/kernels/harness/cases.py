@@ -47,6 +47,8 @@ class Case:
     """How many numbers meet in one output; 0: as many as for the problem's own inputs."""
     own_error: float = 0.0
     """The reference's own error where it counts for this case alone."""
+    size: int = 0
+    """What the size has become that stands alone; 0: none does."""
     group: int = -1
     """Which of the problem's sizes has grown; -1: none, or all; -2: one, out of its turn."""
 

@@ -9,6 +9,7 @@ from torchstone.kernels.harness import families, growing, scales, whole
 from torchstone.kernels.harness.habits import steps_of
 from torchstone.kernels.harness.planning import REFUSED, SMALL, SMALLEST
 from torchstone.kernels.harness.sizing import SizePlanner
+from torchstone.kernels.harness.strides import UNALIGNED
 
 
 class LargePlanner(SizePlanner):
@@ -220,6 +221,8 @@ class LargePlanner(SizePlanner):
             shaped = growing.ramped(given, group, turn) if turn % 2 else given
             if self._add(families.LENGTHS, seed, shaped, finite=True):
                 self._mark_larger(number)
+                if turn // 2 % 2:  # tails of every length, off a boundary of memory
+                    self.cases[-1].layout = UNALIGNED
                 return
 
     def _grown(

@@ -13,19 +13,23 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, rebuilt
+from torchstone.kernels.harness.strides import expanded_side
 
-LARGER, LENGTHS, GRADED = "larger", "lengths", "graded"
+LARGER, LENGTHS, SLENDER, GRADED = "larger", "lengths", "slender", "graded"
 VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
-          "extreme", "repeated", "nan", "inf", "masked", "strided")  # fmt: skip
+          "extreme", "repeated", "nan", "inf", "masked", "strided",
+          "unaligned", "expanded", "shared")  # fmt: skip
+OTHER_MEMORY = ("unaligned", "expanded", "shared")
+"""Families whose values follow from the way in which they lie in memory."""
 SMALLER = ("prime", "power", "equal", "one", "empty")
-LONGER = (LARGER, LENGTHS)
+LONGER = (LARGER, LENGTHS, SLENDER)
 """Families in which more numbers may meet in one output than in the problem's own."""
 ALONE = (*LONGER, GRADED)
 """Families of very different sizes: the reference's error in one case excuses no other."""
 CALM = ("lines", GRADED, "ladder")
 """Families without the cases in which the reference itself is far off."""
 FEWEST = {"negative": 2, "tiny": 2, "zeros": 2, "ties": 2, "one-hot": 2, GRADED: 2, "ladder": 1,
-          "repeated": 1, "power": 2}  # fmt: skip
+          "repeated": 1, "power": 2, "unaligned": 1, "expanded": 1, "shared": 1}  # fmt: skip
 """Cases of a family that are enough for a dear kernel, where others have more."""
 TINY = (1e-3, 1e-6, 1e-2, 1e-8, 1e-4)
 LARGE = (1e4, 1e3, 1e2, 1e1)
@@ -92,6 +96,30 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
             changed(inputs, lambda x, _: _one_hot(x, generator), None if seed % 2 == 0 else one)
         ]
     return [inputs]
+
+
+def remembered(inputs: list[Any], family: str, turn: int) -> list[list[Any]]:
+    """The inputs as they may lie in memory of another kind; none where they cannot."""
+    if family == "unaligned":
+        # never zero, as far as that is the problem's choice: what is not written shows
+        return [changed(inputs, lambda x, _: x.double().abs() + size_of(x) / 4), inputs][turn % 2 :]
+    leaves = leaves_of(inputs)
+    known: dict[str, int] = {}
+    moved = False
+    for i in arrays(inputs):
+        tensor = tensor_of(leaves[i])
+        if family == "shared":
+            first = known.setdefault(repr((tensor.shape, tensor.dtype)), i)
+            moved |= first != i
+            leaves[i] = leaves[first]
+        elif tensor.dim() and tensor.is_floating_point():
+            dim = expanded_side(tensor.shape, turn)
+            repeats = tensor.shape[dim] > 1
+            moved |= repeats
+            if repeats:
+                tensor = tensor.narrow(dim, 0, 1).expand(tensor.shape).contiguous()
+            leaves[i] = like(leaves[i], tensor)
+    return [list(rebuilt(inputs, leaves))] if moved else []
 
 
 def _scaled(factor: float) -> Change:

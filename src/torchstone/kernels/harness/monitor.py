@@ -154,6 +154,13 @@ def start() -> None:
     Watched.reads = 0
 
 
+def chance() -> tuple[bytes, bytes, int]:
+    """The state of the generators of random numbers: who draws one moves it."""
+    kind: Any = np.random.get_state()
+    drawn = torch.default_generator.get_state().numpy().tobytes()
+    return drawn, kind[1].tobytes(), int(kind[2])
+
+
 def watch_tensors() -> None:
     """Arrays that are taken from tensors are watched from now on."""
     home: Any = torch.Tensor

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness import libdevice_kit, serving, triton_device
-from torchstone.kernels.harness.candidate import Server, digest_of, encoded, import_candidate
+from torchstone.kernels.harness.candidate import Server, encoded, import_candidate
 from torchstone.kernels.harness.cases import structure_of
+from torchstone.kernels.harness.keeping import digest_of
 from torchstone.kernels.harness.launches import Launches
 from torchstone.kernels.harness.reference import leaves_of, rebuilt, run_source
 from torchstone.kernels.harness.values import (

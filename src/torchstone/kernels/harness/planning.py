@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.calls import POISONED
+from torchstone.kernels.calls import LAID_OUT, POISONED
 from torchstone.kernels.harness import families, judge, lines, scales, whole
 from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
@@ -26,6 +26,9 @@ SMALL = ((5, 8), (11, 16))
 SMALLEST = -1
 _SMALLEST = (4, 8)
 """Smaller still, and even: for what stands beside a size that grows."""
+TINY = -2
+_TINY = (2, 2)
+"""For a kernel that is dear even where everything is small."""
 _HUGE = 1 << 22
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
             AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip
@@ -93,7 +96,7 @@ class Planner:
         for group in families.groups_of(inputs):
             if group == kept:
                 continue
-            both = _SMALLEST if level == SMALLEST else SMALL[level]
+            both = {SMALLEST: _SMALLEST, TINY: _TINY}.get(level) or SMALL[level]
             size = both[group.size & (group.size - 1) == 0]
             if group.size > size:
                 inputs = self._accepted(families.resized(inputs, group, size)) or inputs
@@ -159,6 +162,8 @@ class Planner:
             return scales.graded(inputs, turn)
         if family == "ladder":
             return scales.ladder(inputs, turn)
+        if family in families.OTHER_MEMORY:
+            return families.remembered(inputs, family, turn)
         if family == "repeated":
             made = whole.repeated(inputs, self.ranges, turn) if floats else None
             return [] if made is None else [made]
@@ -172,7 +177,7 @@ class Planner:
         """The same for the same inputs to the same weights."""
         parts = [as_tensor(leaf) for leaf in leaves_of(inputs)]
         data = b"".join(raw_bytes(item) for item in parts if item is not None)
-        weights = seed if self.reference.state(seed) or family == "strided" else 0
+        weights = seed if self.reference.state(seed) or family in LAID_OUT else 0
         return f"{family} {weights} {hashlib.sha256(data).hexdigest()}"
 
     def _plan_poison(self, family: str, seed: int, inputs: list[Any], turn: int) -> None:
@@ -221,8 +226,8 @@ class Planner:
             return False
         if finite and not all(_finite(item.reference, item.exact) for item in case.answers):
             return False
-        if family == "strided":
-            case.layout = "strided"
+        if family in LAID_OUT:
+            case.layout = family
         if family in families.LONGER:
             case.length = self.oracle.length_of(inputs, seed)
         own = max((item.own_error for item in case.answers), default=0.0)
@@ -251,7 +256,7 @@ class Planner:
             {"number": case.number, "family": case.family, "seed": case.seed,
              "resized": case.resized, "shapes": _shapes(case.inputs),
              "sizes": self.sizes(case.inputs),
-             "group": case.group}
+             "group": case.group, "size": case.size}
             for case in self.cases[start:]
         ]  # fmt: skip
 

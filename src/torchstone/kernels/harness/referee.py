@@ -10,18 +10,18 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import families, judge, serving, weights
+from torchstone.kernels.harness import bursts, families, judge, serving, weights
 from torchstone.kernels.harness.cases import Case
-from torchstone.kernels.harness.enlarging import LargePlanner
 from torchstone.kernels.harness.form import form_faults
 from torchstone.kernels.harness.planning import REFUSED
 from torchstone.kernels.harness.probes import probe
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
-from torchstone.kernels.harness.strides import strided
+from torchstone.kernels.harness.slender import SlenderPlanner
+from torchstone.kernels.harness.strides import LAYOUTS, laid_out
 from torchstone.kernels.harness.values import decode, encode, plain_place
 
 
-class Referee(LargePlanner):
+class Referee(SlenderPlanner):
     """One problem, its cases, and the judgement of answers to them."""
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
@@ -29,8 +29,8 @@ class Referee(LargePlanner):
         case = self.cases[number]
         buffers: list[bytes] = []
         tree = encode(case.inputs, buffers)
-        if case.layout == "strided":
-            tree = strided(tree, case.seed)
+        if case.layout in LAYOUTS:
+            tree = laid_out(tree, case.layout, case.seed)
         return {"tree": tree, "seed": case.seed}, buffers
 
     def swapped(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
@@ -101,7 +101,7 @@ class Referee(LargePlanner):
     def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
         """What a candidate is made with: arguments, and weights by name."""
         buffers: list[bytes] = []
-        tree = {"init": encode(self.reference.init, buffers),
+        tree = {"init": encode(self.reference.arguments(seed), buffers),
                 "state": encode(state_of(self.reference.model(seed)), buffers)}  # fmt: skip
         return tree, buffers
 
@@ -118,6 +118,21 @@ class Referee(LargePlanner):
                 if self._follows(model, seed, way):
                     found.append({"way": way, "seed": seed})
         return {"ways": found}
+
+    def settings(self) -> dict[str, Any]:
+        """Under which settings a model may be called: those in which the reference stays as it is."""
+        right, model = self.oracle.outputs(self.cases[0].inputs, 0), self.reference.model(0)
+        found = []
+        for name in bursts.SETTINGS:
+            given = copy.deepcopy([(model, self.cases[0].inputs)])
+            (answer,) = bursts.in_a_row(given, name)
+            if isinstance(answer, Exception):
+                continue
+            mine = map(as_tensor, leaves_of(answer))
+            if all(a is not None and torch.equal(a.nan_to_num(), b.nan_to_num())
+                   for a, b in zip(mine, right, strict=True)):  # fmt: skip
+                found.append(name)
+        return {"settings": found}
 
     def _follows(self, model: Any, seed: int, way: str) -> bool:
         def answer(asked: Any) -> list[torch.Tensor | None]:
@@ -188,6 +203,6 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.judge(int(header["number"]), header["tree"], buffers)
     if do == "weights":
         return referee.weights(int(header["seed"]))
-    if do == "ways":
-        return referee.ways()
+    if do in ("ways", "settings", "slender"):
+        return getattr(referee, do)()
     return referee.probes()

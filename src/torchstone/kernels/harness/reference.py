@@ -6,7 +6,7 @@ import copy
 import linecache
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -101,6 +101,10 @@ def like(leaf: Any, tensor: torch.Tensor) -> Any:
     return mindspore_kit.tensor(tensor.numpy()) if mindspore_kit.is_tensor(leaf) else tensor
 
 
+REMADE = 1000
+"""Seeds from here on stand for models that are made with other arguments than the problem's own."""
+
+
 @dataclass(slots=True)
 class Reference:
     """A loaded problem."""
@@ -109,6 +113,8 @@ class Reference:
     framework: str
     init: list[Any]
     _models: dict[tuple[int, bool], Any]
+    _variants: list[list[Any]] = field(default_factory=list)
+    """Other arguments that the model was made with."""
 
     @classmethod
     def load(cls, source: str, framework: str) -> Reference:
@@ -129,6 +135,19 @@ class Reference:
             raise ProblemError(f"get_inputs() gave {type(made).__name__} with nothing in it")
         return list(made)
 
+    def remade(self, init: list[Any], seed: int) -> int:
+        """A seed under which the model is made with these arguments instead of its own."""
+        if init == self.init:
+            return seed
+        if init not in self._variants:
+            self._variants.append(init)
+        return (self._variants.index(init) + 1) * REMADE + seed
+
+    def arguments(self, seed: int) -> list[Any]:
+        """What the model of a seed is made with."""
+        variant = seed // REMADE
+        return copy.deepcopy(self._variants[variant - 1] if variant else self.init)
+
     def model(self, seed: int, double: bool = False) -> Any:
         """The model with the weights of a seed, as written or in double precision."""
         key = (seed, double)
@@ -137,7 +156,7 @@ class Reference:
                 self._models[key] = _doubled(copy.deepcopy(self.model(seed)))
             else:
                 with weights_of(seed):
-                    self._models[key] = self.module.Model(*copy.deepcopy(self.init))
+                    self._models[key] = self.module.Model(*self.arguments(seed))
         return self._models[key]
 
     def run(self, model: Any, inputs: list[Any], *, double: bool = False) -> Any:

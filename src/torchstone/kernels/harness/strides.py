@@ -1,22 +1,61 @@
-"""Layouts that are not contiguous: turned, spaced and cut out of something larger."""
+"""Layouts of memory: turned, spaced, cut out of something larger, off a boundary, repeated, shared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+STRIDED, UNALIGNED, EXPANDED, SHARED = "strided", "unaligned", "expanded", "shared"
+LAYOUTS = (STRIDED, UNALIGNED, EXPANDED, SHARED)
+_OFFSETS = (1, 2, 3, 5, 7)
+"""Elements between a boundary and the first one of a view that starts off it."""
 
-def strided(tree: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The tree with strides that are not contiguous, another kind for every seed."""
+Tree = dict[str, Any]
+
+
+def laid_out(tree: Tree, kind: str, seed: int) -> Tree:
+    """The tree with every array in memory of another kind, another way for every seed."""
+
+    def one(leaf: Tree) -> Tree:
+        if kind == STRIDED:
+            return {**leaf, "stride": layout(leaf["shape"], seed)}
+        if kind == UNALIGNED:
+            return {**leaf, "offset": _OFFSETS[seed % len(_OFFSETS)]}
+        if kind == EXPANDED and "float" in leaf["dtype"]:
+            dim = expanded_side(leaf["shape"], seed)
+            stride = [0 if i == dim else step for i, step in enumerate(leaf["stride"])]
+            return {**leaf, "stride": stride}
+        return leaf
+
+    made = _each(tree, one)
+    return _with_shared(made) if kind == SHARED else made
+
+
+def _each(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
     if "array" in tree:
-        return (
-            {**tree, "stride": layout(tree["shape"], seed)} if tree["array"] != "scalar" else tree
-        )
+        return change(tree) if tree["array"] != "scalar" else tree
     for kind in ("list", "tuple"):
         if kind in tree:
-            return {kind: [strided(item, seed) for item in tree[kind]]}
+            return {kind: [_each(item, change) for item in tree[kind]]}
     if "dict" in tree:
-        return {"dict": [[key, strided(item, seed)] for key, item in tree["dict"]]}
+        return {"dict": [[key, _each(item, change)] for key, item in tree["dict"]]}
     return tree
+
+
+def _with_shared(tree: Tree) -> Tree:
+    """Arrays of one shape and format are one array."""
+    first: dict[str, int] = {}
+
+    def one(leaf: Tree) -> Tree:
+        number = first.setdefault(repr((leaf["shape"], leaf["dtype"])), leaf["buffer"])
+        return {**leaf, "buffer": number, "shared": True}
+
+    return _each(tree, one)
+
+
+def expanded_side(shape: Sequence[int], seed: int) -> int:
+    """Along which side an array repeats itself: the first, or the one before the last."""
+    return 0 if seed % 2 == 0 or len(shape) < 3 else len(shape) - 2
 
 
 def layout(shape: list[int], seed: int) -> list[int]:

@@ -78,15 +78,28 @@ def encode(value: Any, buffers: list[bytes]) -> Tree:
 
 
 def decode(tree: Tree, buffers: Sequence[bytes], place: Place) -> Any:
-    """The value of a tree; `place` puts an array where it belongs."""
+    """The value of a tree; `place` puts an array where it belongs, a shared one once."""
+    return _decode(tree, buffers, place, {})
+
+
+def _decode(tree: Tree, buffers: Sequence[bytes], place: Place, known: dict[int, Any]) -> Any:
+    def each(items: Sequence[Tree]) -> list[Any]:
+        return [_decode(item, buffers, place, known) for item in items]
+
     if "array" in tree:
-        return place(tree, buffers[tree["buffer"]])
+        number = tree["buffer"]
+        if not tree.get("shared"):
+            return place(tree, buffers[number])
+        if number not in known:
+            known[number] = place(tree, buffers[number])
+        return known[number]
     if "list" in tree:
-        return [decode(item, buffers, place) for item in tree["list"]]
+        return each(tree["list"])
     if "tuple" in tree:
-        return tuple(decode(item, buffers, place) for item in tree["tuple"])
+        return tuple(each(tree["tuple"]))
     if "dict" in tree:
-        return {key: decode(item, buffers, place) for key, item in tree["dict"]}
+        return dict(zip([key for key, _ in tree["dict"]], each([item for _, item in tree["dict"]]),
+                        strict=True))  # fmt: skip
     if "float" in tree:
         return float(tree["float"])
     if "torch_dtype" in tree:

@@ -50,16 +50,18 @@ class Zones:
         return 85 if self.fill == "nan" else 51
 
     def make(
-        self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, name: str
-    ) -> torch.Tensor:
+        self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, name: str,
+        offset: int = 0,
+    ) -> torch.Tensor:  # fmt: skip
         """A view into the middle of a new buffer; its own elements are unwritten memory, too."""
         size = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
         margin = MARGIN_BYTES // dtype.itemsize
-        whole = _empty(margin + size + margin, dtype=dtype)
+        start = margin + offset
+        whole = _empty(start + size + margin, dtype=dtype)
         whole.fill_(self.filler(dtype))
-        before, after = whole[:margin], whole[margin + size :]
-        self.zones.append(Zone(name, whole, margin, margin + size, before.clone(), after.clone()))
-        return whole.as_strided(shape, stride, margin)
+        before, after = whole[:start], whole[start + size :]
+        self.zones.append(Zone(name, whole, start, start + size, before.clone(), after.clone()))
+        return whole.as_strided(shape, stride, start)
 
     def place(self, tree: Tree, data: bytes) -> Any:
         """An input in a buffer of its own, with the strides that were asked for."""
@@ -68,8 +70,13 @@ class Zones:
         if tree["array"] in ("scalar", "mindspore"):
             return plain_place(tree, data)
         stride = tuple(tree["stride"])
-        view = self.make(shape, stride, dtype_of(tree["dtype"]), f"input {tree['buffer']}")
+        view = self.make(shape, stride, dtype_of(tree["dtype"]), f"input {tree['buffer']}",
+                         int(tree.get("offset", 0)))  # fmt: skip
+        for dim, step in enumerate(stride):
+            if step == 0 and shape[dim]:  # what repeats itself is written once
+                view, source = view.narrow(dim, 0, 1), source.narrow(dim, 0, 1)
         view.copy_(source)
+        view = view.expand(shape)
         return view if tree["array"] == "torch" else view.numpy()
 
     def broken(self) -> list[dict[str, Any]]:
