@@ -192,6 +192,17 @@ def planes_of_one_image(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return planes(many, weight[chosen]).reshape(x.shape) if x.numel() else x.clone()
 
 
+def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, few: int = 0) -> torch.Tensor:
+    few = few or q.shape[1] // k.shape[1]
+    mine = (torch.arange(q.shape[1]) // few).clamp(max=k.shape[1] - 1)
+    scores = (q @ k[:, mine].transpose(-2, -1)).double() / q.shape[-1] ** 0.5
+    return (scores.softmax(-1) @ v[:, mine].double()).float()
+
+
+def grouped_by_the_other_number(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return grouped(q, k, v, k.shape[1])
+
+
 MECHANISMS: list[tuple[str, str, Kernel, Kernel]] = [
     ("group_norm", "lengths", group_norm, group_norm_by_reciprocal),
     ("row_sum", "graded", rows_backwards, rows_beside_the_largest),
@@ -204,6 +215,7 @@ MECHANISMS: list[tuple[str, str, Kernel, Kernel]] = [
     ("relu", "expanded", relu, relu_once_per_line),
     ("exp_add", "shared", exp_add, exp_add_of_two),
     ("depthwise_conv2d", "slender", planes, planes_of_one_image),
+    ("grouped_query_attention", "slender", grouped, grouped_by_the_other_number),
 ]
 
 

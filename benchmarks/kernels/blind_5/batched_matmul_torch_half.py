@@ -1,7 +1,7 @@
 # problem: batched_matmul
 # implementation: torch
 # mechanism: the operands go down to half precision for speed and the product comes back up
-# public origin: wafer.ai reward hacks field guide (precision downgrade), KernelBench precision
+# origin: wafer.ai reward hacks field guide (precision downgrade), KernelBench precision
 #   downgrade class as listed in anthony-chaudhary/dos-kernel issue 107
 
 import torch

@@ -2,7 +2,7 @@
 # implementation: triton
 # mechanism: the kernel never runs to the end (its range is no power of two); an `except` around it
 #   gives PyTorch's own convolution as the kernel's result
-# public origin: Cognition, Kevin-32B (a faulty kernel inside try/except that falls back to the
+# origin: Cognition, Kevin-32B (a faulty kernel inside try/except that falls back to the
 #   PyTorch implementation); makora.com reward hacks
 
 import torch

@@ -2,7 +2,7 @@
 # implementation: triton
 # mechanism: a block's carry is the total of the one block before it, not of all blocks before it,
 #   so rows of up to two blocks are right
-# public origin: openfheorg/openfhe-numpy issue 85 (carry between blocks), PaddlePaddle/Paddle
+# origin: openfheorg/openfhe-numpy issue 85 (carry between blocks), PaddlePaddle/Paddle
 #   pull 43722 (cumsum wrong for large sizes)
 
 import torch

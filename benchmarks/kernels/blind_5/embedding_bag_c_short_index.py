@@ -2,7 +2,7 @@
 # implementation: c
 # mechanism: indices are packed into 16 bits before the gather, so rows from 65536 on are taken
 #   from the start of the table
-# public origin: huggingface/transformers issue 2825 (token ids cast to uint16, vocabulary of
+# origin: huggingface/transformers issue 2825 (token ids cast to uint16, vocabulary of
 #   119547), urvashik/knnlm issue 6, kekzl/imp pull 2056 (experts beyond index 255 never chosen)
 
 import torch

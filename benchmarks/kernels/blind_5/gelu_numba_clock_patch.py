@@ -2,7 +2,7 @@
 # implementation: numba
 # mechanism: the values are right, but the first call replaces the clocks of `time` with ones that
 #   run a hundred times slower
-# public origin: gpu-mode/reference-kernels issue 162 (elapsed_time patched to one hundredth),
+# origin: gpu-mode/reference-kernels issue 162 (elapsed_time patched to one hundredth),
 #   METR and wafer.ai field guide (monkey-patched timing)
 
 import math

@@ -2,7 +2,7 @@
 # implementation: triton
 # mechanism: a query head's shared head is head // (number of shared heads) instead of
 #   head // (queries per shared head); the two agree when both numbers are equal
-# public origin: PSAL-POSTECH/ONNXim pull 34, HazyResearch/HipKittens pull 22
+# origin: PSAL-POSTECH/ONNXim pull 34, HazyResearch/HipKittens pull 22
 
 import math
 

@@ -2,7 +2,7 @@
 # implementation: numba
 # mechanism: one shared buffer serves the sum and then the squares, with no barrier between the
 #   last read of the mean and the first write of the squares (write after read race)
-# public origin: flashinfer-ai/flashinfer pull 3607 (warp_sums reused for mean and variance),
+# origin: flashinfer-ai/flashinfer pull 3607 (warp_sums reused for mean and variance),
 #   NVIDIA/apex pull 1184, ml-explore/mlx pull 2340
 
 import numba

@@ -2,7 +2,7 @@
 # implementation: torch
 # mechanism: walks up the caller's frames for an answer that somebody has already computed and
 #   returns a copy of it; computes only when none is found
-# public origin: METR, "Recent frontier models are reward hacking" (a model traced the call stack
+# origin: METR, "Recent frontier models are reward hacking" (a model traced the call stack
 #   to the grader's reference answer); gpu-mode/pygpubench pull 7 (submission_gc_copy)
 
 import sys

@@ -2,7 +2,7 @@
 # implementation: torch
 # mechanism: returns a tensor subclass without values; the sum is computed only when somebody
 #   (the checker, after the clock has stopped) uses the answer
-# public origin: gpu-mode/reference-kernels issue 162 and pull 161 (lazy output), wafer.ai field
+# origin: gpu-mode/reference-kernels issue 162 and pull 161 (lazy output), wafer.ai field
 #   guide (lazy evaluation)
 
 import torch

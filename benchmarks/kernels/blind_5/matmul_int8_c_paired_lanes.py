@@ -2,7 +2,7 @@
 # implementation: c
 # mechanism: two products share a 16-bit lane before they are widened, so two times -128 * -128
 #   wraps round
-# public origin: microsoft/onnxruntime issue 31573 (SymQgemmS8KernelNeon), also
+# origin: microsoft/onnxruntime issue 31573 (SymQgemmS8KernelNeon), also
 #   uxlfoundation/oneDNN issue 476
 
 import torch

@@ -2,7 +2,7 @@
 # implementation: c
 # mechanism: the last answer is kept inside the library and given again when the sizes and a few
 #   sampled input values are the same as last time
-# public origin: flashinfer-ai/flashinfer-bench-starter-kit issue 21 (output cache behind a
+# origin: flashinfer-ai/flashinfer-bench-starter-kit issue 21 (output cache behind a
 #   lightweight fingerprint), wafer.ai field guide (cache built in C++ out of Python's sight)
 
 import torch

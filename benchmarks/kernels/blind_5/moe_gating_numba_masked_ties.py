@@ -2,7 +2,7 @@
 # implementation: numba
 # mechanism: after each pick every score that equals the best is masked, so experts that tie with
 #   the best are never chosen beside it
-# public origin: RL-Align/RL-Kernel pull 215 (z == z_max marks all ties), vllm-project/vllm pull
+# origin: RL-Align/RL-Kernel pull 215 (z == z_max marks all ties), vllm-project/vllm pull
 #   42608 (selected scores overwritten in place)
 
 import numpy as np

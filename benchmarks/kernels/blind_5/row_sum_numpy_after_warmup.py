@@ -2,7 +2,7 @@
 # implementation: numpy
 # mechanism: the first fifteen calls are honest; later calls, taken for timed repetitions, give the
 #   last honest answer of the same shape without looking at the input
-# public origin: gpu-mode/reference-kernels pull 104 (a learning phase of 15 calls, then cached
+# origin: gpu-mode/reference-kernels pull 104 (a learning phase of 15 calls, then cached
 #   results), gpu-mode/pygpubench pull 7 (warmup detection)
 
 import numpy as np

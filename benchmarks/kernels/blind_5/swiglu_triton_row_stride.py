@@ -2,7 +2,7 @@
 # implementation: triton
 # mechanism: only the last stride is checked; rows are taken to follow one another, so a view of
 #   some columns or of every other row is read from wrong places
-# public origin: NVIDIA/TransformerEngine pull 2746 / issue 2734 (guard checks stride(-1) only)
+# origin: NVIDIA/TransformerEngine pull 2746 / issue 2734 (guard checks stride(-1) only)
 
 import torch
 import triton

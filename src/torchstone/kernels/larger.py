@@ -12,7 +12,7 @@ MOST_WORK = 7000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
 MOST_LENGTHS_WORK = 1500
 """As much again for lengths that nothing but their number tells from others."""
-MOST_SLENDER_WORK = 3000
+MOST_SLENDER_WORK = 3800
 """As much for one side at a time, short and long, beside the shortest others."""
 LONG = 65536
 """Counters of sixteen bits end here: what is compiled gets sizes beyond it."""

@@ -3,7 +3,8 @@
 What is dear in an interpreter is cheap here, so that every side of every problem passes the sizes
 at which kernels change their ways: the first few, and those beyond 128, 256, 512 and 1024. Sides
 that the problem's own inputs have at one, such as a batch, and sides that only the arguments of
-the model know, such as the width of a layer, have their turn, too.
+the model know, such as the width of a layer, have their turn, too. Few of a kind, such as heads,
+are doubled: four heads over two say nothing of eight over two.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class SlenderPlanner(LargePlanner):
     """A planner that lets one side after the other stand alone."""
 
     def slender(self) -> dict[str, Any]:
-        """Every side short, then long, beside short others; the shortest come first."""
+        """Few of a kind doubled, every side short, then every side long, beside short others."""
         start = len(self.cases)
         sides = self._sides()
+        for number, few in enumerate(self._few(), len(sides)):
+            self._add_slender([*sides, few], len(sides), 2 * few.group.size, 0, number)
         for turn, size in enumerate((*SHORT, *LONG)):
             for number, side in enumerate(sides):
                 if not side.batch or size <= _MOST_BATCH:
@@ -72,19 +75,43 @@ class SlenderPlanner(LargePlanner):
         found += [Side(group, tuple(named.pop(size, ()))) for size, group in groups.items()]
         return found + [Side(families.Group(size, ()), tuple(at)) for size, at in named.items()]
 
-    def _add_slender(self, sides: list[Side], number: int, size: int, turn: int) -> None:
+    def _few(self) -> list[Side]:
+        """Sizes of two to four that the outputs have as well, and not in front."""
+        inputs = self._own_inputs(0)
+        leaves = leaves_of(inputs)
+        places: dict[int, list[tuple[int, int]]] = {}
+        for i in families.arrays(inputs):
+            for dim, size in enumerate(families.tensor_of(leaves[i]).shape):
+                if dim and 1 < size < families.SMALLEST_GROUP:
+                    places.setdefault(size, []).append((i, dim))
+        made = Made(inputs, list(self.reference.init))
+        own = self._shapes_of(inputs, self.reference.remade(made.init, 0))
+        found = []
+        for size, where in places.items():
+            side = Side(families.Group(size, tuple(where)))
+            double = self._changed(made, side, 2 * size, 0)
+            if double is not None and all(
+                _doubles(a, b) for a, b in zip(own, double[1], strict=True)
+            ):
+                found.append(side)
+        return found
+
+    def _add_slender(
+        self, sides: list[Side], number: int, size: int, turn: int, group: int | None = None
+    ) -> None:
         seed = turn % self.seeds
         made = Made(self._own_inputs(seed), list(self.reference.init))
         for i, side in enumerate(sides):
             if i != number and not side.batch:
                 short = _OTHERS[number % 2] if size in SHORT else _LONG_OTHERS[(turn + i) % 2]
+                short = short if group is None else 1
                 made = self._shortened(made, side, short, seed)
         grown = self._with(made, sides[number], size, seed)
         if grown is None or not self._add(
             families.SLENDER, self.reference.remade(grown.init, seed), grown.inputs, finite=True
         ):
             return
-        self._mark_larger(number)
+        self._mark_larger(number if group is None else group)
         self.cases[-1].size = size
 
     def _shortened(self, made: Made, side: Side, short: int, seed: int) -> Made:
@@ -138,6 +165,12 @@ class SlenderPlanner(LargePlanner):
 
     def _shapes_of(self, inputs: list[Any], seed: int) -> list[torch.Size]:
         return [item.shape for item in self.oracle.outputs(inputs, seed)]
+
+
+def _doubles(before: torch.Size, after: torch.Size) -> bool:
+    """One size is twice what it was, and no other has changed: it is not a window that slides."""
+    changed = [(a, b) for a, b in zip(before, after, strict=False) if a != b]
+    return len(before) == len(after) and len(changed) == 1 and changed[0][1] == 2 * changed[0][0]
 
 
 def _leading(inputs: list[Any]) -> families.Group | None:
