@@ -27,9 +27,12 @@ def text(evidence: Plot, style: Style) -> list[str]:
 
 
 def html(evidence: Plot, style: Style) -> str:
+    half = _slot(max(map(len, (s.x for s in evidence.series)), default=1)) / 2
+    inset = half if evidence.bars else 0.0  # the outer bars must not stand on the labels
     x_axis = _scale.Axis(
-        [x for s in evidence.series for x in s.x], _scale.LEFT, _scale.WIDTH - 8, evidence.log_x
-    )
+        [x for s in evidence.series for x in s.x], _scale.LEFT + inset,
+        _scale.WIDTH - 8 - inset, evidence.log_x,
+    )  # fmt: skip
     y_axis = _scale.Axis(
         [y for s in evidence.series for y in s.y], _scale.HEIGHT - _scale.BOTTOM, 8, evidence.log_y
     )
@@ -103,9 +106,14 @@ def _run(points: list[str], colour: str) -> str:
     return f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
 
 
+def _slot(count: int) -> float:
+    """The width that one of so many bars may have, with the gap beside it."""
+    return (_scale.WIDTH - 8 - _scale.LEFT) / max(count, 1)
+
+
 def _bars(series: Series, x_axis: _scale.Axis, y_axis: _scale.Axis, colour: str) -> str:
     floor = _scale.HEIGHT - _scale.BOTTOM
-    room = (_scale.WIDTH - _scale.LEFT) / max(len(series.x), 1) * 0.8
+    room = 0.8 * _slot(len(series.x))
     parts = []
     for x, y in zip(series.x, series.y, strict=False):
         px, py = x_axis.at(x), y_axis.at(y)
