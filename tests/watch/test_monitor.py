@@ -684,3 +684,77 @@ def test_a_hook_that_is_removed_while_it_is_called_does_no_harm() -> None:
     with Watch(model, torch.optim.SGD(model.parameters(), lr=0.1), **OPTIONS) as watch:
         model.register_forward_pre_hook(lambda *_: watch.close(), prepend=True)
         assert model(torch.randn(2, 8)).shape[0] == 2
+
+
+class _Lazy(dict[str, torch.Tensor]):
+    def values(self) -> Any:
+        raise KeyError("not yet")
+
+
+class _Odd(nn.Module):
+    """What a model may give that is hard to look at."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.image = nn.Parameter(torch.randn(8, 4))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if self.kind == "leaf":
+            return self.image
+        if self.kind == "huge":
+            return (x @ self.image) * 1e25
+        return _Lazy(y=x @ self.image)
+
+
+@pytest.mark.parametrize("kind", ["leaf", "huge", "lazy"])
+@pytest.mark.filterwarnings("error")
+def test_outputs_that_are_hard_to_look_at_harm_nothing(kind: str) -> None:
+    model = _Odd(kind)
+    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer.param_groups[0]["initial_lr"] = None
+    with Watch(model, optimizer, folder=False) as watch:
+        for _ in range(60):
+            optimizer.zero_grad()
+            output = model(torch.randn(4, 8))
+            output = output["y"] if isinstance(output, dict) else output
+            loss = (output.mean() * 1e-25) if kind == "huge" else output.pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+        assert not watch._broken
+    assert not model.image._backward_hooks
+
+
+def test_many_gradients_at_once_do_not_end_the_watching() -> None:
+    model = nn.Linear(6, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with Watch(model, optimizer, folder=False) as watch:
+        for _ in range(20):
+            optimizer.zero_grad()
+            losses = model(torch.randn(4, 6)).pow(2).mean(0)
+            torch.autograd.grad(
+                losses, list(model.parameters()), torch.eye(2), is_grads_batched=True,
+                retain_graph=True,
+            )  # fmt: skip
+            losses.sum().backward()
+            optimizer.step()
+            watch.step(losses.sum())
+        assert not watch._broken
+
+
+def test_passes_that_the_program_puts_together_are_not_lost() -> None:
+    model = nn.Linear(6, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with Watch(model, optimizer, folder=False) as watch:
+        for _ in range(80):
+            kept = []
+            for _ in range(2):
+                optimizer.zero_grad()
+                model(torch.randn(4, 6)).pow(2).mean().backward()
+                kept.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+            for parameter, one, two in zip(model.parameters(), *kept, strict=True):
+                parameter.grad = one + two
+            optimizer.step()
+            watch.step(torch.tensor(1.0))
+    assert [a.signal for a in watch.alerts if a.signal == "lost_passes"] == []

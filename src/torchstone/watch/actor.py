@@ -200,8 +200,12 @@ class Actor:
     @property
     def base_rate(self) -> float:
         """The largest rate that a schedule of torch starts from; 0 without one."""
-        known = [g["initial_lr"] for g in self.optimizer.param_groups if "initial_lr" in g]
-        return max((float(r) for r in known if not isinstance(r, Tensor) or r.is_cpu), default=0.0)
+        known = [group.get("initial_lr") for group in self.optimizer.param_groups]
+        numbers = [r for r in known if isinstance(r, (int, float))]
+        numbers += [
+            float(r) for r in known if isinstance(r, Tensor) and r.is_cpu and r.numel() == 1
+        ]
+        return max(numbers, default=0.0)
 
     def forget_momentum(self) -> None:
         """What was loaded brought a momentum of its own."""

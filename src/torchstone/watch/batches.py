@@ -38,6 +38,8 @@ class Batches:
         self._other = 0
         self.autocast: torch.dtype | None = None
         """The narrow dtype of an autocast region that the model was called in."""
+        self.attacked = False
+        """An input wanted a gradient of its own: adversarial examples, say."""
         self._scale = math.nan
         self._dead: int | None = None
         self._calls = 0
@@ -48,11 +50,15 @@ class Batches:
         """Note the size and a digest of the tensors of a call."""
         digest = 0
         elements = 0
+        regression = False
         for place, tensor in enumerate(tensors_in(batch)):
             if place == 4:
                 break
             elements += tensor.numel()
-            call.labelled = not tensor.is_floating_point() and not tensor.is_complex()
+            whole = tensor.dtype in (torch.int64, torch.int32)
+            if place and tensor.is_floating_point():
+                regression = True  # a second array of floats is what is to be predicted
+            call.labelled = whole and not regression
             if place:
                 continue
             call.batch_size = tensor.shape[0] if tensor.dim() else 1
@@ -70,6 +76,9 @@ class Batches:
             if tensor.layout != torch.strided or tensor.is_nested:
                 continue
             kind = tensor.device.type
+            self.attacked = self.attacked or (tensor.is_leaf and tensor.requires_grad)
+            if tensor.grad_fn is not None:  # of another model: it moves as that one learns
+                break
             self._elements = tensor.numel()
             self._length = tensor.numel() / max(tensor.shape[0], 1) if tensor.dim() else 1.0
             if torch.is_autocast_enabled(kind):

@@ -95,7 +95,7 @@ class Call:
     passes_lost: bool | None = None
     """Only the last of them was left; None where that could not be told."""
     alone: bool = True
-    """There is one optimizer."""
+    """There is one optimizer, and no gradient of an input is asked for."""
     in_eval: tuple[str, ...] = ()
     """Layers that behave otherwise in evaluation, and were in it during backward."""
     statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -192,7 +193,7 @@ class Watch:
                 f"批次大小变为 {call.batch_size}：重新学习",
             ))  # fmt: skip
         call.stretch = self._batches.stretch
-        call.alone = len(self.actors) == 1
+        call.alone = len(self.actors) == 1 and not self._batches.attacked
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
         for sentinel in self._parts.sentinels.values():
@@ -233,13 +234,14 @@ class Watch:
     def model_called(self, args: Any, kwargs: Any) -> None:
         """The model is given something; odd tensors cost a look at the input, nothing else."""
         if self._active:
-            with contextlib.suppress(RuntimeError, TypeError, NotImplementedError):
+            # what a program hands around may do anything when it is looked at
+            with contextlib.suppress(Exception), np.errstate(all="ignore"):
                 self._batches.model_called(args, kwargs)
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
         if self._active and len(self._parts.found.models) == 1:
-            with contextlib.suppress(RuntimeError, TypeError, NotImplementedError):
+            with contextlib.suppress(Exception), np.errstate(all="ignore"):
                 self._outputs.answered(output)
 
     def model_loaded(self) -> None:

@@ -20,11 +20,13 @@ _LOOK_EVERY = 2
 
 
 class Outputs:
-    """Looks at every second answer of the model; the other one is taken to be like it."""
+    """Looks at the model's answer at every second step; the other one is taken to be like it."""
 
     def __init__(self, guard: Callable[[Callable[[], object]], None]) -> None:
         self._guard = guard
-        self._answers = 0
+        self._steps = 0
+        self._kind: tuple[int, ...] = ()
+        """Values in the last dimension of what is looked at."""
         self._since = 0
         """Answers since the last step."""
         self._size = math.nan
@@ -34,15 +36,24 @@ class Outputs:
         self._classes = 0
 
     def answered(self, output: Any) -> None:
-        """The model has given something; evaluation does not count."""
+        """The model has given something; evaluation does not count.
+
+        Only the first answer after a step is looked at: a program that asks for several kinds of
+        answers would make one series of them all.
+        """
         if not torch.is_grad_enabled():
             return
-        self._answers += 1
         self._since += 1
-        if self._answers % _LOOK_EVERY and self._answers > 1:
+        if self._since > 1 or self._steps % _LOOK_EVERY:
             return
-        tensor = next((t for t in tensors_in(output) if _is_readable(t)), None)
-        if tensor is None:
+        moving = [t for t in tensors_in(output) if _is_readable(t)]
+        if not moving:
+            return
+        tensor = moving[0]
+        kind = tuple(tensor.shape[-1:])
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            self._last = (math.nan, math.nan, math.nan)
             return
         values = _spread(tensor)
         count = len(values)
@@ -52,19 +63,26 @@ class Outputs:
             1 - int(np.count_nonzero(values)) / count,
             int(np.count_nonzero(values < 0)) / count,
         )
-        if tensor.requires_grad:
-            mine = weakref.ref(self)
+        # a leaf would keep the hook; of several outputs none has the whole gradient
+        alone = sum(t.requires_grad for t in moving) == 1
+        if tensor.grad_fn is not None and alone:
+            tensor.register_hook(torch.utils.hooks.unserializable_hook(self._hook()))
 
-            def arrives(gradient: Tensor) -> None:
-                if (outputs := mine()) is not None:
-                    outputs._guard(lambda: outputs._arrives(gradient))
+    def _hook(self) -> Callable[[Tensor], None]:
+        mine = weakref.ref(self)
 
-            tensor.register_hook(arrives)
+        def arrives(gradient: Tensor) -> None:
+            if (outputs := mine()) is not None and not is_batched(gradient):
+                outputs._guard(lambda: outputs._arrives(gradient))
+
+        return arrives
 
     def _arrives(self, gradient: Tensor) -> None:
         if _is_readable(gradient):
             values = _spread(gradient)
-            self._size = math.sqrt(float(values @ values) / len(values) * gradient.numel())
+            with np.errstate(all="ignore"):
+                size = float(values @ values) / len(values) * gradient.numel()
+            self._size = math.sqrt(size) if math.isfinite(size) else math.nan
 
     def stepped(self, norm: float, scale: float) -> None:
         """An optimizer has stepped; after several answers no one gradient led to it."""
@@ -73,12 +91,19 @@ class Outputs:
         elif self._size > 0:
             self._gain = norm * scale / self._size
         self._since, self._size = 0, math.nan
+        self._steps += 1
 
     def fill(self, call: Call) -> None:
         """What was seen last."""
         call.output_scale, call.output_zeros, call.output_sign = self._last
         call.backward_gain = self._gain
         call.classes = self._classes
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """One of many gradients that are taken at once: it has no values of its own."""
+    functions = torch._C._functorch
+    return bool(functions.is_batchedtensor(tensor) or functions.is_legacy_batchedtensor(tensor))
 
 
 def _is_readable(tensor: Tensor) -> bool:

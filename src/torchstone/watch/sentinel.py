@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from torchstone.watch.actor import Actor
 from torchstone.watch.beat import Call
+from torchstone.watch.outputs import is_batched
 
 _MOST = 64
 _LOOK_EVERY = 4
@@ -44,6 +45,8 @@ class Sentinel:
         self._usual_passes = 0
         self._changes = 0
         self._weights: NDArray[np.float32] | None = None
+        self._whole: NDArray[np.float32] | None = None
+        """The gradient after the last pass."""
         self._lost: bool | None = None
         self._steps = 0
         self._arrived: NDArray[np.float32] | None = None
@@ -66,7 +69,9 @@ class Sentinel:
             mine = weakref.ref(self)
 
             def arrives(gradient: Tensor) -> None:
-                if (sentinel := mine()) is not None and not torch.compiler.is_compiling():
+                if torch.compiler.is_compiling() or is_batched(gradient):
+                    return
+                if (sentinel := mine()) is not None:
                     sentinel._guard(lambda: sentinel._arrives(gradient))
 
             def added(parameter: Tensor) -> None:
@@ -74,7 +79,7 @@ class Sentinel:
                     sentinel._guard(lambda: sentinel._added(parameter))
 
             handles = (
-                self._parameter.register_hook(arrives),
+                self._parameter.register_hook(torch.utils.hooks.unserializable_hook(arrives)),
                 self._parameter.register_post_accumulate_grad_hook(added),
             )
             self._handle = handles
@@ -107,6 +112,7 @@ class Sentinel:
     def _compare(self, parameter: Tensor, whole: NDArray[np.float32] | None) -> None:
         """The gradients must have begun from nothing, and later passes must add to them."""
         self._clean = self._clean or _is_the_same(self._arrived, whole)
+        self._whole = whole
         weights = _few(parameter)
         if self._passes == 1 or weights is None or self._weights is None:
             self._weights = weights
@@ -122,6 +128,9 @@ class Sentinel:
             call.stale = self._name
         if self._looking and self._passes > 1:
             call.passes, call.passes_lost = self._passes, self._lost
+            gradient = self._parameter.grad
+            if gradient is None or not _is_the_same(self._whole, _few(gradient)):
+                call.passes_lost = None  # the program has put the passes together itself
 
     def has_new_passes(self) -> bool:
         """Another number of backward passes belongs to each step from now on."""

@@ -33,6 +33,7 @@ _KNOWN = 10
 _TINY = 1e-5  # where warm-ups by epoch begin
 _FALL = 50.0
 _SOON = 50
+_PART = 0.3
 _STANDS = 40
 _NEXT_TO_NOTHING = 0.05
 
@@ -54,9 +55,9 @@ def jumped(beat: Beat) -> Iterator[Alarm]:
             SIGNAL.name,
             Text(
                 f"learning_rate: {beat.rate:.3g} for {beat.number} steps, {beat.rate / base:.2%} of its "
-                "base; its schedule is not stepped",
+                "base; is its schedule stepped with every batch?",
                 f"learning_rate: {beat.number} 步以来一直为 {beat.rate:.3g}，仅为基准的 "
-                f"{beat.rate / base:.2%}；调度器没有推进",
+                f"{beat.rate / base:.2%}；调度器是否按批次推进？",
             ),
             value=beat.rate,
         )
@@ -70,6 +71,8 @@ def _stands(beat: Beat, most: float) -> bool:
     beat.memory["rate_last"] = beat.rate
     still = beat.number - int(beat.memory.get("rate_moved", 0))  # type: ignore[call-overload]
     if beat.number % _STANDS or still < _STANDS - 5 or beat.number > 5 * _STANDS:
+        return False
+    if beat.age > 2 * beat.number:  # resumed: the schedule may have come down to here
         return False
     return 0 < max(most, beat.rate) < _NEXT_TO_NOTHING * beat.actor.base_rate
 
@@ -90,7 +93,9 @@ def _fell(beat: Beat, most: float) -> bool:
         beat.memory["rate_high"] = beat.number
         return False
     since = beat.number - int(beat.memory.get("rate_high", beat.number))  # type: ignore[call-overload]
-    return beat.number > _KNOWN and since <= _SOON and beat.rate * _FALL < most
+    # a whole schedule that is short ends as fast; what counts is the time that it stood high
+    hurried = since <= _SOON and since < _PART * beat.number
+    return beat.number > _KNOWN and hurried and beat.rate * _FALL < most
 
 
 def _alarm(beat: Beat, most: float) -> Alarm:
