@@ -34,6 +34,7 @@ _TINY = 1e-5  # where warm-ups by epoch begin
 _FALL = 50.0
 _SOON = 50
 _PART = 0.3
+_DROP = 3.0
 _STANDS = 40
 _NEXT_TO_NOTHING = 0.05
 
@@ -89,12 +90,16 @@ def _crept(beat: Beat, most: float) -> bool:
 
 def _fell(beat: Beat, most: float) -> bool:
     """From half of its largest value to next to nothing within fifty steps: a schedule in a hurry."""
+    last = float(beat.memory.get("rate_before", beat.rate))  # type: ignore[arg-type]
+    beat.memory["rate_before"] = beat.rate
+    drops = int(beat.memory.get("rate_drops", 0)) + (beat.rate * _DROP < last)  # type: ignore[call-overload]
+    beat.memory["rate_drops"] = drops
     if beat.rate >= 0.5 * most:
-        beat.memory["rate_high"] = beat.number
+        beat.memory["rate_high"], beat.memory["rate_drops"] = beat.number, 0
         return False
     since = beat.number - int(beat.memory.get("rate_high", beat.number))  # type: ignore[call-overload]
     # a whole schedule that is short ends as fast; what counts is the time that it stood high
-    hurried = since <= _SOON and since < _PART * beat.number
+    hurried = since <= _SOON and (since < _PART * beat.number or drops > 1)
     return beat.number > _KNOWN and hurried and beat.rate * _FALL < most
 
 
