@@ -249,8 +249,8 @@ def _detection() -> str:
              "a same-seed healthy stretch of 300 steps before it; found: an alarm within 50 steps. "
              f"Limits were set on other seeds than {', '.join(map(str, _REPORTED_SEEDS))}, which is "
              "reported here. The blind sets were written by people who had not seen the detectors. "
-             "After the first six were scored the detectors were mended for what they showed; for the "
-             "seventh they were not.", "",
+             "After each set was scored the detectors were mended for what it showed, so this table is "
+             "no blind figure; docs/decisions/0011 has the figures before mending.", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
     for title, folder in groups.items():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torchstone.watch.judge import Values
 
 _BIAS = 127
-_FEWEST = 48  # steps from which anything can be learned
+_FEWEST = 80  # steps from which what is normal can be told from what is learned
 _REMEMBERED = 60  # steps after which momentum has forgotten what came before
 _numel: Callable[[Any], int] = Tensor.numel
 
@@ -191,11 +191,13 @@ class Actor:
         return np.sqrt(self.by_layer((step.astype(np.float64) ** 2).sum(1)))
 
     def end_warmup(self) -> None:
-        """The calls of warm-up are over; with several of them for each step, fewer steps must do."""
-        for phase in ("gradient", "update"):
-            bank = self.banks[phase].bank
-            if _FEWEST <= bank.seen < bank.warmup:
-                bank.warmup = bank.seen
+        """The calls of warm-up are over; with several of them for each step, fewer steps must do.
+
+        For gradients only: what a step does to the weights settles later.
+        """
+        bank = self.banks["gradient"].bank
+        if _FEWEST <= bank.seen < bank.warmup:
+            bank.warmup = bank.seen
 
     @property
     def base_rate(self) -> float:

@@ -27,7 +27,7 @@ SIGNAL = Signal(
         ramp=(NEVER, NEVER),
         shift_sigmas=10.0,
         fall_sigmas=10.0,
-        change=(1.25, 2.0),
+        change=(2.2, 2.2),
         change_sigmas=(14.0, 14.0),
         floor=1e-6,
     ),
