@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.watch.angles import mean_angle
 from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
 from torchstone.watch.signal import Signal
-from torchstone.watch.signals.step_angle import mean_angle
 
 SIGNAL = Signal(
     "gradient_angle",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from torchstone.core.text import Text
+from torchstone.watch.angles import mean_angle
 from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
 from torchstone.watch.signal import Signal
@@ -46,17 +45,6 @@ def angle(beat: Beat) -> float:
         return math.nan
     moved, size, along = beat.moved[0], beat.moved[6], beat.moved[7]
     return mean_angle(-along, moved * size)
-
-
-def mean_angle(products: Any, squares: Any) -> float:
-    """The angle whose cosine is the mean over the layers that moved; NaN where none did."""
-    there = squares > 0
-    if not there.any():
-        return math.nan
-    cosine = float((products[there] / np.sqrt(squares[there])).mean())
-    return (
-        math.degrees(math.acos(min(1.0, max(-1.0, cosine)))) if math.isfinite(cosine) else math.nan
-    )
 
 
 def fault(toy: Any) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.watch.angles import angle_of
 from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
 from torchstone.watch.signal import Signal
@@ -44,10 +45,7 @@ def angle(beat: Beat) -> float:
     last, beat.memory["step_squares"] = beat.memory.get("step_squares"), squares
     if last is None or not squares * last > 0:  # type: ignore[operator]
         return math.nan
-    cosine = float(beat.moved[9].sum()) / math.sqrt(squares * last)  # type: ignore[operator]
-    return (
-        math.degrees(math.acos(min(1.0, max(-1.0, cosine)))) if math.isfinite(cosine) else math.nan
-    )
+    return angle_of(float(beat.moved[9].sum()) / math.sqrt(squares * last))  # type: ignore[operator]
 
 
 def fault(toy: Any) -> None:
