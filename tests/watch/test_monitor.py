@@ -758,3 +758,39 @@ def test_passes_that_the_program_puts_together_are_not_lost() -> None:
             optimizer.step()
             watch.step(torch.tensor(1.0))
     assert [a.signal for a in watch.alerts if a.signal == "lost_passes"] == []
+
+
+def _told(model: nn.Module, shape: tuple[int, ...], between: Any, steps: int = 40) -> set[str]:
+    """Signals that spoke while `between(step)` was called after every step."""
+    optimizer = torch.optim.AdamW(model.parameters())
+    with Watch(model, optimizer, folder=False, warmup_steps=20) as watch:
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss = model(torch.randn(shape)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+            between(step)
+        return {alert.signal for alert in watch.alerts}
+
+
+def test_weights_that_are_laid_out_anew_have_not_changed() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3))
+
+    def lay_out(step: int) -> None:
+        if step == 20:
+            model.to(memory_format=torch.channels_last)
+
+    assert "changed_outside" not in _told(model, (4, 3, 8, 8), lay_out)
+
+
+def test_steps_that_are_taken_back_move_nothing() -> None:
+    model = _net()
+    kept = model[0].weight.detach().clone()  # type: ignore[operator]
+
+    def take_back(_: int) -> None:
+        with torch.no_grad():
+            model[0].weight.copy_(kept)  # type: ignore[operator]
+
+    assert "unchanged_parameter" in _told(model, (16, 8), take_back)
+    assert "unchanged_parameter" not in _told(_net(), (16, 8), lambda _: None)
