@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from torch import Tensor
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, format_of
-from torchstone.watch.bank import Bank, Limits
+from torchstone.watch.bank import Bank
 from torchstone.watch.beat import SETTINGS
+from torchstone.watch.channels import Limits
 from torchstone.watch.fused import load_fused
 from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Reading
 from torchstone.watch.signal import Phase, Signal, learned
@@ -68,7 +71,7 @@ class Actor:
         self.unwatched = [Unwatched(n, why) for n, p in everything if (why := _unreadable(p))]
         kept = [(n, p) for n, p in everything if not _unreadable(p)]
         kept = _by_owner(kept)
-        self._ids = [id(p) for group in optimizer.param_groups for p in group["params"]]
+        self._owned = [p for group in optimizer.param_groups for p in group["params"]]
         self.names = tuple(n for n, _ in kept)
         self.parameters: tuple[Tensor, ...] = tuple(p for _, p in kept)
         self.ids = frozenset(id(p) for p in self.parameters)
@@ -219,8 +222,9 @@ class Actor:
 
     def is_current(self) -> bool:
         """The optimizer still has the parameters it had: reading by address rests on it."""
-        ids = [id(p) for group in self.optimizer.param_groups for p in group["params"]]
-        if ids != self._ids or list(map(_numel, self.parameters)) != self._numels:
+        owned = list(chain.from_iterable(g["params"] for g in self.optimizer.param_groups))
+        same = len(owned) == len(self._owned) and all(map(is_, owned, self._owned))
+        if not same or list(map(_numel, self.parameters)) != self._numels:
             return False
         return not self.reader.moved or self._kinds_of_memory() == self._memory
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.bank import Channel
+from torchstone.watch.channels import Channel
 
 
 @dataclass(frozen=True, slots=True)

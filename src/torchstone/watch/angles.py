@@ -18,6 +18,9 @@ def angle_of(cosine: float) -> float:
 def mean_angle(products: NDArray[np.float64], squares: NDArray[np.float64]) -> float:
     """The angle whose cosine is the mean over the layers that moved; NaN where none did."""
     there = squares > 0
-    if not there.any():
+    count = int(np.count_nonzero(there))
+    if not count:
         return math.nan
-    return angle_of(float((products[there] / np.sqrt(squares[there])).mean()))
+    if count < len(squares):
+        products, squares = products[there], squares[there]
+    return angle_of(float(np.add.reduce(products / np.sqrt(squares))) / count)

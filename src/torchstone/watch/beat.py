@@ -168,12 +168,12 @@ class Beat:
     @once
     def finite(self) -> bool:
         """No gradient holds NaN or infinity."""
-        return not self.sums[-1].any()
+        return not math.isnan(self.reading.whole)
 
     @once
     def norm(self) -> float:
         """Norm of all gradients, unscaled; NaN when one is not finite."""
-        return math.sqrt(float(self.squares.sum())) if self.finite else math.nan
+        return math.sqrt(self.reading.whole) / self.scale
 
     @once
     def sizes(self) -> NDArray[np.float64]:
@@ -182,6 +182,11 @@ class Beat:
         if present.all():
             return self.actor.layer_sizes
         return self.actor.by_layer(np.where(present, self.actor.sizes, 0))
+
+    @once
+    def share_of_all(self) -> NDArray[np.float64]:
+        """1 / elements of every layer that have a gradient; NaN where none has."""
+        return np.asarray(1.0 / np.where(self.sizes > 0, self.sizes, np.nan))
 
     @property
     def below(self) -> NDArray[np.float64]:

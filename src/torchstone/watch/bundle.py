@@ -104,7 +104,7 @@ def _moved(actors: Iterable[Actor]) -> list[dict[str, Any]]:
             bank = learner.bank
             if bank.seen < bank.warmup:
                 continue
-            away = (bank.last - bank.median) / bank.spread
+            away = bank.away
             for signal, start, end in learner.spans:
                 if signal.of == "layer":
                     worst = int(np.abs(away[start:end]).argmax())

@@ -159,11 +159,25 @@ static void block(const float *x, int n, const uint8_t *levels, double limit, in
     if (histogram) count_exponents(x, n, histogram);
 }
 
-/* `levels` are biased fp32 exponents: below[k] counts values, zeros too, with exponent < levels[k].
+/* `width` values of a tensor, evenly spread; a shorter one gives all its values, then zeros.
+ * One by one: neighbours are of one unit, and would be dead or alive together. */
+static void sample(const void *data, int64_t size, int kind, int64_t width, float *out) {
+    int64_t n = size < width ? size : width;
+    int64_t stride = n ? size / n : 1;
+    if (kind == FP32)
+        for (int64_t i = 0; i < n; i++) out[i] = ((const float *)data)[i * stride];
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = load(data, kind, i * stride);
+    for (int64_t i = n; i < width; i++) out[i] = 0;
+}
+
+/* Gives the sum of all squares, NaN where a value is not finite. `levels` are biased fp32 exponents: below[k] counts values, zeros too, with exponent < levels[k].
  * `limits` is the value from which a gradient of this tensor overflows its format. */
-void torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, const int32_t *kinds,
-                     const uint8_t *levels, const double *limits, Row *rows, int64_t *histograms) {
+double torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, const int32_t *kinds,
+                       const uint8_t *levels, const double *limits, Row *rows,
+                       int64_t *histograms, int64_t width, float *samples) {
     float buffer[BLOCK];
+    double total = 0;
     for (int64_t t = 0; t < tensors; t++) {
         Row *row = rows + t;
         memset(row, 0, sizeof *row);
@@ -172,22 +186,15 @@ void torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, c
             int n = (int)(sizes[t] - start < BLOCK ? sizes[t] - start : BLOCK);
             block(widen(data[t], kinds[t], start, n, buffer), n, levels, limits[t], histogram, row);
         }
+        total += row->nan + row->infinite ? NAN : row->sum_of_squares;
+        if (samples) sample(data[t], sizes[t], kinds[t], width, samples + t * width);
     }
+    return total;
 }
 
-/* `width` values of every tensor, evenly spread; a shorter tensor gives all its values, then zeros.
- * One by one: neighbours are of one unit, and would be dead or alive together. */
 void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
                        const int32_t *kinds, int64_t width, float *out) {
-    for (int64_t t = 0; t < tensors; t++, out += width) {
-        int64_t n = sizes[t] < width ? sizes[t] : width;
-        int64_t stride = n ? sizes[t] / n : 1;
-        if (kinds[t] == FP32)
-            for (int64_t i = 0; i < n; i++) out[i] = ((const float *)data[t])[i * stride];
-        else
-            for (int64_t i = 0; i < n; i++) out[i] = load(data[t], kinds[t], i * stride);
-        for (int64_t i = n; i < width; i++) out[i] = 0;
-    }
+    for (int64_t t = 0; t < tensors; t++) sample(data[t], sizes[t], kinds[t], width, out + t * width);
 }
 
 typedef struct {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,16 @@ class Reading:
     """False when only norms were read this time."""
     samples: NDArray[np.float32] | None = None
     histograms: NDArray[np.int64] | None = None
+    squares: float | None = None
+    """Sum over all values, NaN where one is not finite; None where only the rows say it."""
+
+    @property
+    def whole(self) -> float:
+        """Sum of the squares of all values; NaN where one is not finite."""
+        if self.squares is None:
+            bad = (self.rows["nan"] + self.rows["infinite"]).any()
+            self.squares = math.nan if bad else float(self.rows["sum_of_squares"].sum())
+        return self.squares
 
     @classmethod
     def empty(cls, beat: int) -> Reading:
@@ -145,13 +156,15 @@ class HostReader:
         self._simple = all(_is_simple(item) for item in parameters)
         self._dtypes = [item.dtype for item in parameters]
         self._usual: NDArray[np.uint64] | None = None
+        """Where the weights lie, and again as a list, which is compared faster."""
+        self._places: list[int] = []
         self._last = np.zeros((2 * self._count, WIDTH), np.float32)
         """Sampled gradients and steps of the last time."""
         self._strides: list[tuple[int, ...]] | None = None
         self.moved = False
+        """The weights have been found in another place than before."""
         self.relaid = False
         """The weights lie in another order than before: their samples are of other values."""
-        """The weights have been found in another place than before."""
 
     def _dense(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
         if self._simple:
@@ -176,12 +189,11 @@ class HostReader:
         present = pointers != 0
         rows = np.zeros(self._count, ROW)
         histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
-        self.fused.read(pointers, sizes, self._kinds, query.levels, query.limits, rows, histograms)
-        samples = None
-        if query.samples:
-            samples = np.empty((self._count, WIDTH), np.float32)
-            self.fused.sample(pointers, sizes, self._kinds, samples)
-        return [Reading(beat, rows, present, True, samples, histograms)]
+        samples = np.empty((self._count, WIDTH), np.float32) if query.samples else None
+        squares = self.fused.read(
+            pointers, sizes, self._kinds, query.levels, query.limits, rows, histograms, samples
+        )
+        return [Reading(beat, rows, present, True, samples, histograms, squares)]
 
     def _read_slowly(
         self, beat: int, dense: Sequence[Tensor | None], present: NDArray[np.bool_], query: Query
@@ -212,9 +224,8 @@ class HostReader:
             return torch_samples(self._dense(tensors))
         out = np.empty((self._count, WIDTH), np.float32)
         if self._simple and self._usual is not None:
-            pointers = np.fromiter(map(_address, tensors), np.uint64, self._count)
-            if (pointers == self._usual).all():  # what lies there was looked at before
-                self.fused.sample(pointers, self.sizes, self._kinds, out)
+            if list(map(_address, tensors)) == self._places:  # what lies there was looked at before
+                self.fused.sample(self._usual, self.sizes, self._kinds, out)
                 return out
             self.moved = True
         return self._sample_anew(tensors, out)
@@ -235,6 +246,7 @@ class HostReader:
         pointers, sizes = self._pointers(dense)
         all_there = all(now is then for now, then in zip(dense, tensors, strict=True))
         self._usual = pointers if all_there and pointers.all() else None
+        self._places = pointers.tolist()
         self.fused.sample(pointers, sizes, self._kinds, out)
         return out
 

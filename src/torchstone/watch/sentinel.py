@@ -69,9 +69,10 @@ class Sentinel:
             mine = weakref.ref(self)
 
             def arrives(gradient: Tensor) -> None:
-                if torch.compiler.is_compiling() or is_batched(gradient):
+                sentinel = mine()
+                if sentinel is None or not sentinel._looking:
                     return
-                if (sentinel := mine()) is not None:
+                if not torch.compiler.is_compiling() and not is_batched(gradient):
                     sentinel._guard(lambda: sentinel._arrives(gradient))
 
             def added(parameter: Tensor) -> None:
@@ -85,8 +86,7 @@ class Sentinel:
             self._handle = handles
 
     def _arrives(self, gradient: Tensor) -> None:
-        if self._looking:
-            self._arrived = _few(gradient)
+        self._arrived = _few(gradient)
 
     def _added(self, parameter: Tensor) -> None:
         """A backward pass has added to the gradient; `autograd.grad` never comes here."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.bank import Limits
+from torchstone.watch.channels import Limits
 
 if TYPE_CHECKING:
     from torchstone.watch.beat import Beat, Call

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(

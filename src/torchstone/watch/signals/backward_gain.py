@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.beat import Beat
@@ -36,7 +38,7 @@ def changed(beat: Beat) -> Iterator[Alarm]:
     outside = beat.outside
     if outside is None:
         return
-    count = int(outside.sum())
+    count = int(np.count_nonzero(outside))
     often = int(beat.memory.get("outside", 0))  # type: ignore[call-overload]
     beat.memory["outside"] = often + bool(count)
     if not count or beat.number < _KNOWN or often > _HABIT * beat.number:

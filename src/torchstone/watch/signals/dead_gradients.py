@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(
@@ -35,7 +35,7 @@ SIGNAL = Signal(
 def zeros(beat: Beat) -> NDArray[np.float64]:
     if not beat.reading.counted:
         return beat.nothing()
-    return np.where(beat.sizes > 0, beat.zeros / np.maximum(beat.sizes, 1), np.nan)
+    return np.asarray(beat.zeros * beat.share_of_all)
 
 
 def fault(toy: Any) -> None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import dtype_of
-from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(

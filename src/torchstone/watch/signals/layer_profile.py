@@ -24,7 +24,7 @@ SIGNAL = Signal(
     ),
 )
 
-_EVERY = 4
+_EVERY = 8
 _SIGMAS = 3.2
 _EFFECT = 0.25
 _FEWEST = 4

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import NEVER, Limits
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(

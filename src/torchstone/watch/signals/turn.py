@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.watch.angles import angle_of
-from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(

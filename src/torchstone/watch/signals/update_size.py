@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import NEVER, Limits
 from torchstone.watch.beat import Beat
+from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
 SIGNAL = Signal(
