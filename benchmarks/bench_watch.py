@@ -243,6 +243,7 @@ def _detection() -> str:
         "blind, fifth set": "blind_5",
         "blind, sixth set": "blind_6",
         "blind, seventh set": "blind_7",
+        "blind, eighth set": "blind_8",
     }
     lines = ["### What is found", "",
              "Faults planted one at a time in three kinds of models (benchmarks/faults), each with "
