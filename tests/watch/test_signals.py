@@ -22,6 +22,8 @@ def test_a_signal_finds_its_own_fault(name: str) -> None:
     toy = Toy()
     if name == "loss_scale":
         toy.use_scaler()
+    if name == "token_variety":
+        toy.use_tokens()
     if getattr(module, "FROM_START", False):
         found = [a for a in toy.watched(module.fault, 0, 20) if a.signal == module.SIGNAL.name]
         assert found

@@ -40,6 +40,19 @@ class Toy:
     def use_scaler(self) -> None:
         self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
 
+    def use_tokens(self) -> None:
+        """A sample is a bag of words, and its class is that of its first word."""
+        self.model = nn.Sequential(nn.EmbeddingBag(40, 16), nn.Linear(16, 10))
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        words = torch.randint(0, 40, (1000, 64, 8))
+        batches = iter(words)
+
+        def next_batch() -> tuple[Tensor, Tensor]:
+            x = next(batches)
+            return x, x[:, 0] % 10
+
+        self.next_batch = next_batch  # type: ignore[method-assign]
+
     def replace_last_layer(self) -> None:
         self.model[7] = nn.Linear(32, 10)
 

@@ -175,7 +175,7 @@ class Bank:
         if self._fresh >= SHORT + BEFORE:
             if past.seen % past.pace == 0:
                 self._shifts.judge(past, judgement, stretch, self._fresh >= past.warmup)
-            if past.seen % BLOCK == 0:
+            if past.seen % (BLOCK * past.pace // 4) == 0:
                 self._ramps.judge(past, judgement, stretch)
             slow = past.seen % _CHANGE_EVERY == 0 and self._fresh >= WINDOW
             if slow and len(self._changes.columns):

@@ -18,6 +18,8 @@ from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
 
 _SAMPLED = 64
+_TOKENS = 100
+WHOLE = (torch.int64, torch.int32)
 _PIECES = 8
 _PIECE = 64  # bytes
 _LOOK_EVERY = 4
@@ -43,7 +45,7 @@ class Batches:
         """The narrow dtype of an autocast region that the model was called in."""
         self.attacked = False
         """An input wanted a gradient of its own: adversarial examples, say."""
-        self._scale = math.nan
+        self._scale = self._sign = self._variety = math.nan
         self._dead: int | None = None
         self._calls = 0
         self._elements = 0
@@ -58,7 +60,7 @@ class Batches:
             if place == 4:
                 break
             elements += tensor.numel()
-            whole = tensor.dtype in (torch.int64, torch.int32)
+            whole = tensor.dtype in WHOLE
             if place and tensor.is_floating_point():
                 regression = True  # a second array of floats is what is to be predicted
             call.labelled = whole and not regression
@@ -89,14 +91,20 @@ class Batches:
             if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
                 wide = tensor if tensor.dtype == torch.float32 else tensor.float()
                 part = _few(wide)
-                self._scale = math.sqrt(float(part @ part) / len(part))
+                with np.errstate(all="ignore"):
+                    self._scale = math.sqrt(float(part @ part) / len(part))
+                self._sign = int(np.count_nonzero(part < 0)) / len(part)
                 self._calls += 1
                 self._dead = _dead(tensor) if self._calls % _LOOK_EVERY == 0 else None
+            elif kind == "cpu" and tensor.dtype in WHOLE and tensor.numel() >= _TOKENS:
+                self._variety = len(set(_few(tensor, _TOKENS)[:_TOKENS].tolist())) / _TOKENS
             break
 
     def fill(self, call: Call) -> None:
         """What the model was given in this call."""
         call.input_scale, self._scale = self._scale, math.nan
+        call.input_sign, self._sign = self._sign, math.nan
+        call.token_variety, self._variety = self._variety, math.nan
         call.dead_inputs, self._dead = self._dead, None
         if self._elements:  # what the model sees counts, not what the step was called with
             call.batch_elements, self._elements = self._elements, 0
@@ -148,13 +156,13 @@ def _digest(tensor: Tensor) -> int:
     return zlib.crc32(b"".join(ctypes.string_at(piece, _PIECE) for piece in pieces))
 
 
-def _few(tensor: Tensor) -> NDArray[Any]:
+def _few(tensor: Tensor, count: int = _SAMPLED) -> NDArray[Any]:
     """Values spread over a tensor on the host, as many as are asked for or up to twice that."""
     flat = tensor.detach().reshape(-1)
     if flat.dtype == torch.bfloat16:
         flat = flat.view(torch.int16)
     values = flat.numpy()
-    return np.asarray(values[:: max(1, len(values) // _SAMPLED)][: 2 * _SAMPLED])
+    return np.asarray(values[:: max(1, len(values) // count)][: 2 * count])
 
 
 def _dead(tensor: Tensor) -> int | None:

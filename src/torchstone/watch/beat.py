@@ -71,6 +71,10 @@ class Call:
     batch_elements: int = 0
     input_scale: float = float("nan")
     """Root mean square of the first floating tensor that the model was given, from a sample."""
+    input_sign: float = float("nan")
+    """Share of the values in it that are below zero."""
+    token_variety: float = float("nan")
+    """Different values among a hundred, where the model is given whole numbers."""
     output_scale: float = float("nan")
     """Root mean square of the model's outputs, from a sample."""
     output_zeros: float = float("nan")
@@ -78,6 +82,8 @@ class Call:
     """Shares of outputs that are zero, and that are below zero."""
     backward_gain: float = float("nan")
     """Norm of the weights' gradients against that of the outputs' gradient."""
+    loss_slope: float = float("nan")
+    """Size of the outputs' gradient against the loss, for a mean over as many outputs."""
     classes: int = 0
     """Values in the last dimension of the outputs; 0 where there is none."""
     labelled: bool = False

@@ -19,7 +19,7 @@ from torchstone.watch.beat import Beat
 from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court
 from torchstone.watch.parts import HISTOGRAM_EVERY
-from torchstone.watch.reading import Reading
+from torchstone.watch.reading import HostReader, Reading
 
 _SAMPLE_EVERY = 10
 _UNDONE_EVERY = 4
@@ -44,7 +44,9 @@ class Eye:
         number_format = self._format(actor, scaled)
         query = actor.query(number_format, scale, actor.beats % HISTOGRAM_EVERY == 0)
         actor.scale, actor.scaled = scale, scaled
-        actor.before = None if actor.reader.defers else actor.reader.sample(actor.parameters)
+        actor.before = None
+        if isinstance(actor.reader, HostReader):
+            actor.before = actor.reader.sample_again(actor.parameters, actor.after, actor.beats)
         if actor.reader.moved and not actor.is_current():  # its gradients are not what they were
             actor.before, actor.reading = None, Reading.empty(actor.beats)
             return
@@ -150,6 +152,6 @@ def _differs(now: Any, then: Any) -> Any:
     """Parameters of which a sampled value is another than it was."""
     if now is None or then is None:
         return None
-    if now.tobytes() == then.tobytes():  # the rule, and seen at a glance
+    if now is then:  # the rule
         return np.zeros(len(now), np.bool_)
     return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)

@@ -197,6 +197,20 @@ void torchstone_sample(int64_t tensors, void *const *data, const int64_t *sizes,
     for (int64_t t = 0; t < tensors; t++) sample(data[t], sizes[t], kinds[t], width, out + t * width);
 }
 
+/* Whether some of these values are still what they were: every `every`th of a sample, from `first`. */
+int64_t torchstone_same(int64_t tensors, void *const *data, const int64_t *sizes,
+                        const int32_t *kinds, int64_t width, const float *then, int64_t first,
+                        int64_t every) {
+    int32_t other = 0;
+    for (int64_t t = 0; t < tensors; t++, then += width) {
+        int64_t n = sizes[t] < width ? sizes[t] : width;
+        int64_t stride = n ? sizes[t] / n : 1;
+        for (int64_t i = n < every ? 0 : first; i < n; i += n < every ? 1 : every)
+            other |= as_bits(load(data[t], kinds[t], i * stride)) != as_bits(then[i]);
+    }
+    return !other;
+}
+
 typedef struct {
     double update_squares, weight_squares;
     double gradient_squares, along, again, straight; /* products with this and the last gradient, and the last step */

@@ -71,6 +71,16 @@ class Fused:
             address(out),
         )  # fmt: skip
 
+    def same(
+        self, pointers: NDArray[np.uint64], sizes: NDArray[np.int64], kinds: NDArray[np.int32],
+        then: NDArray[np.float32], first: int, every: int,
+    ) -> bool:  # fmt: skip
+        """Every so many values of a sample are what they were."""
+        return bool(self.library.torchstone_same(
+            len(pointers), address(pointers), address(sizes), address(kinds), then.shape[1],
+            address(then), first, every,
+        ))  # fmt: skip
+
     def step(
         self, sizes: NDArray[np.int64], before: NDArray[np.float32], after: NDArray[np.float32],
         gradients: NDArray[np.float32], last: NDArray[np.float32], steps: NDArray[np.void],
@@ -140,6 +150,8 @@ def _load(compiler: str) -> Fused | str:
     count: Any = ctypes.c_int64
     library.torchstone_pass.argtypes = [count] + [pointer] * 7 + [count, pointer]
     library.torchstone_sample.argtypes = [count, pointer, pointer, pointer, count, pointer]
+    library.torchstone_same.argtypes = [count] + [pointer] * 3 + [count, pointer, count, count]
+    library.torchstone_same.restype = count
     library.torchstone_step.argtypes = [count, pointer, count] + [pointer] * 5
     number: Any = ctypes.c_double
     library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -210,7 +209,7 @@ class Watch:
     def _read_loss(self, found: Tensor | float | None) -> None:
         if isinstance(found, Tensor):
             if found.device.type == "cpu":
-                self.call.loss = float(found.detach())
+                self.call.loss = float(found.item())
             else:
                 self.call.loss = self._batches.later(found)
         else:
@@ -235,13 +234,13 @@ class Watch:
         """The model is given something; odd tensors cost a look at the input, nothing else."""
         if self._active:
             # what a program hands around may do anything when it is looked at
-            with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            with contextlib.suppress(Exception):
                 self._batches.model_called(args, kwargs)
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
         if self._active and len(self._parts.found.models) == 1:
-            with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            with contextlib.suppress(Exception):
                 self._outputs.answered(output)
 
     def model_loaded(self) -> None:

@@ -29,10 +29,15 @@ class Outputs:
         """Values in the last dimension of what is looked at."""
         self._since = 0
         """Answers since the last step."""
+        self._arrived: float | None = None
+        """The same, for a mean over one output, until the loss of its call is known."""
         self._size = math.nan
         """Norm of the gradient that came to the last of them, estimated from the sample."""
         self._last = (math.nan, math.nan, math.nan)
-        self._gain = math.nan
+        self._gain = self._slope = math.nan
+        self._per_loss = math.nan
+        self._weight = math.nan
+        """Answers that went into the last step, for the loss scale that it was taken with."""
         self._classes = 0
 
     def answered(self, output: Any) -> None:
@@ -58,11 +63,12 @@ class Outputs:
         values = _spread(tensor)
         count = len(values)
         self._classes = tensor.shape[-1] if tensor.dim() > 1 else 0
-        self._last = (
-            math.sqrt(float(values @ values) / count),
-            1 - int(np.count_nonzero(values)) / count,
-            int(np.count_nonzero(values < 0)) / count,
-        )
+        with np.errstate(all="ignore"):
+            self._last = (
+                math.sqrt(float(values @ values) / count),
+                1 - int(np.count_nonzero(values)) / count,
+                int(np.count_nonzero(values < 0)) / count,
+            )
         # a leaf would keep the hook; of several outputs none has the whole gradient
         alone = sum(t.requires_grad for t in moving) == 1
         if tensor.grad_fn is not None and alone:
@@ -83,6 +89,7 @@ class Outputs:
             with np.errstate(all="ignore"):
                 size = float(values @ values) / len(values) * gradient.numel()
             self._size = math.sqrt(size) if math.isfinite(size) else math.nan
+            self._arrived = self._size * math.sqrt(gradient.numel())
 
     def stepped(self, norm: float, scale: float) -> None:
         """An optimizer has stepped; after several answers no one gradient led to it."""
@@ -90,13 +97,21 @@ class Outputs:
             self._gain = math.nan
         elif self._size > 0:
             self._gain = norm * scale / self._size
+        self._weight = self._since / scale if scale else math.nan
         self._since, self._size = 0, math.nan
         self._steps += 1
 
     def fill(self, call: Call) -> None:
         """What was seen last."""
+        if self._arrived is not None:
+            self._per_loss = self._arrived / abs(call.loss) if call.loss else math.nan
+            self._arrived = None
+        if not math.isnan(self._weight):
+            # a mean over more outputs, and a step that takes several answers, have smaller ones
+            self._slope = self._per_loss * self._weight
+            self._weight = math.nan
         call.output_scale, call.output_zeros, call.output_sign = self._last
-        call.backward_gain = self._gain
+        call.backward_gain, call.loss_slope = self._gain, self._slope
         call.classes = self._classes
 
 

@@ -18,6 +18,7 @@ from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, load_fused
 
 WIDTH = 32
 """Values of each tensor that are sampled; a smaller tensor gives all of them."""
+_QUARTERS = 4
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -229,6 +230,20 @@ class HostReader:
                 return out
             self.moved = True
         return self._sample_anew(tensors, out)
+
+    def sample_again(
+        self, tensors: Sequence[Tensor], then: NDArray[np.float32] | None, beat: int
+    ) -> NDArray[np.float32]:
+        """Values of the weights; the old sample itself where a quarter of it is as it was.
+
+        What changes weights changes many of them, and each quarter has its turn.
+        """
+        if then is not None and self.fused is not None and self._simple and self._usual is not None:
+            if list(map(_address, tensors)) == self._places and self.fused.same(
+                self._usual, self.sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS
+            ):
+                return then
+        return self.sample(tensors)
 
     def _sample_anew(
         self, tensors: Sequence[Tensor], out: NDArray[np.float32]

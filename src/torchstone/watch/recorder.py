@@ -66,8 +66,8 @@ class Recorder:
         self._actors: list[Actor] = []
         self._columns: tuple[str, ...] = ()
         self._rows: list[tuple[float, ...]] = []
-        self.recent: deque[dict[str, float]] = deque(maxlen=_KEPT)
-        """The last steps by column, for the evidence of an alert."""
+        self._recent: deque[tuple[tuple[str, ...], tuple[float, ...]]] = deque(maxlen=_KEPT)
+        """The last steps with their columns, for the evidence of an alert."""
         self._alerts = 0
         self._bundles = 0
         self._flushed = time.monotonic()
@@ -94,16 +94,22 @@ class Recorder:
     def step(self, call: Call, actors: Iterable[Actor]) -> None:
         """One row of scalars."""
         row = scalars(call, actors)
-        self.recent.append({"step": float(call.step), **row})
         if tuple(row) != self._columns:
             self._flush_rows()
             self._columns = tuple(row)
             self._put(json_frame("C", {"columns": list(self._columns)}))
-        self._rows.append((float(call.step), *row.values()))
+        numbers = (float(call.step), *row.values())
+        self._recent.append((self._columns, numbers))
+        self._rows.append(numbers)
         now = time.monotonic()
         if now - self._flushed + (now - self._last_step) > _FLUSH_SECONDS or len(self._rows) >= 512:
             self._flush_rows()
         self._last_step = now
+
+    @property
+    def recent(self) -> list[dict[str, float]]:
+        """The last steps by column."""
+        return [dict(zip(("step", *names), row, strict=True)) for names, row in self._recent]
 
     def layers(self, step: int, actor: Actor) -> None:
         """The layer signals of an actor at this step; NaN where one was not judged yet."""
@@ -152,7 +158,7 @@ class Recorder:
             self._bundles += 1
             with self._careful():
                 event["evidence"] = write_bundle(
-                    self.folder, alert, call, function, actors.values(), list(self.recent)
+                    self.folder, alert, call, function, actors.values(), self.recent
                 )
         self._flush_rows()
         self._put(json_frame("E", event))
@@ -210,7 +216,10 @@ class Recorder:
         self._size = len(data)
 
 
-_ENDS = ("input_scale", "output_scale", "output_zeros", "output_sign", "backward_gain")
+_ENDS = (
+    "input_scale", "input_sign", "token_variety", "output_scale", "output_zeros", "output_sign",
+    "backward_gain", "loss_slope",
+)  # fmt: skip
 
 
 def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:

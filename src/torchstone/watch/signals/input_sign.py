@@ -1,0 +1,42 @@
+"""Inputs below zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchstone.core.text import Text
+from torchstone.watch.channels import NEVER, Limits
+from torchstone.watch.signal import Signal
+
+SIGNAL = Signal(
+    "input_sign",
+    phase="call",
+    of="run",
+    title=Text("share of inputs below zero", "小于零的输入占比"),
+    why=Text(
+        "inputs that lose or gain a sign are not prepared as before: normalisation was left out, or done twice",
+        "输入失去或多出一种符号，说明预处理变了：漏做或重复做了归一化",
+    ),
+    remedy=Text(
+        "compare mean, smallest and largest value of a batch with those before this step",
+        "与此步之前比较批次的均值、最小值和最大值",
+    ),
+    limits=Limits(
+        spike=(NEVER, NEVER),
+        ramp=(NEVER, NEVER),
+        shift=(2.5, 2.5),
+        floor=0.1,
+        shift_sigmas=8.0,
+        fall_sigmas=8.0,
+    ),
+)
+
+
+@SIGNAL.measure
+def sign(call: Any) -> float:
+    return float(call.input_sign)
+
+
+def fault(toy: Any) -> None:
+    """Inputs are no longer centred, though they are as large as before."""
+    toy.transform = lambda x, y: (x.abs(), y)
