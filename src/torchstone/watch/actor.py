@@ -19,7 +19,7 @@ from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import SETTINGS
 from torchstone.watch.channels import Limits
-from torchstone.watch.fused import load_fused
+from torchstone.watch.fused import Pinned, load_fused
 from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Reading
 from torchstone.watch.signal import Phase, Signal, learned
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _BIAS = 127
 _FEWEST = 80  # steps from which what is normal can be told from what is learned
+_LOOK_EVERY = 4
 _REMEMBERED = 60  # steps after which momentum has forgotten what came before
 _numel: Callable[[Any], int] = Tensor.numel
 
@@ -72,6 +73,7 @@ class Actor:
         kept = [(n, p) for n, p in everything if not _unreadable(p)]
         kept = _by_owner(kept)
         self._owned = [p for group in optimizer.param_groups for p in group["params"]]
+        self._lengths = [len(group["params"]) for group in optimizer.param_groups]
         self.names = tuple(n for n, _ in kept)
         self.parameters: tuple[Tensor, ...] = tuple(p for _, p in kept)
         self.ids = frozenset(id(p) for p in self.parameters)
@@ -84,7 +86,7 @@ class Actor:
         )
         found = load_fused()
         self._fused = None if isinstance(found, str) else found
-        self._bounds = np.append(self.starts, len(self.parameters)).astype(np.int64)
+        self._bounds = Pinned(np.append(self.starts, len(self.parameters)).astype(np.int64))
         self._memory = self._kinds_of_memory()
         self.sizes = self.reader.sizes
         self.sampled = np.minimum(self.sizes, WIDTH).astype(np.float64)
@@ -222,9 +224,14 @@ class Actor:
 
     def is_current(self) -> bool:
         """The optimizer still has the parameters it had: reading by address rests on it."""
-        owned = list(chain.from_iterable(g["params"] for g in self.optimizer.param_groups))
-        same = len(owned) == len(self._owned) and all(map(is_, owned, self._owned))
-        if not same or list(map(_numel, self.parameters)) != self._numels:
+        groups = self.optimizer.param_groups
+        if [len(group["params"]) for group in groups] != self._lengths:
+            return False
+        if self.beats % _LOOK_EVERY == 0:  # one in the place of another is rare, and does no harm
+            owned = chain.from_iterable(group["params"] for group in groups)
+            if not all(map(is_, owned, self._owned)):
+                return False
+        if list(map(_numel, self.parameters)) != self._numels:
             return False
         return not self.reader.moved or self._kinds_of_memory() == self._memory
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
+from torchstone.watch.glance import glance
 
 _SAMPLED = 64
 _TOKENS = 100
@@ -90,10 +91,8 @@ class Batches:
                 self.autocast = torch.get_autocast_dtype(kind)
             if kind == "cpu" and tensor.is_floating_point() and tensor.numel():
                 wide = tensor if tensor.dtype == torch.float32 else tensor.float()
-                part = _few(wide)
-                with np.errstate(all="ignore"):
-                    self._scale = math.sqrt(float(part @ part) / len(part))
-                self._sign = int(np.count_nonzero(part < 0)) / len(part)
+                seen = glance(wide, _SAMPLED)
+                self._scale, self._sign = seen.scale, seen.negative / seen.size
                 self._calls += 1
                 self._dead = _dead(tensor) if self._calls % _LOOK_EVERY == 0 else None
             elif kind == "cpu" and tensor.dtype in WHOLE and tensor.numel() >= _TOKENS:

@@ -211,6 +211,21 @@ int64_t torchstone_same(int64_t tensors, void *const *data, const int64_t *sizes
     return !other;
 }
 
+/* Every `step`th of these values: the sum of their squares, zeros, and values below zero. */
+void torchstone_look(const float *data, int64_t size, int64_t step, double *out) {
+    double squares = 0;
+    int64_t zero = 0, negative = 0;
+    for (int64_t i = 0; i < size; i += step) {
+        double value = data[i];
+        squares += value * value;
+        zero += value == 0;
+        negative += value < 0;
+    }
+    out[0] = squares;
+    out[1] = (double)zero;
+    out[2] = (double)negative;
+}
+
 typedef struct {
     double update_squares, weight_squares;
     double gradient_squares, along, again, straight; /* products with this and the last gradient, and the last step */

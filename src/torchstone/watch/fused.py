@@ -12,7 +12,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,70 +41,82 @@ def address(array: NDArray[Any]) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(memory)) if array.size else 0
 
 
+class Pinned:
+    """An array that stays where it is for as long as this holds it, and its address."""
+
+    __slots__ = ("array", "at")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.at = address(array)
+
+
 @dataclass(frozen=True, slots=True)
 class Fused:
     """The loaded library; its functions release the interpreter while they read."""
 
     library: ctypes.CDLL
+    _seen: ctypes.Array[ctypes.c_double] = field(default_factory=ctypes.c_double * 3)
+
+    def look(self, place: int, size: int, step: int) -> tuple[float, int, int]:
+        """Sum of squares, zeros, and values below zero among every so many values."""
+        seen = self._seen
+        self.library.torchstone_look(place, size, step, seen)
+        return seen[0], int(seen[1]), int(seen[2])
 
     def read(
-        self, pointers: NDArray[np.uint64], sizes: NDArray[np.int64], kinds: NDArray[np.int32],
-        levels: NDArray[np.uint8], limits: NDArray[np.float64], rows: NDArray[np.void],
-        histograms: NDArray[np.int64] | None, samples: NDArray[np.float32] | None,
+        self, pointers: NDArray[np.uint64], sizes: Pinned, kinds: Pinned, levels: Pinned,
+        limits: Pinned, rows: NDArray[np.void], histograms: NDArray[np.int64] | None,
+        samples: NDArray[np.float32] | None,
     ) -> float:  # fmt: skip
         """One row of counts for every tensor, and a few of its values; gives the sum of squares."""
         found: float = self.library.torchstone_pass(
-            len(pointers), address(pointers), address(sizes), address(kinds), address(levels),
-            address(limits), address(rows), None if histograms is None else address(histograms),
+            len(pointers), address(pointers), sizes.at, kinds.at, levels.at, limits.at,
+            address(rows), None if histograms is None else address(histograms),
             0 if samples is None else samples.shape[1],
             None if samples is None else address(samples),
         )  # fmt: skip
         return found
 
     def sample(
-        self, pointers: NDArray[np.uint64], sizes: NDArray[np.int64], kinds: NDArray[np.int32],
-        out: NDArray[np.float32],
+        self, pointers: Pinned, sizes: Pinned, kinds: Pinned, out: NDArray[np.float32]
     ) -> None:  # fmt: skip
         """Evenly spread values of every tensor, one row each."""
         self.library.torchstone_sample(
-            len(pointers), address(pointers), address(sizes), address(kinds), out.shape[1],
-            address(out),
+            len(out), pointers.at, sizes.at, kinds.at, out.shape[1], address(out)
         )  # fmt: skip
 
     def same(
-        self, pointers: NDArray[np.uint64], sizes: NDArray[np.int64], kinds: NDArray[np.int32],
-        then: NDArray[np.float32], first: int, every: int,
+        self, pointers: Pinned, sizes: Pinned, kinds: Pinned, then: NDArray[np.float32],
+        first: int, every: int,
     ) -> bool:  # fmt: skip
         """Every so many values of a sample are what they were."""
         return bool(self.library.torchstone_same(
-            len(pointers), address(pointers), address(sizes), address(kinds), then.shape[1],
-            address(then), first, every,
+            len(then), pointers.at, sizes.at, kinds.at, then.shape[1], address(then), first, every
         ))  # fmt: skip
 
     def step(
-        self, sizes: NDArray[np.int64], before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32], last: NDArray[np.float32], steps: NDArray[np.void],
+        self, sizes: Pinned, before: NDArray[np.float32], after: NDArray[np.float32],
+        gradients: NDArray[np.float32], last: Pinned, steps: NDArray[np.void],
     ) -> None:  # fmt: skip
         """What a step did to the sampled weights; `last` is brought up to date."""
         self.library.torchstone_step(
-            len(sizes), address(sizes), before.shape[1], address(before), address(after),
-            address(gradients), address(last), address(steps),
+            len(steps), sizes.at, before.shape[1], address(before), address(after),
+            address(gradients), last.at, address(steps),
         )  # fmt: skip
 
-    def sum_rows(self, bounds: NDArray[np.int64], rows: NDArray[np.void]) -> NDArray[np.float64]:
+    def sum_rows(self, bounds: Pinned, rows: NDArray[np.void]) -> NDArray[np.float64]:
         """Sums over the parameters of every layer: squares, zeros, below each level, not finite."""
-        out = np.empty((LEVELS + 3, len(bounds) - 1))
-        self.library.torchstone_sum_rows(
-            len(bounds) - 1, address(bounds), address(rows), address(out)
-        )
+        layers = len(bounds.array) - 1
+        out = np.empty((LEVELS + 3, layers))
+        self.library.torchstone_sum_rows(layers, bounds.at, address(rows), address(out))
         return out
 
-    def sum_steps(self, bounds: NDArray[np.int64], steps: NDArray[np.void]) -> NDArray[np.float64]:
+    def sum_steps(self, bounds: Pinned, steps: NDArray[np.void]) -> NDArray[np.float64]:
         """Squares, counts and products over the parameters of every layer, as in `Beat.moved`."""
-        out = np.empty((10, len(bounds) - 1))
-        self.library.torchstone_sum_steps(
-            len(bounds) - 1, address(bounds), address(steps), address(out)
-        )
+        layers = len(bounds.array) - 1
+        out = np.empty((10, layers))
+        self.library.torchstone_sum_steps(layers, bounds.at, address(steps), address(out))
         return out
 
     def pusher(
@@ -159,7 +171,8 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_sum_rows.argtypes = [count] + [pointer] * 3
     library.torchstone_sum_steps.argtypes = [count] + [pointer] * 3
     library.torchstone_pass.restype = number
-    for function in ("sample", "step", "sum_rows", "sum_steps"):
+    library.torchstone_look.argtypes = [pointer, count, count, pointer]
+    for function in ("look", "sample", "step", "sum_rows", "sum_steps"):
         getattr(library, f"torchstone_{function}").restype = None
     return Fused(library)
 

@@ -7,13 +7,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
+from torchstone.watch.glance import can_be_seen, glance
 
 _SAMPLED = 2048
 _LOOK_EVERY = 2
@@ -51,7 +50,7 @@ class Outputs:
         self._since += 1
         if self._since > 1 or self._steps % _LOOK_EVERY:
             return
-        moving = [t for t in tensors_in(output) if _is_readable(t)]
+        moving = [t for t in tensors_in(output) if can_be_seen(t)]
         if not moving:
             return
         tensor = moving[0]
@@ -60,15 +59,9 @@ class Outputs:
         if kind != self._kind:
             self._last = (math.nan, math.nan, math.nan)
             return
-        values = _spread(tensor)
-        count = len(values)
         self._classes = tensor.shape[-1] if tensor.dim() > 1 else 0
-        with np.errstate(all="ignore"):
-            self._last = (
-                math.sqrt(float(values @ values) / count),
-                1 - int(np.count_nonzero(values)) / count,
-                int(np.count_nonzero(values < 0)) / count,
-            )
+        seen = glance(tensor, _SAMPLED)
+        self._last = (seen.scale, seen.zeros / seen.size, seen.negative / seen.size)
         # a leaf would keep the hook; of several outputs none has the whole gradient
         alone = sum(t.requires_grad for t in moving) == 1
         if tensor.grad_fn is not None and alone:
@@ -84,11 +77,9 @@ class Outputs:
         return arrives
 
     def _arrives(self, gradient: Tensor) -> None:
-        if _is_readable(gradient):
-            values = _spread(gradient)
-            with np.errstate(all="ignore"):
-                size = float(values @ values) / len(values) * gradient.numel()
-            self._size = math.sqrt(size) if math.isfinite(size) else math.nan
+        if can_be_seen(gradient):
+            size = glance(gradient, _SAMPLED).scale * math.sqrt(gradient.numel())
+            self._size = size if math.isfinite(size) else math.nan
             self._arrived = self._size * math.sqrt(gradient.numel())
 
     def stepped(self, norm: float, scale: float) -> None:
@@ -119,17 +110,3 @@ def is_batched(tensor: Tensor) -> bool:
     """One of many gradients that are taken at once: it has no values of its own."""
     functions = torch._C._functorch
     return bool(functions.is_batchedtensor(tensor) or functions.is_legacy_batchedtensor(tensor))
-
-
-def _is_readable(tensor: Tensor) -> bool:
-    return (
-        tensor.numel() > 1 and tensor.dtype == torch.float32 and tensor.layout == torch.strided
-        and tensor.is_cpu and not tensor.is_nested
-    )  # fmt: skip
-
-
-def _spread(tensor: Tensor) -> NDArray[np.float32]:
-    """Values spread over a tensor; an odd distance meets every class of a power of two."""
-    values = tensor.detach().reshape(-1).numpy()
-    step = max(1, len(values) // _SAMPLED) | 1
-    return np.asarray(values[::step])

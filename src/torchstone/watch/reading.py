@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, load_fused
+from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, Pinned, load_fused
 
 WIDTH = 32
 """Values of each tensor that are sampled; a smaller tensor gives all of them."""
@@ -35,6 +35,10 @@ class Query:
     limits: NDArray[np.float64]
     histogram: bool = False
     samples: bool = True
+    pinned: tuple[Pinned, Pinned] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pinned", (Pinned(self.levels), Pinned(self.limits)))
 
 
 @dataclass(slots=True)
@@ -151,15 +155,17 @@ class HostReader:
         self.fused = None if isinstance(found, str) else found
         self.reason = found if isinstance(found, str) else ""
         self.sizes = np.array([_size(item) for item in parameters], np.int64)
-        self._kinds = np.array([KINDS.get(item.dtype, 0) for item in parameters], np.int32)
+        self._sizes = Pinned(self.sizes)
+        kinds = [KINDS.get(item.dtype, 0) for item in parameters]
+        self._kinds = Pinned(np.array(kinds, np.int32))
         self._count = len(parameters)
         # asking every tensor what it is costs more than reading a small one
         self._simple = all(_is_simple(item) for item in parameters)
         self._dtypes = [item.dtype for item in parameters]
-        self._usual: NDArray[np.uint64] | None = None
+        self._usual: Pinned | None = None
         """Where the weights lie, and again as a list, which is compared faster."""
         self._places: list[int] = []
-        self._last = np.zeros((2 * self._count, WIDTH), np.float32)
+        self._last = Pinned(np.zeros((2 * self._count, WIDTH), np.float32))
         """Sampled gradients and steps of the last time."""
         self._strides: list[tuple[int, ...]] | None = None
         self.moved = False
@@ -192,7 +198,7 @@ class HostReader:
         histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
         samples = np.empty((self._count, WIDTH), np.float32) if query.samples else None
         squares = self.fused.read(
-            pointers, sizes, self._kinds, query.levels, query.limits, rows, histograms, samples
+            pointers, sizes, self._kinds, *query.pinned, rows, histograms, samples
         )
         return [Reading(beat, rows, present, True, samples, histograms, squares)]
 
@@ -207,17 +213,17 @@ class HostReader:
         _norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
         return Reading(beat, rows, present, False, samples)
 
-    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:  # fmt: skip
+    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:  # fmt: skip
         try:
             pointers = np.fromiter(map(_address, dense), np.uint64, self._count)
             if pointers.all():
-                return pointers, self.sizes
+                return pointers, self._sizes
         except TypeError:  # a gradient is missing
             pass
         # memory that was given away (offloading) has no address, and is as good as missing
         places = [0 if g is None else g.data_ptr() for g in dense]
         sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
-        return np.array(places, np.uint64), sizes.astype(np.int64)
+        return np.array(places, np.uint64), Pinned(sizes.astype(np.int64))
 
     def sample(self, tensors: Sequence[Tensor]) -> NDArray[np.float32]:
         """Evenly spread values of the weights."""
@@ -226,7 +232,7 @@ class HostReader:
         out = np.empty((self._count, WIDTH), np.float32)
         if self._simple and self._usual is not None:
             if list(map(_address, tensors)) == self._places:  # what lies there was looked at before
-                self.fused.sample(self._usual, self.sizes, self._kinds, out)
+                self.fused.sample(self._usual, self._sizes, self._kinds, out)
                 return out
             self.moved = True
         return self._sample_anew(tensors, out)
@@ -240,7 +246,7 @@ class HostReader:
         """
         if then is not None and self.fused is not None and self._simple and self._usual is not None:
             if list(map(_address, tensors)) == self._places and self.fused.same(
-                self._usual, self.sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS
+                self._usual, self._sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS
             ):
                 return then
         return self.sample(tensors)
@@ -260,9 +266,10 @@ class HostReader:
         dense = self._dense(tensors)
         pointers, sizes = self._pointers(dense)
         all_there = all(now is then for now, then in zip(dense, tensors, strict=True))
-        self._usual = pointers if all_there and pointers.all() else None
+        places = Pinned(pointers)
+        self._usual = places if all_there and pointers.all() else None
         self._places = pointers.tolist()
-        self.fused.sample(pointers, sizes, self._kinds, out)
+        self.fused.sample(places, sizes, self._kinds, out)
         return out
 
     def step(
@@ -271,9 +278,9 @@ class HostReader:
     ) -> NDArray[np.void]:  # fmt: skip
         """What a step did to the sampled weights."""
         if self.fused is None:
-            return numpy_step(self.sizes, before, after, gradients, self._last)
+            return numpy_step(self.sizes, before, after, gradients, self._last.array)
         steps = np.zeros(self._count, STEP)
-        self.fused.step(self.sizes, before, after, gradients, self._last, steps)
+        self.fused.step(self._sizes, before, after, gradients, self._last, steps)
         return steps
 
 
