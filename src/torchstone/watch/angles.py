@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 
-def angle_of(cosine: float) -> float:
-    """In degrees; NaN where the cosine is none."""
-    if not math.isfinite(cosine):
-        return math.nan
-    return math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
+def angles_of(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """In degrees; NaN where a cosine is none."""
+    cosines = np.where(np.isfinite(cosines), cosines, np.nan)
+    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
 
 
-def mean_angle(products: NDArray[np.float64], squares: NDArray[np.float64]) -> float:
-    """The angle whose cosine is the mean over the layers that moved; NaN where none did."""
+def mean_angles(products: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For every step the angle whose cosine is the mean over the layers that moved."""
     there = squares > 0
-    count = int(np.count_nonzero(there))
-    if not count:
-        return math.nan
-    if count < len(squares):
-        products, squares = products[there], squares[there]
-    return angle_of(float(np.add.reduce(products / np.sqrt(squares))) / count)
+    cosines = np.where(there, products / np.sqrt(squares), 0.0)
+    return angles_of(cosines.sum(axis=1) / there.sum(axis=1))

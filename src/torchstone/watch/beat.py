@@ -160,57 +160,18 @@ class Beat:
     """Steps that the optimizer has counted; -1 where it holds no state."""
     reloaded: bool = False
     """Other weights were loaded since the last step."""
+    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Of the learned signals of each phase, once they are measured."""
 
-    @once
-    def sums(self) -> NDArray[np.float64]:
-        """Of every layer: squares, zeros, counts below the levels of the query, not finite."""
-        return self.actor.sum_rows(self.reading.rows)
-
-    @once
-    def squares(self) -> NDArray[np.float64]:
-        """Sum of squares of every layer's gradient, unscaled."""
-        return np.asarray(self.sums[0] / self.scale**2)
-
-    @once
+    @property
     def finite(self) -> bool:
         """No gradient holds NaN or infinity."""
         return not math.isnan(self.reading.whole)
 
-    @once
+    @property
     def norm(self) -> float:
         """Norm of all gradients, unscaled; NaN when one is not finite."""
         return math.sqrt(self.reading.whole) / self.scale
-
-    @once
-    def sizes(self) -> NDArray[np.float64]:
-        """Elements of every layer that have a gradient."""
-        present = self.reading.present
-        if present.all():
-            return self.actor.layer_sizes
-        return self.actor.by_layer(np.where(present, self.actor.sizes, 0))
-
-    @once
-    def share_of_all(self) -> NDArray[np.float64]:
-        """1 / elements of every layer that have a gradient; NaN where none has."""
-        return np.asarray(1.0 / np.where(self.sizes > 0, self.sizes, np.nan))
-
-    @property
-    def below(self) -> NDArray[np.float64]:
-        """Counts below the levels of the query, zeros among them: one row of layers for each."""
-        return self.sums[2:-1]
-
-    @property
-    def zeros(self) -> NDArray[np.float64]:
-        """Zero elements of every layer."""
-        return np.asarray(self.sums[1])
-
-    @once
-    def share_of_nonzero(self) -> NDArray[np.float64]:
-        """1 / nonzero elements of every layer; NaN where there are none, or nothing was counted."""
-        if not self.reading.counted:
-            return np.full(len(self.sizes), np.nan)
-        nonzero = self.sizes - self.zeros
-        return 1.0 / np.where(nonzero > 0, nonzero, np.nan)
 
     @once
     def moved(self) -> NDArray[np.float64]:

@@ -191,7 +191,7 @@ def together(past: Window, columns: slice) -> tuple[float, float]:
     size, leap = np.abs(moved), np.abs(jump)
     sigmas = np.minimum(size * _FROM_SHORT, leap * _FROM_BOTH) / past.spread[columns]
     effect = np.where(same, np.minimum(size, leap), 0.0)
-    return float(np.median(np.where(same, sigmas, 0.0))), math.sqrt(float(effect @ effect) / len(effect))  # fmt: skip
+    return float(middle(np.where(same, sigmas, 0.0))), math.sqrt(float(effect @ effect) / len(effect))  # fmt: skip
 
 
 class Ramps:

@@ -24,7 +24,7 @@ from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
-from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call
+from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call, measure
 from torchstone.watch.lines import say
 from torchstone.watch.ranks import Ranks
 from torchstone.watch.recorder import Recorder, scalars
@@ -114,7 +114,17 @@ class Court:
             self._waiting = 0
             self._sat = time.monotonic()
 
+    def _measure_all(self) -> None:
+        """What many steps show is computed at once: that is most of what judging costs."""
+        waiting: dict[tuple[int, Phase], list[Beat]] = {}
+        for kind, item in self._matters:
+            if isinstance(item, Beat) and kind not in item.values:
+                waiting.setdefault((id(item.actor), kind), []).append(item)  # type: ignore[arg-type]
+        for (_, phase), beats in waiting.items():
+            measure(beats, phase)
+
     def _judge_all(self) -> None:
+        self._measure_all()
         while self._matters:
             kind, item = self._matters.popleft()
             if isinstance(item, Call):
@@ -166,7 +176,7 @@ class Court:
 
     def _judge_loss(self, call: Call) -> None:
         spans = self._loss_spans
-        values = np.array([signal.value(call) for signal, _, _ in spans if signal.value])  # type: ignore[arg-type]
+        values = np.array([signal.value(call) for signal, _, _ in spans if signal.value])
         if "loss_unit" in self.memory and not self._signed:
             self._signed = True  # from now on it is measured otherwise
             self._losses.restart()

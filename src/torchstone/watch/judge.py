@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torchstone.watch.alerts import Alert, channel_name
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
+from torchstone.watch.beats import Beats
 from torchstone.watch.signal import Alarm, Phase, Signal, all_signals, checked
 
 
@@ -23,6 +24,22 @@ class Values:
     """Of every signal: one, or one for every layer."""
 
 
+def measure(beats: Sequence[Beat], phase: Phase) -> None:
+    """Give each of these steps of one actor the values of the learned signals."""
+    learner = beats[0].actor.banks.get(phase)
+    if learner is None or not learner.signals:
+        return
+    table = np.empty((len(beats), learner.bank.count))
+    stack = Beats(beats)
+    with np.errstate(all="ignore"):
+        for signal, start, end in learner.spans:
+            assert signal.value is not None
+            values = np.asarray(signal.value(stack))
+            table[:, start:end] = values if signal.of == "layer" else values[:, None]
+    for beat, row in zip(beats, table, strict=True):
+        beat.values[phase] = row
+
+
 def judge_beat(beat: Beat, phase: Phase, stretch: float) -> Iterator[Alert | Values]:
     """Alerts of one phase of a beat, and the values they were judged on."""
     for signal in checked(phase):
@@ -32,10 +49,7 @@ def judge_beat(beat: Beat, phase: Phase, stretch: float) -> Iterator[Alert | Val
     learner = beat.actor.banks.get(phase)
     if learner is None or not learner.signals:
         return
-    values = np.empty(learner.bank.count)
-    for signal, start, end in learner.spans:
-        assert signal.value is not None
-        values[start:end] = signal.value(beat)
+    values = beat.values.pop(phase)
     yield Values(learner.spans, values)
     yield from judge_bank(
         learner.bank, learner.spans, values, beat.actor.layers, beat.step, stretch

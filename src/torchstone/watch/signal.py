@@ -50,14 +50,15 @@ class Signal:
     limits: Limits | None = None
     unit: str = ""
     severity: Severity = Severity.MEDIUM
-    value: Callable[[Beat], NDArray[np.float64] | float] | None = None
+    value: Callable[[Any], NDArray[np.float64] | float] | None = None
+    """Of several beats, one number for each and perhaps for each layer; or of one call."""
     check: Callable[[Any], Iterable[Alarm]] | None = None
     memory: dict[str, object] = field(default_factory=dict)
 
     def measure(
-        self, function: Callable[[Beat], NDArray[np.float64] | float]
-    ) -> Callable[[Beat], NDArray[np.float64] | float]:
-        """The function that gives the value, for the run or for every layer."""
+        self, function: Callable[[Any], NDArray[np.float64] | float]
+    ) -> Callable[[Any], NDArray[np.float64] | float]:
+        """The function that gives the values of `Beats`, or the value of a `Call`."""
         self.value = function
         return function
 

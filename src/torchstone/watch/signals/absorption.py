@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -33,17 +33,17 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def share(beat: Beat) -> NDArray[np.float64]:
-    if beat.steps is None or beat.rate <= 0 or torch.float64 in beat.actor.dtypes:
-        return beat.nothing()
-    pushed = beat.moved[2]
-    if beat.moved[4].any():
-        return beat.nothing()
-    absorbed = beat.moved[3]
-    if absorbed.any():
-        matters = beat.matters
-        pushed = beat.actor.by_layer(np.where(matters, beat.steps["pushed"], 0).astype(float))
-        absorbed = beat.actor.by_layer(np.where(matters, beat.steps["absorbed"], 0).astype(float))
+def shares(beats: Beats) -> NDArray[np.float64]:
+    if torch.float64 in beats.actor.dtypes:
+        return beats.nothing()
+    pushed, absorbed, bad = beats.moved[:, 2].copy(), beats.moved[:, 3].copy(), beats.moved[:, 4]
+    for row in np.flatnonzero(absorbed.any(axis=1)).tolist():
+        beat = beats.each[row]
+        assert beat.steps is not None
+        for name, sums in (("pushed", pushed), ("absorbed", absorbed)):
+            counts = np.where(beat.matters, beat.steps[name], 0)
+            sums[row] = beats.actor.by_layer(counts.astype(float))
+    pushed[bad.any(axis=1) | np.isnan(beats.rates)] = 0
     return np.asarray(absorbed / np.where(pushed > 0, pushed, np.nan))
 
 

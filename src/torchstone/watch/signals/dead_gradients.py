@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -32,10 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def zeros(beat: Beat) -> NDArray[np.float64]:
-    if not beat.reading.counted:
-        return beat.nothing()
-    return np.asarray(beat.zeros * beat.share_of_all)
+def zeros(beats: Beats) -> NDArray[np.float64]:
+    return np.asarray(beats.zeros * beats.share_of_all)
 
 
 def fault(toy: Any) -> None:

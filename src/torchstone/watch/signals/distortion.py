@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import dtype_of
 from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -34,7 +35,11 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def distortion(beat: Beat) -> NDArray[np.float64]:
+def distortion(beats: Beats) -> NDArray[np.float64]:
+    return np.array([_distortion(beat) for beat in beats.each])
+
+
+def _distortion(beat: Beat) -> NDArray[np.float64]:
     samples = beat.reading.samples
     if samples is None:
         return beat.nothing()

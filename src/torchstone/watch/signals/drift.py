@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from torchstone.core.text import Text
 from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.reading import WIDTH
 from torchstone.watch.signal import Signal
@@ -39,7 +40,11 @@ _BASELINE = 5  # samples that make the usual shape
 
 
 @SIGNAL.measure
-def drift(beat: Beat) -> NDArray[np.float64]:
+def drift(beats: Beats) -> NDArray[np.float64]:
+    return np.array([_drift(beat) for beat in beats.each])
+
+
+def _drift(beat: Beat) -> NDArray[np.float64]:
     samples = beat.reading.samples
     if samples is None:
         return beat.nothing()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -27,8 +30,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def norm(beat: Beat) -> float:
-    return beat.norm
+def norms(beats: Beats) -> NDArray[np.float64]:
+    return beats.norms
 
 
 def fault(toy: Any) -> None:

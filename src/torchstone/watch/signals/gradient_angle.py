@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angle
-from torchstone.watch.beat import Beat
+from torchstone.watch.angles import mean_angles
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -38,12 +40,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angle(beat: Beat) -> float:
+def angles(beats: Beats) -> NDArray[np.float64]:
     """The mean over the layers; 90° when two gradients have nothing in common."""
-    if beat.steps is None:
-        return math.nan
-    last, beat.memory["gradient_squares"] = beat.memory.get("gradient_squares"), beat.moved[6]
-    return math.nan if last is None else mean_angle(beat.moved[8], beat.moved[6] * last)
+    squares = beats.moved[:, 6]
+    return mean_angles(beats.moved[:, 8], squares * beats.earlier("gradient_squares", squares))
 
 
 def fault(toy: Any) -> None:

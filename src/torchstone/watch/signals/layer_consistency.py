@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import Limits
 from torchstone.watch.signal import Signal
 
@@ -30,11 +30,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def share(beat: Beat) -> NDArray[np.float64]:
-    total = float(beat.squares.sum())
-    if total == 0 or not beat.finite:
-        return beat.nothing()
-    return np.where(beat.sizes > 0, np.sqrt(beat.squares / total), np.nan)
+def shares(beats: Beats) -> NDArray[np.float64]:
+    whole = beats.squares.sum(axis=1, keepdims=True)
+    known = (beats.sizes > 0) & (whole > 0) & np.isfinite(beats.norms)[:, None]
+    return np.where(known, np.sqrt(beats.squares / whole), np.nan)
 
 
 def fault(toy: Any) -> None:

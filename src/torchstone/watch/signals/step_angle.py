@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angle
-from torchstone.watch.beat import Beat
+from torchstone.watch.angles import mean_angles
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -39,12 +41,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angle(beat: Beat) -> float:
+def angles(beats: Beats) -> NDArray[np.float64]:
     """0° is straight downhill, 90° neither up nor down; the mean over the layers."""
-    if beat.steps is None:
-        return math.nan
-    moved, size, along = beat.moved[0], beat.moved[6], beat.moved[7]
-    return mean_angle(-along, moved * size)
+    moved, size, along = beats.moved[:, 0], beats.moved[:, 6], beats.moved[:, 7]
+    return mean_angles(-along, moved * size)
 
 
 def fault(toy: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from torchstone.core.text import Text
-from torchstone.watch.angles import angle_of
-from torchstone.watch.beat import Beat
+from torchstone.watch.angles import angles_of
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -37,15 +39,11 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angle(beat: Beat) -> float:
+def angles(beats: Beats) -> NDArray[np.float64]:
     """Of all sampled weights at once: 0° straight on, 90° a step that forgets the last one."""
-    if beat.steps is None:
-        return math.nan
-    squares = float(beat.moved[0].sum())
-    last, beat.memory["step_squares"] = beat.memory.get("step_squares"), squares
-    if last is None or not squares * last > 0:  # type: ignore[operator]
-        return math.nan
-    return angle_of(float(beat.moved[9].sum()) / math.sqrt(squares * last))  # type: ignore[operator]
+    squares = beats.moved[:, 0].sum(axis=1)
+    both = squares * beats.earlier("step_squares", squares)
+    return angles_of(beats.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan)))
 
 
 def fault(toy: Any) -> None:

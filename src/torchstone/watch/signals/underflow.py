@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def flushed(beat: Beat) -> NDArray[np.float64]:
-    return np.asarray((beat.below[1] - beat.zeros) * beat.share_of_nonzero)
+def flushed(beats: Beats) -> NDArray[np.float64]:
+    return np.asarray((beats.below(1) - beats.zeros) * beats.share_of_nonzero)
 
 
 def fault(toy: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import Limits
 from torchstone.watch.signal import Signal
 
@@ -33,18 +33,17 @@ _FEWEST = 8
 
 
 @SIGNAL.measure
-def ratio(beat: Beat) -> NDArray[np.float64]:
-    if beat.steps is None or beat.rate <= 0:
-        return beat.nothing()
+def ratios(beats: Beats) -> NDArray[np.float64]:
+    sampled, squares = beats.actor.layer_sampled, beats.moved[:, 0]
     # a frozen layer has no ratio, and a few values have no steady one
-    some = (beat.moved[0] > 0) & (beat.actor.layer_sampled >= _FEWEST)
-    moved = np.where(some, beat.moved[0], np.nan)
-    step = np.sqrt(moved / beat.actor.layer_sampled) / beat.rate
-    if beat.drive is None:
-        return np.asarray(step)
-    # SGD goes as far as its gradients push it: what is a habit is the proportion
-    push = beat.drive / np.sqrt(beat.actor.layer_sampled)
-    return np.asarray(step / np.where(push > 0, push, np.nan))
+    some = (squares > 0) & (sampled >= _FEWEST)
+    steps = np.sqrt(np.where(some, squares, np.nan) / sampled) / beats.rates[:, None]
+    for step, beat in zip(steps, beats.each, strict=True):
+        if beat.drive is not None:
+            # SGD goes as far as its gradients push it: what is a habit is the proportion
+            push = beat.drive / np.sqrt(sampled)
+            step /= np.where(push > 0, push, np.nan)
+    return np.asarray(steps)
 
 
 def fault(toy: Any) -> None:

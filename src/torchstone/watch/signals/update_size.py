@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from torchstone.core.text import Text
 from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -38,16 +42,19 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def size(beat: Beat) -> float:
-    if beat.steps is None or beat.rate <= 0:
-        return math.nan
+def sizes(beats: Beats) -> NDArray[np.float64]:
+    # per unit of learning rate: a schedule is no surprise
+    return np.array([_size(beat) for beat in beats.each]) / beats.rates
+
+
+def _size(beat: Beat) -> float:
     if beat.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
         push = float(beat.drive @ beat.drive)
-        return math.sqrt(float(beat.moved[0].sum()) / push) / beat.rate if push > 0 else math.nan
+        return math.sqrt(float(beat.moved[0].sum()) / push) if push > 0 else math.nan
+    assert beat.steps is not None
     weights = float(beat.steps["weight_squares"] @ beat.actor.weight)
     moved = float(beat.steps["update_squares"] @ beat.actor.weight)
-    # per unit of learning rate: a schedule is no surprise
-    return math.sqrt(moved / weights) / beat.rate if weights > 0 else math.nan
+    return math.sqrt(moved / weights) if weights > 0 else math.nan
 
 
 def fault(toy: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
+from torchstone.watch.beats import Beats
 from torchstone.watch.channels import Limits
 from torchstone.watch.signal import Signal
 
@@ -30,10 +30,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def size(beat: Beat) -> NDArray[np.float64]:
-    if beat.steps is None:
-        return beat.nothing()
-    return np.asarray(np.sqrt(beat.moved[1] / beat.actor.layer_sampled))
+def sizes(beats: Beats) -> NDArray[np.float64]:
+    return np.asarray(np.sqrt(beats.moved[:, 1] / beats.actor.layer_sampled))
 
 
 def fault(toy: Any) -> None:
