@@ -10,6 +10,7 @@ import torch
 
 from torchstone.watch import fused as fused_module
 from torchstone.watch.fused import Fused, load_fused
+from torchstone.watch.glance import glance
 from torchstone.watch.reading import (
     DeviceReader,
     HostReader,
@@ -80,6 +81,48 @@ def test_samples_and_steps_agree(built: Fused) -> None:
         np.testing.assert_allclose(c[name][finite], python[name][finite], rtol=1e-6, err_msg=name)
     assert python["again"][finite].any()
     assert python["straight"][finite].any()
+
+
+def test_weights_are_sampled_again_only_where_they_changed(built: Fused) -> None:
+    weights = [torch.randn(64, 8), torch.randn(3), torch.randn(100).bfloat16()]
+    reader = HostReader(weights, built)
+    first = reader.sample(weights)
+    assert all(reader.sample_again(weights, first, beat) is first for beat in range(4))
+    weights[1][2] += 1  # a small tensor is compared as a whole
+    second = reader.sample_again(weights, first, 0)
+    np.testing.assert_array_equal(second, torch_samples(weights))
+    weights[0].view(-1)[16 * 5] += 1  # the sixth of its samples has its turn with its quarter
+    assert [reader.sample_again(weights, second, beat) is second for beat in range(4)] == [
+        True, False, True, True,
+    ]  # fmt: skip
+    third = reader.sample_again(weights, second, 1)
+    moved = [weights[0].clone(), *weights[1:]]
+    assert reader.sample_again(moved, third, 0) is not third, "elsewhere, so looked at"
+
+
+@pytest.mark.parametrize("shape", [(1,), (7, 100), (4096, 3), (2048, 2)])
+def test_a_glance_is_the_same_in_c_and_in_numpy(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = torch.randn(shape).relu() - 0.3 * (torch.rand(shape) < 0.2)
+    seen = glance(values, 512)
+    monkeypatch.setattr("torchstone.watch.glance.load_fused", lambda: "no compiler")
+    told = glance(values, 512)
+    assert seen[0] == told[0] == len(values.flatten()[:: max(1, values.numel() // 512) | 1])
+    assert (seen.zeros, seen.negative) == (told.zeros, told.negative)
+    assert seen.squares == pytest.approx(told.squares)
+
+
+def test_the_sum_of_squares_comes_with_the_pass(built: Fused) -> None:
+    tensors = [torch.randn(5000), torch.randn(7)]
+    query = _query(2)
+    [reading] = HostReader(tensors, built).read(0, tensors, query)
+    assert reading.whole == pytest.approx(sum(float(t.double().square().sum()) for t in tensors))
+    tensors[1][3] = float("inf")
+    [bad] = HostReader(tensors, built).read(0, tensors, query)
+    assert np.isnan(bad.whole)
+    bad.squares = None  # as where it comes from a device
+    assert np.isnan(bad.whole)
 
 
 def test_missing_gradients_leave_empty_rows(built: Fused) -> None:

@@ -13,6 +13,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
 from torchstone.watch.alerts import Episodes
+from torchstone.watch.runfile import load_run
 
 OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
 
@@ -794,3 +796,36 @@ def test_steps_that_are_taken_back_move_nothing() -> None:
 
     assert "unchanged_parameter" in _told(model, (16, 8), take_back)
     assert "unchanged_parameter" not in _told(_net(), (16, 8), lambda _: None)
+
+
+def test_steps_judged_together_are_judged_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def skip_a_few(toy: Toy) -> None:
+        """Some gradients are missing, one step has no learning rate, one gradient is infinite."""
+        count = 0
+
+        def odd(model: torch.nn.Module) -> None:
+            nonlocal count
+            count += 1
+            if count % 3 == 0:
+                model[4].weight.grad = None  # type: ignore[index,union-attr]
+            if count == 5:
+                model[0].weight.grad.fill_(float("inf"))  # type: ignore[index,union-attr]
+            toy.optimizer.param_groups[0]["lr"] = 0.0 if count % 7 == 0 else 3e-3
+
+        toy.after_backward = odd
+
+    lines, runs = [], []
+    for together in (1, 16):
+        monkeypatch.setattr("torchstone.watch.court._TOGETHER", together)
+        monkeypatch.setattr("torchstone.watch.court._PATIENCE_SECONDS", 60.0)
+        folder = tmp_path / str(together)
+        lines.append([alert.line() for alert in Toy().watched(skip_a_few, folder=folder)])
+        runs.append(load_run(folder))
+    assert lines[0]
+    assert lines[0] == lines[1]
+    assert runs[0].columns == runs[1].columns
+    np.testing.assert_allclose(runs[0].scalars, runs[1].scalars, rtol=1e-12)
+    for one, other in zip(runs[0].layers, runs[1].layers, strict=True):
+        np.testing.assert_allclose(one[2], other[2], rtol=1e-6)

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ STEP = np.dtype(
      ("absorbed", "i8"), ("not_finite", "i8"), ("digest", "u8")]
 )  # fmt: skip
 _BUILD_SECONDS = 60
+_THREE = ctypes.c_double * 3
 
 
 def address(array: NDArray[Any]) -> int:
@@ -56,11 +57,10 @@ class Fused:
     """The loaded library; its functions release the interpreter while they read."""
 
     library: ctypes.CDLL
-    _seen: ctypes.Array[ctypes.c_double] = field(default_factory=ctypes.c_double * 3)
 
     def look(self, place: int, size: int, step: int) -> tuple[float, int, int]:
         """Sum of squares, zeros, and values below zero among every so many values."""
-        seen = self._seen
+        seen = _THREE()
         self.library.torchstone_look(place, size, step, seen)
         return seen[0], int(seen[1]), int(seen[2])
 
