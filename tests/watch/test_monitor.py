@@ -829,3 +829,38 @@ def test_steps_judged_together_are_judged_alike(
     np.testing.assert_allclose(runs[0].scalars, runs[1].scalars, rtol=1e-12)
     for one, other in zip(runs[0].layers, runs[1].layers, strict=True):
         np.testing.assert_allclose(one[2], other[2], rtol=1e-6)
+
+
+def test_inputs_that_cannot_be_looked_at_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Shy(dict[str, Tensor]):
+        def values(self) -> Any:
+            raise RuntimeError("not now")
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def forward(self, batch: Shy) -> Shy:
+            return Shy(y=self.layer(batch["x"]))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @watch_training(folder=False)
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        loss: Tensor = model(Shy(x=torch.randn(8, 4)))["y"].square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    with caplog.at_level(logging.INFO):
+        for _ in range(5):
+            step()
+        step.watch.close()  # type: ignore[attr-defined]
+    for end in ("inputs", "outputs"):
+        said = f"not watched: the model's {end} (RuntimeError: not now)"
+        assert caplog.text.count(said) == 1

@@ -46,6 +46,8 @@ class Batches:
         """The narrow dtype of an autocast region that the model was called in."""
         self.attacked = False
         """An input wanted a gradient of its own: adversarial examples, say."""
+        self.elsewhere = ""
+        """The device of inputs that are not on the host: looking would mean waiting for it."""
         self._scale = self._sign = self._variety = math.nan
         self._dead: int | None = None
         self._calls = 0
@@ -82,6 +84,7 @@ class Batches:
             if tensor.layout != torch.strided or tensor.is_nested:
                 continue
             kind = tensor.device.type
+            self.elsewhere = "" if kind == "cpu" else kind
             self.attacked = self.attacked or (tensor.is_leaf and tensor.requires_grad)
             if tensor.grad_fn is not None:  # of another model: it moves as that one learns
                 break

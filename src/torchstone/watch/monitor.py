@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import time
 import weakref
@@ -33,6 +32,7 @@ from torchstone.watch.settings import Settings
 
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
+_INPUTS, _OUTPUTS = Text("inputs", "输入"), Text("outputs", "输出")
 _TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
@@ -64,6 +64,8 @@ class Watch:
         self._outputs = Outputs(_guard_of(self))
         self._eye = Eye(self._court, self._budget, self._batches)
         self._started = self._judged_seconds = 0.0
+        self._unseen: set[Text] = set()
+        """Ends of the model that cannot be looked at, and were said to be so."""
         self._prepared = False
         self._active = False
         self._broken = False
@@ -233,15 +235,32 @@ class Watch:
     def model_called(self, args: Any, kwargs: Any) -> None:
         """The model is given something; odd tensors cost a look at the input, nothing else."""
         if self._active:
-            # what a program hands around may do anything when it is looked at
-            with contextlib.suppress(Exception):
+            try:
                 self._batches.model_called(args, kwargs)
+            except Exception as error:  # what a program hands around may do anything
+                self._not_seen(_INPUTS, f"{type(error).__name__}: {error}")
+            else:
+                if self._batches.elsewhere:
+                    self._not_seen(_INPUTS, self._batches.elsewhere)
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
         if self._active and len(self._parts.found.models) == 1:
-            with contextlib.suppress(Exception):
+            try:
                 self._outputs.answered(output)
+            except Exception as error:
+                self._not_seen(_OUTPUTS, f"{type(error).__name__}: {error}")
+            else:
+                if self._outputs.elsewhere:
+                    self._not_seen(_OUTPUTS, self._outputs.elsewhere)
+
+    def _not_seen(self, end: Text, why: str) -> None:
+        """Say once that one end of the model is not looked at."""
+        if end not in self._unseen:
+            self._unseen.add(end)
+            self._guard(lambda: self._court.note(Text(
+                f"not watched: the model's {end.en} ({why})", f"未监控：模型的{end.zh}（{why}）"
+            )))  # fmt: skip
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""

@@ -26,6 +26,8 @@ class Outputs:
         self._steps = 0
         self._kind: tuple[int, ...] = ()
         """Values in the last dimension of what is looked at."""
+        self.elsewhere = ""
+        """Devices of outputs that are not on the host: looking would mean waiting for them."""
         self._since = 0
         """Answers since the last step."""
         self._arrived: float | None = None
@@ -50,8 +52,11 @@ class Outputs:
         self._since += 1
         if self._since > 1 or self._steps % _LOOK_EVERY:
             return
-        moving = [t for t in tensors_in(output) if can_be_seen(t)]
+        given = list(tensors_in(output))
+        moving = [t for t in given if can_be_seen(t)]
         if not moving:
+            kinds = {t.device.type for t in given if t.is_floating_point()} - {"cpu"}
+            self.elsewhere = ", ".join(sorted(kinds))
             return
         tensor = moving[0]
         kind = tuple(tensor.shape[-1:])
