@@ -94,8 +94,8 @@ class Actor:
         self.layer_sizes = self.by_layer(self.sizes.astype(np.float64))
         self.layer_sampled = np.maximum(self.by_layer(self.sampled), 1)
         self.tightness = tightness
-        self.clipped = 1.0
-        """What the gradients were multiplied with after they had been read."""
+        self.clipping: tuple[float, Tensor] | None = None
+        """The norm that gradients were cut down to after they had been read, and the one they had."""
         self._pushed: NDArray[np.float32] | None = None
         self._pushed_at = -1
         self._pushes = 0
@@ -182,7 +182,7 @@ class Actor:
         if not self._proportional:
             return None
         group = self.optimizer.param_groups[0]
-        push = gradients * np.float32(self.clipped / self.scale)
+        push = gradients * np.float32(self._clipped() / self.scale)
         if decay := float(group.get("weight_decay") or 0.0):
             push += np.float32(decay) * weights
         if self._pushed is None or self._pushed_at != self.beats - 1:
@@ -194,6 +194,13 @@ class Actor:
         if self._pushes != self.beats + 1 and self._pushes < _REMEMBERED:
             return np.full(len(self.layers), np.nan)
         return np.sqrt(self.by_layer((step.astype(np.float64) ** 2).sum(1)))
+
+    def _clipped(self) -> float:
+        """What the gradients were multiplied with; a norm on a device is not waited for."""
+        if self.clipping is None or not self.clipping[1].is_cpu:
+            return 1.0
+        most, norm = float(self.clipping[0]), float(self.clipping[1])
+        return min(1.0, most / norm) if norm > 0 else 1.0
 
     def end_warmup(self) -> None:
         """The calls of warm-up are over; with several of them for each step, fewer steps must do.

@@ -26,7 +26,7 @@ class Listener(Protocol):
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None: ...
     def after_step(self, optimizer: torch.optim.Optimizer) -> None: ...
-    def before_clip(self, parameters: Any, factor: float) -> None: ...
+    def before_clip(self, parameters: Any, norms: tuple[float, Tensor]) -> None: ...
     def before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None: ...
 
 
@@ -68,9 +68,7 @@ def _install() -> None:
     ) -> Any:
         if not isinstance(parameters, Tensor):
             parameters = list(parameters)
-        # a norm on a device is not waited for
-        norm = float(total_norm) if total_norm.device.type == "cpu" else 0.0
-        _tell("before_clip", parameters, min(1.0, float(max_norm) / norm) if norm > 0 else 1.0)
+        _tell("before_clip", parameters, (max_norm, total_norm))
         return original(parameters, max_norm, total_norm, *args, **kwargs)
 
     clip_grad._clip_grads_with_norm_ = clip

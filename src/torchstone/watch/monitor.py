@@ -225,8 +225,8 @@ class Watch:
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         self._guard(lambda: self._after_step(optimizer))
 
-    def before_clip(self, parameters: Any, factor: float) -> None:
-        self._guard(lambda: self._before_clip(parameters, factor))
+    def before_clip(self, parameters: Any, norms: tuple[float, Tensor]) -> None:
+        self._guard(lambda: self._before_clip(parameters, norms))
 
     def before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
         if self._active:
@@ -281,14 +281,14 @@ class Watch:
             for parameter in actor.parameters:  # without gradients nothing moves, state included
                 parameter.grad = None
 
-    def _before_clip(self, parameters: Any, factor: float) -> None:
+    def _before_clip(self, parameters: Any, norms: tuple[float, Tensor]) -> None:
         one = next(iter([parameters] if isinstance(parameters, Tensor) else parameters), None)
         for actor in self.actors.values():
             if one is None or id(one) not in actor.ids:
                 continue
             if actor.reading is None and actor.is_current():
                 self._eye.read(actor, 1.0)
-            actor.clipped = factor
+            actor.clipping = norms
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
         actor = self._parts.actor(optimizer, self._active)
@@ -317,7 +317,7 @@ class Watch:
             sentinel.stepped()
         self._outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1
-        actor.clipped = 1.0
+        actor.clipping = None
         actor.reading = actor.before = None
         for other in self.actors.values():
             if other is not actor and not other.ids.isdisjoint(actor.ids):
