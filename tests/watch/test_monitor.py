@@ -864,3 +864,90 @@ def test_inputs_that_cannot_be_looked_at_are_named_once(
     for end in ("inputs", "outputs"):
         said = f"not watched: the model's {end} (RuntimeError: not now)"
         assert caplog.text.count(said) == 1
+
+
+def test_a_restored_checkpoint_is_no_lost_state() -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    kept: dict[str, Any] = {}
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for step in range(150):
+            if step == 100:
+                kept = copy.deepcopy({"m": model.state_dict(), "o": optimizer.state_dict()})
+            if step == 121:  # between two sittings
+                model.load_state_dict(kept["m"])
+                optimizer.load_state_dict(kept["o"])
+            x = torch.randn(32, 8)
+            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        assert "optimizer_age" not in [alert.signal for alert in watch.alerts]
+
+
+def test_a_group_that_begins_to_move_was_not_stuck() -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    groups = [{"params": model[0].parameters(), "lr": 0.0}, {"params": model[2].parameters()}]
+    optimizer = torch.optim.SGD(groups, lr=1e-2)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for step in range(120):
+            if step == 90:
+                optimizer.param_groups[0]["lr"] = 1e-2
+            x = torch.randn(32, 8)
+            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        assert "unchanged_parameter" not in [alert.signal for alert in watch.alerts]
+
+
+def test_steps_that_a_scaler_leaves_out_lose_no_passes() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16, growth_interval=20)
+    with Watch(model, optimizer, scaler=scaler, **OPTIONS) as watch:
+        for _ in range(600):
+            x = torch.randn(32, 8)
+            loss = F.cross_entropy(model(x), x[:, :4].argmax(1))
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            if scaler.get_scale() > 2.0**16:  # as a narrow format would
+                model[0].weight.grad[0, 0] = float("inf")
+            scaler.step(optimizer)
+            scaler.update()
+            watch.step(loss.detach())
+        assert "lost_passes" not in [alert.signal for alert in watch.alerts]
+
+
+def test_a_small_last_batch_is_no_alarm() -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(
+        nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 128),
+        nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    kinds = 0.35 * torch.randn(10, 64)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for step in range(600):
+            y = torch.randint(0, 10, (4 if step % 40 == 39 else 64,))
+            loss = F.cross_entropy(model(kinds[y] + torch.randn(len(y), 64)), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        assert [alert.line() for alert in watch.alerts] == []
+
+
+def test_angles_are_not_taken_over_steps_that_were_not_read(tmp_path: Path) -> None:
+    toy = Toy()
+    watch = Watch(toy.model, toy.optimizer, folder=tmp_path / "run", warmup_steps=20)
+    watch._budget.every = 2  # two of every four steps are read
+    with watch:
+        for _ in range(40):
+            watch.step(toy.train_step(toy.next_batch()))
+    turns = load_run(tmp_path / "run").column("turn")
+    assert np.isnan(turns[::4]).all(), "the step before was not read"
+    assert np.isfinite(turns[5::4]).all()

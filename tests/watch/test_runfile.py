@@ -230,7 +230,8 @@ def test_the_evidence_of_an_alert(recorded: Path) -> None:
     place = recorded / run.alerts[0]["evidence"]
     evidence = json.loads((place / "evidence.json").read_text())
     assert evidence["step"] == 101
-    assert len(evidence["last_steps"]) == 100
+    assert len(evidence["last_steps"]) == 101
+    assert evidence["last_steps"][-1]["step"] == 101, "the step itself"
     assert evidence["first_layers_to_move"]
     assert evidence["random_state"]["torch"]
     script = (place / "replay_step.py").read_text()

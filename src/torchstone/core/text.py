@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,3 +65,11 @@ def fill(template: str, args: Mapping[str, str]) -> str:
             return match[0]
 
     return _BLANK.sub(put, template)
+
+
+def locale_lang() -> str:
+    """The language of the user's locale, as far as we speak it."""
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(variable, ""):
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"

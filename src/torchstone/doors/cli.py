@@ -17,6 +17,7 @@ from torchstone._version import __version__
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.options import unknown
 from torchstone.core.registry import names_in
+from torchstone.core.text import locale_lang
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.flags import Parser, add_options, given
 from torchstone.doors.settings import find_config, read_table, split_table
@@ -28,7 +29,7 @@ _COMMANDS = "torchstone.doors.commands"
 
 def run(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
-    lang = _flag_lang(words) or _config_lang() or _locale_lang()
+    lang = _flag_lang(words) or _config_lang() or locale_lang()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever the terminal can show
@@ -53,6 +54,8 @@ def run(words: Sequence[str]) -> int:
 
 def _run(words: list[str], lang: str) -> int:
     names = names_in(_COMMANDS)
+    if words[:1] == ["--lang"] and len(words) > 2:  # before the command it is meant for the command
+        words = [*words[2:], *words[:2]]
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview(names, lang))
         return OK if words else USAGE
@@ -168,10 +171,3 @@ def _config_lang() -> str:
     except (TorchstoneError, OSError):
         return ""
     return value if value in ("en", "zh") else ""
-
-
-def _locale_lang() -> str:
-    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        if value := os.environ.get(variable, ""):
-            return "zh" if value.lower().startswith("zh") else "en"
-    return "en"

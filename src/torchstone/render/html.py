@@ -190,14 +190,18 @@ def _finding(item: Finding, group: str, style: Style) -> str:
         f'<span class="place">{escape(place)}</span><span class="what">{markup(item.what)}</span>'
         f'{badge}<span class="rule">{escape(item.rule)} {escape(item.name)}</span></summary>'
         f'<div class="body"><ul>{reason}{remedy}</ul>{_evidence(item.evidence, style)}'
-        f'<p class="meta">{markup(CONFIDENCE[item.confidence])} · {escape(where.scope)} · '
-        + (
-            f"<code>torchstone explain {escape(item.rule)}</code> · <code># torchstone: ignore[{escape(item.name)}]</code></p>"
-            if item.tool == "check"
-            else "</p>"
-        )
-        + "</div></details>"
+        f'<p class="meta">{_meta(item)}</p></div></details>'
     )
+
+
+def _meta(item: Finding) -> str:
+    """How sure it is, where it is, and what to type about it."""
+    parts = [markup(CONFIDENCE[item.confidence]), escape(item.location.scope)]
+    if item.tool in ("check", "watch"):
+        parts.append(f"<code>torchstone explain {escape(item.rule)}</code>")
+    if item.tool == "check":
+        parts.append(f"<code># torchstone: ignore[{escape(item.name)}]</code>")
+    return " · ".join(part for part in parts if part)
 
 
 def _evidence(rows: tuple[Evidence, ...], style: Style) -> str:

@@ -76,6 +76,8 @@ class Actor:
         self._lengths = [len(group["params"]) for group in optimizer.param_groups]
         self.names = tuple(n for n, _ in kept)
         self.parameters: tuple[Tensor, ...] = tuple(p for _, p in kept)
+        groups = {id(p): g for g, o in enumerate(optimizer.param_groups) for p in o["params"]}
+        self.group_of = np.array([groups[id(p)] for p in self.parameters], np.int64)
         self.ids = frozenset(id(p) for p in self.parameters)
         self._numels = list(map(_numel, self.parameters))
         self.starts, self.layers = _layers(self.names)
@@ -282,9 +284,16 @@ class Actor:
     @property
     def rate(self) -> float:
         """The largest learning rate of the groups; a tensor on a device is not read."""
+        return max((r for r in self.group_rates if not math.isnan(r)), default=0.0)
+
+    @property
+    def group_rates(self) -> list[float]:
+        """The learning rate of every group; NaN where it is on a device, and is not read."""
         rates = [group.get("lr", 0.0) for group in self.optimizer.param_groups]
-        known = [float(r) for r in rates if not isinstance(r, Tensor) or r.device.type == "cpu"]
-        return max(known, default=0.0)
+        return [
+            math.nan if isinstance(rate, Tensor) and not rate.is_cpu else float(rate)
+            for rate in rates
+        ]
 
     @property
     def age(self) -> float:
@@ -304,15 +313,6 @@ class Actor:
     def settings(self) -> list[tuple[object, ...]]:
         """What the groups say beside the learning rate."""
         return [tuple(map(group.get, SETTINGS)) for group in self.optimizer.param_groups]
-
-    @property
-    def moving(self) -> NDArray[np.bool_]:
-        """Parameters whose group has a learning rate above zero."""
-        rates = {
-            id(p): group.get("lr", 0.0) for group in self.optimizer.param_groups
-            for p in group["params"]
-        }  # fmt: skip
-        return np.array([bool(rates.get(id(p), 0.0) > 0) for p in self.parameters])
 
 
 def narrowest(dtypes: Sequence[torch.dtype]) -> NumberFormat:

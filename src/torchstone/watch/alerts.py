@@ -10,6 +10,17 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.channels import Channel
 
+_KINDS = {
+    "spike": Text("", ""),
+    "shift": Text(" | shift (median of 12 steps)", " | shift（12 步的中位数）"),
+    "change": Text(
+        " | change (mean of 32 steps, σ of that mean)",
+        " | change（32 步的均值，σ 为该均值的标准误）",
+    ),
+    "ramp": Text(" | ramp (median of 40 steps)", " | ramp（40 步的中位数）"),
+}
+"""What the number is, for each channel."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alert:
@@ -26,6 +37,7 @@ class Alert:
     """One spread of the usual values."""
     sigmas: float = math.nan
     channel: str = ""
+    unit: str = ""
     others: int = 0
     """Further layers that left their range with this one."""
     text: Text = Text("", "")
@@ -43,12 +55,13 @@ class Alert:
         """The line without its head."""
         if not self.learned:
             return self.text.get(lang)
+        unit = f" {self.unit}" if self.unit.isalpha() else self.unit
         place = f"Layer '{self.layer}' " if self.layer else ""
-        usual = f"(baseline: {short(self.centre)}±{short(self.width)})"
+        usual = f"(baseline: {short(self.centre)}±{short(self.width)}{unit})"
         far = "" if self.layer else f" | Deviation: {abs(self.sigmas):.0f}σ"
-        kind = "" if self.channel == "spike" else f" | {self.channel}"
+        kind = _KINDS[self.channel].get(lang)
         more = f" | +{self.others} layers" if self.others else ""
-        return f"{place}{self.signal}: {short(self.value)} {usual}{far}{kind}{more}"
+        return f"{place}{self.signal}: {short(self.value)}{unit} {usual}{far}{kind}{more}"
 
 
 class TrainingAlertError(TorchstoneError):

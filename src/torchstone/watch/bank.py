@@ -40,6 +40,7 @@ class Bank:
             np.array([item.floor for item in limits]),
             np.array([item.spread for item in limits]),
             warmup,
+            [column for column, item in enumerate(limits) if item.mixed],
         )
         self._spikes, self._shifts = Spikes(limits), Shifts(limits)
         self._changes, self._ramps = Changes(limits), Ramps(limits)

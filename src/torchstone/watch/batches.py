@@ -16,7 +16,7 @@ from torch import Tensor
 
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
-from torchstone.watch.glance import glance
+from torchstone.watch.glance import address_of, glance
 
 _SAMPLED = 64
 _TOKENS = 100
@@ -35,8 +35,6 @@ class Batches:
     """Follows the size of batches, so that thresholds know of it."""
 
     def __init__(self) -> None:
-        self.stretch = 0.0
-        """How much further a value may go because this batch is of another size."""
         self._usual: tuple[float, float] | None = None
         """Elements of a batch, and of one sample: sequences may grow while batches shrink."""
         self._length = 0.0
@@ -51,7 +49,8 @@ class Batches:
         self._scale = self._sign = self._variety = math.nan
         self._dead: int | None = None
         self._calls = 0
-        self._elements = 0
+        self._elements = self._given = 0
+        """Of the input of the model, and of the batch that the step was called with."""
         self._losses: deque[tuple[Tensor, Any]] = deque()
 
     def see(self, call: Call, batch: Any) -> None:
@@ -74,7 +73,7 @@ class Batches:
                 digest = _digest(tensor)
         call.batch_digest = digest
         call.batch_indices = _indices(batch)
-        call.batch_elements = elements
+        call.batch_elements = self._given = elements
 
     def model_called(self, args: Any, kwargs: Any) -> None:
         """What the model is given; evaluation does not count."""
@@ -99,7 +98,7 @@ class Batches:
                 self._calls += 1
                 self._dead = _dead(tensor) if self._calls % _LOOK_EVERY == 0 else None
             elif kind == "cpu" and tensor.dtype in WHOLE and tensor.numel() >= _TOKENS:
-                self._variety = len(set(_few(tensor, _TOKENS)[:_TOKENS].tolist())) / _TOKENS
+                self._variety = _variety(tensor)
             break
 
     def fill(self, call: Call) -> None:
@@ -109,21 +108,32 @@ class Batches:
         call.token_variety, self._variety = self._variety, math.nan
         call.dead_inputs, self._dead = self._dead, None
         if self._elements:  # what the model sees counts, not what the step was called with
-            call.batch_elements, self._elements = self._elements, 0
+            call.batch_elements = self._elements
+        self._elements = self._given = 0
+
+    @property
+    def stretch(self) -> float:
+        """How much further a value may go because the batch of this call is of another size."""
+        return self._stretch((float(self._elements or self._given), self._length or 1.0))
+
+    def _stretch(self, size: tuple[float, float]) -> float:
+        if not size[0] or not self._usual:
+            return 0.0
+        away = [abs(math.log(now / usual)) for now, usual in zip(size, self._usual, strict=True)]
+        if max(away) < math.log(_CHANGED):
+            return 0.0
+        # a small last batch is a noisy one, and batch norm makes it worse
+        return (2.0 if size[0] < self._usual[0] else 0.5) * max(away)
 
     def changed(self, call: Call) -> bool:
         """The batches have another size from now on."""
         size = (float(call.batch_elements), self._length or 1.0)
-        self.stretch = 0.0
-        if not size[0]:
-            return False
-        if not self._usual:
+        if not self._usual and size[0]:
             self._usual = size
-        away = [abs(math.log(now / usual)) for now, usual in zip(size, self._usual, strict=True)]
-        if max(away) < math.log(_CHANGED):
-            self._other = 0
+        call.stretch = self._stretch(size)
+        if not call.stretch:
+            self._other = 0 if size[0] else self._other
             return False
-        self.stretch = 0.5 * max(away)
         self._other += 1
         if self._other < _PATIENCE or self._changes >= _HABIT:
             return False
@@ -148,9 +158,11 @@ class Batches:
 
 def _digest(tensor: Tensor) -> int:
     """Of values spread over a tensor on the host; of a plain one, pieces of its bytes."""
-    if type(tensor) is not Tensor or not tensor.is_contiguous() or not tensor.data_ptr():
+    if type(tensor) is not Tensor or not tensor.is_contiguous():
         return zlib.crc32(_few(tensor)[:_SAMPLED].tobytes())
-    place, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+    place, size = address_of(tensor), tensor.numel() * tensor.element_size()
+    if not place:
+        return 0
     if size <= _PIECES * _PIECE:
         return zlib.crc32(ctypes.string_at(place, size))
     last = place + size - _PIECE
@@ -158,13 +170,23 @@ def _digest(tensor: Tensor) -> int:
     return zlib.crc32(b"".join(ctypes.string_at(piece, _PIECE) for piece in pieces))
 
 
-def _few(tensor: Tensor, count: int = _SAMPLED) -> NDArray[Any]:
+def _variety(tensor: Tensor) -> float:
+    """Share of different values; the distance shares no factor with the length of a row."""
+    length = max(tensor.shape[-1] if tensor.dim() else 1, 1)
+    distance = tensor.numel() // _TOKENS
+    while math.gcd(distance, length) > 1:
+        distance -= 1
+    values = tensor.detach().reshape(-1)[::distance][:_TOKENS]
+    return len(set(values.tolist())) / _TOKENS
+
+
+def _few(tensor: Tensor) -> NDArray[Any]:
     """Values spread over a tensor on the host, as many as are asked for or up to twice that."""
     flat = tensor.detach().reshape(-1)
     if flat.dtype == torch.bfloat16:
         flat = flat.view(torch.int16)
     values = flat.numpy()
-    return np.asarray(values[:: max(1, len(values) // count)][: 2 * count])
+    return np.asarray(values[:: max(1, len(values) // _SAMPLED)][: 2 * _SAMPLED])
 
 
 def _dead(tensor: Tensor) -> int | None:

@@ -149,6 +149,8 @@ class Beat:
     memory: dict[str, object] = field(default_factory=dict)
     stretch: float = 0.0
     """How much further a value may go because the batch is of another size."""
+    group_rates: list[float] = field(default_factory=list)
+    """Learning rate of every group of the optimizer; NaN where it is on a device."""
     settings: list[tuple[object, ...]] = field(default_factory=list)
     """Of every group of the optimizer, in the order of `SETTINGS`."""
     drive: NDArray[np.float64] | None = None
@@ -180,6 +182,11 @@ class Beat:
         step, of gradient and last gradient, of step and last step."""
         assert self.steps is not None
         return self.actor.sum_steps(self.steps)
+
+    @property
+    def moving(self) -> NDArray[np.bool_]:
+        """Parameters whose group has a learning rate that is not zero."""
+        return np.asarray(np.array([rate != 0 for rate in self.group_rates])[self.actor.group_of])
 
     @once
     def matters(self) -> NDArray[np.bool_]:

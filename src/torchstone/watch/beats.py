@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from torchstone.watch.beat import Beat, once
 
+_FEWEST = 64
+
 
 class Beats:
     """What the learned signals are computed from, for all steps at once."""
@@ -26,12 +28,20 @@ class Beats:
         """NaN for every step and layer."""
         return np.full((len(self.each), len(self.actor.layers)), np.nan)
 
+    @once
+    def directed(self) -> NDArray[np.float64]:
+        """1 where directions mean something; in a few dimensions they agree by chance, so NaN."""
+        enough = self.actor.sampled.sum() >= _FEWEST
+        return np.full(len(self.each), 1.0 if enough else np.nan)
+
     def earlier(self, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """These values as they were one step before; NaN before the first."""
+        """These values as they were one step before; NaN where that step was not read."""
+        numbers = np.array([beat.number for beat in self.each])
+        last, first = cast(Any, self.memory.get(name, (-1, np.nan)))
+        self.memory[name] = (numbers[-1], values[-1])
         before = np.empty_like(values)
-        before[0] = cast(Any, self.memory.get(name, np.nan))
-        before[1:] = values[:-1]
-        self.memory[name] = values[-1]
+        before[0], before[1:] = first, values[:-1]
+        before[np.diff(numbers, prepend=last) != 1] = np.nan  # steps in between were not read
         return before
 
     @once

@@ -37,8 +37,8 @@ class Budget:
             return None
         self.every *= 2
         return Text(
-            f"watching takes {share:.0%} of a step, more than {self.share:.0%}: "
+            f"watching takes {share:.1%} of a step, more than {self.share:.1%}: "
             f"reading two of every {2 * self.every} optimizer steps",
-            f"监控占一步的 {share:.0%}，超过 {self.share:.0%}："
+            f"监控占一步的 {share:.1%}，超过 {self.share:.1%}："
             f"改为每 {2 * self.every} 次优化器更新读取两次",
         )

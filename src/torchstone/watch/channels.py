@@ -64,6 +64,8 @@ class Limits:
     """Added before the logarithm: a share below it is as good as zero."""
     spread: float = 0.02
     """The least spread of the log values: a constant series must not alarm on a rounding."""
+    mixed: bool = False
+    """Batches may be of two kinds by turns: the spread is not less than that between the kinds."""
     trends: bool = True
     """Learning moves it: a new level must have come at a jump. What it does not move may not drift."""
 

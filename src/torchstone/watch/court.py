@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -73,6 +74,7 @@ class Court:
         self._matters: deque[Matter] = deque()
         self._calls: deque[Call] = deque([Call(0)], maxlen=2 * _TOGETHER)
         self._waiting = 0
+        self._lock = threading.RLock()
         self._sat = self.seconds = 0.0
         """When it sat last, and for how long in all."""
         self._told_baseline = False
@@ -106,13 +108,14 @@ class Court:
         """Judge everything that waits, in the order in which it came."""
         if not self._matters:
             return
-        start = time.thread_time()
-        try:
-            self._judge_all()
-        finally:
-            self.seconds += time.thread_time() - start
-            self._waiting = 0
-            self._sat = time.monotonic()
+        with self._lock:  # another thread may ask how it stands
+            start = time.thread_time()
+            try:
+                self._judge_all()
+            finally:
+                self.seconds += time.thread_time() - start
+                self._waiting = 0
+                self._sat = time.monotonic()
 
     def _measure_all(self) -> None:
         """What many steps show is computed at once: that is most of what judging costs."""
@@ -131,7 +134,9 @@ class Court:
                 self._judge_call(item)
             elif isinstance(item, Actor):
                 item.values.clear()
-            else:
+            elif isinstance(item, Beat):
+                if kind not in item.values:  # it came while the others were measured
+                    measure([item], kind)  # type: ignore[arg-type]
                 self._judge_beat(item, kind)  # type: ignore[arg-type]
 
     def event(self, text: Text, restart: bool = False) -> None:
@@ -143,6 +148,11 @@ class Court:
             for learner in actor.banks.values():
                 learner.bank.restart() if restart else learner.bank.forget()
         self.note(text)
+
+    def learn_again(self, name: str) -> None:
+        """What a signal of the calls was says nothing any more."""
+        columns = [start for signal, start, _ in self._loss_spans if signal.name == name]
+        self._losses.past.forget(columns)
 
     def begin_anew(self) -> None:
         """Another model: nothing of the past counts."""
@@ -231,9 +241,11 @@ class Court:
         zoom, self._zoom = self._zoom, None
         zoom.remove()
         if zoom.first:
-            how = Text("its input was bad already", "其输入已含非有限值") if zoom.had_bad_input else Text(
-                "its input was finite", "其输入是有限的"
-            )  # fmt: skip
+            how = Text("its input and its weights were finite", "其输入和权重都是有限的")
+            if zoom.had_bad_weights:
+                how = Text("its weights are not finite any more", "其权重已不是有限值")
+            if zoom.had_bad_input:
+                how = Text("its input was bad already", "其输入已含非有限值")
             self.note(Text(
                 f"first output that is not finite, in forward: layer '{zoom.first}' ({how.en})",
                 f"前向中最先出现非有限输出的层：'{zoom.first}'（{how.zh}）",

@@ -100,6 +100,7 @@ class Eye:
         """Parameters that get their first gradient in mid-run change what is normal for all."""
         new = reading.present & ~actor.ever_present
         if new.any():
+            self._court.sit()  # what waits was before it
             actor.ever_present |= new
             actor.anchor = (actor.beats, None)
             if actor.beats:
@@ -136,7 +137,7 @@ class Eye:
         return Beat(
             reading.beat, self._court.call.step, actor, reading, actor.rate, scale, number_format,
             self._court.call.step > self._court.settings.warmup_steps, actor.scaled, None, actor.outside,
-            actor.memory, self._batches.stretch,
+            actor.memory, self._batches.stretch, group_rates=actor.group_rates,
         )  # fmt: skip
 
     def _format(self, actor: Actor, scaled: bool) -> NumberFormat:

@@ -211,16 +211,18 @@ int64_t torchstone_same(int64_t tensors, void *const *data, const int64_t *sizes
     return !other;
 }
 
-/* Every `step`th of these values: the sum of their squares, zeros, and values below zero. */
-void torchstone_look(const float *data, int64_t size, int64_t step, double *out) {
+/* Of pieces of these values: the sum of their squares, zeros, and values below zero. */
+void torchstone_look(const float *data, int64_t pieces, int64_t distance, int64_t width,
+                     double *out) {
     double squares = 0;
     int64_t zero = 0, negative = 0;
-    for (int64_t i = 0; i < size; i += step) {
-        double value = data[i];
-        squares += value * value;
-        zero += value == 0;
-        negative += value < 0;
-    }
+    for (int64_t p = 0; p < pieces; p++)
+        for (int64_t i = 0; i < width; i++) {
+            double value = data[p * distance + i];
+            squares += value * value;
+            zero += value == 0;
+            negative += value < 0;
+        }
     out[0] = squares;
     out[1] = (double)zero;
     out[2] = (double)negative;

@@ -58,10 +58,10 @@ class Fused:
 
     library: ctypes.CDLL
 
-    def look(self, place: int, size: int, step: int) -> tuple[float, int, int]:
-        """Sum of squares, zeros, and values below zero among every so many values."""
+    def look(self, place: int, pieces: int, distance: int, width: int) -> tuple[float, int, int]:
+        """Sum of squares, zeros, and values below zero in pieces that lie so far apart."""
         seen = _THREE()
-        self.library.torchstone_look(place, size, step, seen)
+        self.library.torchstone_look(place, pieces, distance, width, seen)
         return seen[0], int(seen[1]), int(seen[2])
 
     def read(
@@ -171,7 +171,7 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_sum_rows.argtypes = [count] + [pointer] * 3
     library.torchstone_sum_steps.argtypes = [count] + [pointer] * 3
     library.torchstone_pass.restype = number
-    library.torchstone_look.argtypes = [pointer, count, count, pointer]
+    library.torchstone_look.argtypes = [pointer, count, count, count, pointer]
     for function in ("look", "sample", "step", "sum_rows", "sum_steps"):
         getattr(library, f"torchstone_{function}").restype = None
     return Fused(library)

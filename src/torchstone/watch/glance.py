@@ -11,6 +11,8 @@ from torch import Tensor
 
 from torchstone.watch.fused import load_fused
 
+_FEWEST_ROWS = 8
+
 
 class Glance(NamedTuple):
     """What some values of a tensor show."""
@@ -32,20 +34,39 @@ def can_be_seen(tensor: Tensor) -> bool:
     """A tensor whose values are there to be read, as they are."""
     return (
         tensor.dtype == torch.float32 and tensor.is_cpu and tensor.numel() > 0
-        and tensor.layout == torch.strided and not tensor.is_nested
+        and tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_neg()
     )  # fmt: skip
+
+
+def address_of(tensor: Tensor) -> int:
+    """Where the values of a contiguous tensor lie; 0 where their memory was given away."""
+    end = (tensor.storage_offset() + tensor.numel()) * tensor.element_size()
+    return tensor.data_ptr() if tensor.untyped_storage().nbytes() >= end else 0
 
 
 def glance(tensor: Tensor, most: int) -> Glance:
     """Look at about so many values; an odd distance meets every class of a power of two."""
-    size = tensor.numel()
-    step = max(1, size // most) | 1
+    step = max(1, tensor.numel() // most) | 1
+    return _look(tensor, -(-tensor.numel() // step), step, 1)
+
+
+def glance_at_rows(tensor: Tensor, most: int) -> Glance:
+    """Look at whole rows: the gradient of a loss over classes has most of its size in one value."""
+    width = tensor.shape[-1] if tensor.dim() else 1
+    rows = tensor.numel() // width
+    distance = max(1, rows // max(most // width, _FEWEST_ROWS))
+    return _look(tensor, -(-rows // distance), distance * width, width)
+
+
+def _look(tensor: Tensor, pieces: int, distance: int, width: int) -> Glance:
     fused = load_fused()
     if not isinstance(fused, str) and type(tensor) is Tensor and tensor.is_contiguous():
-        if place := tensor.data_ptr():
-            return Glance(-(-size // step), *fused.look(place, size, step))
-    values = tensor.detach().reshape(-1).numpy()[::step]
+        if place := address_of(tensor):
+            return Glance(pieces * width, *fused.look(place, pieces, distance, width))
+    flat = tensor.detach().reshape(-1).numpy()
+    starts = np.arange(pieces)[:, None] * distance
+    values = flat[starts + np.arange(width)]
     with np.errstate(all="ignore"):
         squares = float(np.square(values, dtype=np.float64).sum())
-    zeros = len(values) - int(np.count_nonzero(values))
-    return Glance(len(values), squares, zeros, int(np.count_nonzero(values < 0)))
+    zeros = values.size - int(np.count_nonzero(values))
+    return Glance(values.size, squares, zeros, int(np.count_nonzero(values < 0)))

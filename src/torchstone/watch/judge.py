@@ -74,7 +74,7 @@ def judge_bank(
             step, signal.name, layers[place] if signal.of == "layer" else "",
             bank.value_of(judgement, worst, float(values[worst])), signal.severity, float(judgement.centre[worst]),
             float(judgement.width[worst]), float(judgement.sigmas[worst]),
-            channel_name(judgement.channel[worst]), len(bad) - 1,
+            channel_name(judgement.channel[worst]), signal.unit, len(bad) - 1,
         )  # fmt: skip
 
 

@@ -32,7 +32,11 @@ from torchstone.watch.settings import Settings
 
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
-_INPUTS, _OUTPUTS = Text("inputs", "输入"), Text("outputs", "输出")
+_INPUTS, _OUTPUTS = (
+    Text("the model's inputs", "模型的输入"),
+    Text("the model's outputs", "模型的输出"),
+)
+_BATCH = Text("the batch", "批次")
 _TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
@@ -147,7 +151,7 @@ class Watch:
         call.random_state = torch.get_rng_state()
         self._court.begin(call)
         if batch is not None:
-            self._guard(lambda: self._batches.see(call, batch))
+            self._see(call, batch)
         self._started = time.perf_counter()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
@@ -182,9 +186,11 @@ class Watch:
     def _finish(self, result: Any, batch: Any) -> None:
         call = self.call
         if batch is not None:
-            self._batches.see(call, batch)
+            self._see(call, batch)
         self._read_loss(loss_in(result))
-        for actor in self.actors.values():  # the scaler left the step out
+        for actor in self.actors.values():
+            if actor.reading is not None and actor.scaled and call.skipped:
+                self._leave_out(actor)
             actor.reading = actor.before = None
         self._batches.fill(call)
         self._outputs.fill(call)
@@ -193,7 +199,6 @@ class Watch:
                 f"batch changed to {call.batch_size}: learning again",
                 f"批次大小变为 {call.batch_size}：重新学习",
             ))  # fmt: skip
-        call.stretch = self._batches.stretch
         call.alone = len(self.actors) == 1 and not self._batches.attacked
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
@@ -207,6 +212,18 @@ class Watch:
         self._judged_seconds = self._court.seconds
         if (text := self._budget.look(call.step)) is not None:
             self._court.note(text)
+
+    def _see(self, call: Call, batch: Any) -> None:
+        try:
+            self._batches.see(call, batch)
+        except Exception as error:  # what a program hands around may do anything
+            self._not_seen(_BATCH, f"{type(error).__name__}: {error}")
+
+    def _leave_out(self, actor: Actor) -> None:
+        """The loss scaler left the step out."""
+        if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
+            sentinel.left_out()
+        self._outputs.left_out()
 
     def _read_loss(self, found: Tensor | float | None) -> None:
         if isinstance(found, Tensor):
@@ -259,11 +276,12 @@ class Watch:
         if end not in self._unseen:
             self._unseen.add(end)
             self._guard(lambda: self._court.note(Text(
-                f"not watched: the model's {end.en} ({why})", f"未监控：模型的{end.zh}（{why}）"
+                f"not watched: {end.en} ({why})", f"未监控：{end.zh}（{why}）"
             )))  # fmt: skip
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""
+        self._guard(self._court.sit)  # what waits was before it
         for actor in self.actors.values():
             actor.loaded = True
             actor.memory.pop("age", None)
@@ -307,13 +325,19 @@ class Watch:
         if actor.scaled:
             self.call.skipped = max(self.call.skipped - 1, 0)
         actor.after = None
-        if actor.due and actor.before is not None and actor.reading.samples is not None:
-            self._eye.read_update(actor)
+        try:
+            if actor.due and actor.before is not None and actor.reading.samples is not None:
+                self._eye.read_update(actor)
+        finally:  # an alert may be raised out of it
+            self._stepped(actor)
+
+    def _stepped(self, actor: Actor) -> None:
         if (sentinel := self._parts.sentinel(actor)) is not None:
             if sentinel.has_new_passes():
                 # sums of more batches point elsewhere: learn anew where steps lead
                 self._court.sit()
                 actor.banks["update"].bank.forget()
+                self._court.learn_again("loss_slope")  # losses are divided by their number, or not
             sentinel.stepped()
         self._outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
-from torchstone.watch.glance import can_be_seen, glance
+from torchstone.watch.glance import can_be_seen, glance_at_rows
 
 _SAMPLED = 2048
 _LOOK_EVERY = 2
+_NOTHING = (math.nan, math.nan, math.nan)
 
 
 class Outputs:
@@ -34,7 +35,7 @@ class Outputs:
         """The same, for a mean over one output, until the loss of its call is known."""
         self._size = math.nan
         """Norm of the gradient that came to the last of them, estimated from the sample."""
-        self._last = (math.nan, math.nan, math.nan)
+        self._last = _NOTHING
         self._gain = self._slope = math.nan
         self._per_loss = math.nan
         self._weight = math.nan
@@ -62,11 +63,13 @@ class Outputs:
         kind = tuple(tensor.shape[-1:])
         self._kind = self._kind or kind
         if kind != self._kind:
-            self._last = (math.nan, math.nan, math.nan)
+            self._last = _NOTHING
             return
         self._classes = tensor.shape[-1] if tensor.dim() > 1 else 0
-        seen = glance(tensor, _SAMPLED)
-        self._last = (seen.scale, seen.zeros / seen.size, seen.negative / seen.size)
+        seen = glance_at_rows(tensor, _SAMPLED)
+        self._last = _NOTHING
+        if math.isfinite(seen.squares):  # NaN is neither zero nor below it, and is told elsewhere
+            self._last = (seen.scale, seen.zeros / seen.size, seen.negative / seen.size)
         # a leaf would keep the hook; of several outputs none has the whole gradient
         alone = sum(t.requires_grad for t in moving) == 1
         if tensor.grad_fn is not None and alone:
@@ -75,7 +78,9 @@ class Outputs:
     def _hook(self) -> Callable[[Tensor], None]:
         mine = weakref.ref(self)
 
-        def arrives(gradient: Tensor) -> None:
+        def arrives(gradient: Tensor | None) -> None:
+            if gradient is None:  # a function of the user's own may give none
+                return
             if (outputs := mine()) is not None and not is_batched(gradient):
                 outputs._guard(lambda: outputs._arrives(gradient))
 
@@ -83,9 +88,13 @@ class Outputs:
 
     def _arrives(self, gradient: Tensor) -> None:
         if can_be_seen(gradient):
-            size = glance(gradient, _SAMPLED).scale * math.sqrt(gradient.numel())
+            size = glance_at_rows(gradient, _SAMPLED).scale * math.sqrt(gradient.numel())
             self._size = size if math.isfinite(size) else math.nan
             self._arrived = self._size * math.sqrt(gradient.numel())
+
+    def left_out(self) -> None:
+        """The loss scaler has left a step out: its answers belong to no step."""
+        self._since, self._size = 0, math.nan
 
     def stepped(self, norm: float, scale: float) -> None:
         """An optimizer has stepped; after several answers no one gradient led to it."""

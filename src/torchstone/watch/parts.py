@@ -172,6 +172,7 @@ class Parts:
         """An optimizer over the parameters of another takes its place; a shared one is minded."""
         for key, old in list(self.actors.items()):
             if old.ids == new.ids and old is not new:
+                self._court.sit()  # its last steps may wait
                 del self.actors[key]
                 if (sentinel := self.sentinels.pop(id(old), None)) is not None:
                     sentinel.remove()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, Pinned, load_fused
+from torchstone.watch.glance import address_of
 
 WIDTH = 32
 """Values of each tensor that are sampled; a smaller tensor gives all of them."""
@@ -25,6 +26,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _address: Callable[[Any], int] = Tensor.data_ptr
 _dtype: Callable[[Any], torch.dtype] = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _is_contiguous: Callable[[Any], bool] = Tensor.is_contiguous
+_numel: Callable[[Any], int] = Tensor.numel
+_HIGH = 1 << 40
+"""Addresses below it are looked at again: that of a view of memory that was given away is low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,8 @@ class HostReader:
         self._count = len(parameters)
         # asking every tensor what it is costs more than reading a small one
         self._simple = all(_is_simple(item) for item in parameters)
-        self._dtypes = [item.dtype for item in parameters]
+        self._read_as = [p.dtype if p.dtype in KINDS else torch.float32 for p in parameters]
+        self._numels: list[int] = self.sizes.tolist()
         self._usual: Pinned | None = None
         """Where the weights lie, and again as a list, which is compared faster."""
         self._places: list[int] = []
@@ -174,17 +179,19 @@ class HostReader:
         """The weights lie in another order than before: their samples are of other values."""
 
     def _dense(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """What can be read by address: of the kind and the size of its parameter, without holes."""
         if self._simple:
-            try:
-                if all(map(_is_contiguous, tensors)) and list(map(_dtype, tensors)) == self._dtypes:
+            with contextlib.suppress(TypeError):  # a gradient is missing
+                if (
+                    all(map(_is_contiguous, tensors))
+                    and list(map(_dtype, tensors)) == self._read_as
+                    and list(map(_numel, tensors)) == self._numels
+                ):
                     return list(tensors)
-            except TypeError:  # a gradient is missing
-                pass
-            return [
-                None if g is None else plain(g.detach().to(dtype))
-                for g, dtype in zip(tensors, self._dtypes, strict=True)
-            ]
-        return [None if g is None else plain(g) for g in tensors]
+        return [
+            None if item is None else _fitting(item, dtype, size)
+            for item, dtype, size in zip(tensors, self._read_as, self._numels, strict=True)
+        ]
 
     def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
         """One reading, there at once."""
@@ -213,15 +220,12 @@ class HostReader:
         _norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
         return Reading(beat, rows, present, False, samples)
 
-    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:  # fmt: skip
-        try:
+    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:
+        with contextlib.suppress(TypeError):  # a gradient is missing
             pointers = np.fromiter(map(_address, dense), np.uint64, self._count)
-            if pointers.all():
+            if pointers.min(initial=_HIGH) >= _HIGH:
                 return pointers, self._sizes
-        except TypeError:  # a gradient is missing
-            pass
-        # memory that was given away (offloading) has no address, and is as good as missing
-        places = [0 if g is None else g.data_ptr() for g in dense]
+        places = [0 if item is None else address_of(item) for item in dense]
         sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
         return np.array(places, np.uint64), Pinned(sizes.astype(np.int64))
 
@@ -260,7 +264,7 @@ class HostReader:
         self._strides = strides
         if self._simple and any(
             t.dtype is not dtype or not t.is_cpu
-            for t, dtype in zip(tensors, self._dtypes, strict=True)
+            for t, dtype in zip(tensors, self._read_as, strict=True)
         ):
             return torch_samples([t.cpu() for t in tensors])
         dense = self._dense(tensors)
@@ -395,6 +399,14 @@ def _norms_only(
 
 def _is_simple(tensor: Tensor) -> bool:
     return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.dtype in KINDS
+
+
+def _fitting(tensor: Tensor, dtype: torch.dtype, size: int) -> Tensor | None:
+    """The memory of a tensor as it was agreed on; None where it is of another size or elsewhere."""
+    whole = plain(tensor.detach())
+    if not whole.is_cpu or whole.numel() != size:
+        return None
+    return whole if whole.dtype is dtype else whole.to(dtype)
 
 
 def plain(tensor: Tensor) -> Tensor:

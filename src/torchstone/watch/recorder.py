@@ -158,7 +158,12 @@ class Recorder:
             self._bundles += 1
             with self._careful():
                 event["evidence"] = write_bundle(
-                    self.folder, alert, call, function, actors.values(), self.recent
+                    self.folder,
+                    alert,
+                    call,
+                    function,
+                    actors.values(),
+                    [*self.recent, {"step": float(call.step), **scalars(call, actors.values())}],
                 )
         self._flush_rows()
         self._put(json_frame("E", event))

@@ -23,6 +23,9 @@ from torchstone.watch.signal import all_signals
 from torchstone.watch.whatif import best_scale, gradient_counts, what_if
 
 RECORDED = Text("as recorded", "来自记录")
+_EXPONENTS = Text(
+    "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
+)
 _COLUMNS = 48
 _ROWS = 40
 _POINTS = 800
@@ -35,7 +38,13 @@ def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) ->
         tool="watch",
         subject=str(run.path.parent),
         findings=tuple(_finding(run, alert) for alert in run.alerts),
-        measures=(*_totals(run), *_curves(run), *_layers(run), *_exponents(run, asked)),
+        measures=(
+            *_asked(run, asked),
+            *_totals(run),
+            *_curves(run),
+            *_layers(run),
+            *_exponents(run),
+        ),
         gaps=tuple(_gaps(run)),
         environment={"torchstone": __version__, "run": str(run.header.get("started", ""))},
     )
@@ -171,7 +180,22 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
     )  # fmt: skip
 
 
-def _exponents(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Measure]:
+def _asked(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Measure]:
+    """What was asked for comes first."""
+    names, counts = gradient_counts(run)
+    if asked is None or not counts.any():
+        return []
+    shift = best_scale(names, counts, asked[0]).shift if asked[1] is None else asked[1]
+    loss = what_if(names, counts, asked[0], shift)
+    return [measure(
+        "what_if_flushed", 100 * loss.flushed, "%",
+        Text(f"gradients that {loss.format} at a loss scale of 2^{shift} would flush to zero",
+             f"损失缩放 2^{shift} 下 {loss.format} 会刷零的梯度"),
+        (_what_if_table(names, counts, asked),), _EXPONENTS,
+    )]  # fmt: skip
+
+
+def _exponents(run: Run) -> list[Measure]:
     names, counts = gradient_counts(run)
     if not counts.any():
         return []
@@ -180,9 +204,7 @@ def _exponents(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[
     low, high = int(used[0]), int(used[-1]) + 1
     share = whole[low:high] / max(whole.sum(), 1)
     x = tuple(float(e) for e in np.arange(low, high) + 1 - 127)
-    how = Text(
-        "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
-    )
+    how = _EXPONENTS
     bars = Plot(
         Text("Exponents of the gradients", "梯度的指数分布"),
         (Series(Text("share", "占比"), x, tuple(share.tolist()), "", how, "exponent"),),
@@ -190,7 +212,7 @@ def _exponents(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[
     )  # fmt: skip
     middle = float((np.array(x) * share).sum())
     label = Text("mean exponent of the gradients (log2)", "梯度指数的均值（log2）")
-    pictures = (bars, _what_if_table(names, counts, asked))
+    pictures = (bars, _what_if_table(names, counts, None))
     return [measure("mean_exponent", middle, "", label, pictures, how)]
 
 
@@ -305,18 +327,24 @@ def _gap(name: str, text: Text, close: str) -> Gap:
     return Gap("run.tsw", Message(f"watch.{name}", text), close, tool="watch")
 
 
+def _first(alerts: list[dict[str, Any]]) -> str | None:
+    return ", ".join(f"{a['signal']}@{int(a['step'])}" for a in alerts[:4]) or None
+
+
 def replay_report(run: Run, false_alarms: float) -> Report:
     """What other settings of the dial would have told, beside what was told."""
     steps = max(int(run.scalars[-1, 0]), 1) if len(run.scalars) else 1
     dials = sorted({0.5, 1.0, 2.0, 5.0, 20.0, false_alarms})
     outcomes = [judge_again(run, dial) for dial in dials]
+    told = count_episodes(run)
     table = Table(
         Text("Learned signals under other dials", "其他阈值下学习型信号的结果"),
         (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警片段"),
          Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
-        tuple((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
-               ", ".join(f"{a.signal}@{a.step}" for a in o.alerts[:4]) or None) for o in outcomes),
-        Text("recorded values judged again; layers at every 10th step", "对记录的数值重新判定；各层每 10 步一次"),
+        ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first(run.alerts)), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
+               ", ".join(f"{a.signal}@{a.step}" for a in o.alerts[:4]) or None) for o in outcomes)),
+        Text("recorded values judged again; layers only at every 10th step, so that some of their alerts are missed",
+             "对记录的数值重新判定；各层仅每 10 步一次，因此可能漏掉其部分告警"),
     )  # fmt: skip
     chosen = next(o for o in outcomes if o.false_alarms_per_10k == false_alarms)
     alerts = Table(

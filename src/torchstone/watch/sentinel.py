@@ -68,9 +68,9 @@ class Sentinel:
             self._parameter = actor.parameters[place]
             mine = weakref.ref(self)
 
-            def arrives(gradient: Tensor) -> None:
+            def arrives(gradient: Tensor | None) -> None:
                 sentinel = mine()
-                if sentinel is None or not sentinel._looking:
+                if gradient is None or sentinel is None or not sentinel._looking:
                     return
                 if not torch.compiler.is_compiling() and not is_batched(gradient):
                     sentinel._guard(lambda: sentinel._arrives(gradient))
@@ -147,6 +147,10 @@ class Sentinel:
         self._clean = not self._looking
         self._passes, self._lost = 0, None
         self._seen = self._backwards
+
+    def left_out(self) -> None:
+        """The loss scaler has left a step out: its passes belong to no step."""
+        self._passes, self._lost = 0, None
 
     def report(self, call: Call) -> None:
         """What was seen during this call."""

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import torch
 
 from torchstone.core.errors import UsageError
-from torchstone.core.text import Text
+from torchstone.core.text import Text, locale_lang
 from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.alerts import Alert
 
@@ -49,7 +49,8 @@ class Settings:
     """Steps between two comparisons of the ranks."""
     writers: tuple[Writer, ...] = ()
     """Other tools that get the numbers too: `writers.tensorboard.TensorBoard`, `writers.wandb.WandB`."""
-    lang: str = "en"
+    lang: str = ""
+    """The language of what is said, "en" or "zh"; that of the locale where it is left empty."""
 
     def __post_init__(self) -> None:
         for name, least in (("warmup_steps", 10), ("alert_window", 1), ("print_every", 1),
@@ -72,6 +73,8 @@ class Settings:
         if not (self.on_alert in (None, "raise", "skip") or callable(self.on_alert)):
             raise _wrong("on_alert", self.on_alert, 'a function, "raise", "skip" or None',
                          '函数、"raise"、"skip" 或 None')  # fmt: skip
+        if not self.lang:
+            object.__setattr__(self, "lang", locale_lang())
         if self.lang not in ("en", "zh"):
             raise _wrong("lang", self.lang, '"en" or "zh"', '"en" 或 "zh"')
         if self.narrow is not None:

@@ -12,14 +12,20 @@ MAD = 1.4826  # of a normal distribution, to its standard deviation
 TRUSTED = 24  # values before a median means anything
 _TURNS = 4  # a quarter of a wide window has its medians refreshed at a time
 _NARROW = 32
+_TENTHS = (0.1, 0.9)
+_OF_TENTHS = 2.563  # spreads of a normal distribution between these
 _STEPS_BACK = np.arange(WINDOW)
 
 
 class Window:
     """The recent past; the row of `seen` is the one that is being filled."""
 
-    def __init__(self, floor: NDArray[np.float64], least: NDArray[np.float64], warmup: int) -> None:
+    def __init__(
+        self, floor: NDArray[np.float64], least: NDArray[np.float64], warmup: int,
+        mixed: list[int] | None = None,
+    ) -> None:  # fmt: skip
         self.count = len(floor)
+        self._mixed = mixed or []
         self.warmup = warmup
         self.seen = 0
         self.floor = floor
@@ -58,10 +64,10 @@ class Window:
         self.values[:, new] = self.raw[:, new] = logs[new]
         self.blocks[:, new] = np.where(np.isfinite(self.blocks[:, new]), logs[new], np.nan)
 
-    def forget(self) -> None:
-        """Every series begins again with its next value."""
-        self._known[:] = False
-        self._unknown = np.arange(self.count)
+    def forget(self, columns: list[int] | None = None) -> None:
+        """These series, or all, begin again with their next value."""
+        self._known[slice(None) if columns is None else columns] = False
+        self._unknown = np.flatnonzero(~self._known)
 
     def enter(self) -> None:
         """The row is full: the next one, and what is normal from now on."""
@@ -97,6 +103,9 @@ class Window:
         if part.size:
             self.median[columns] = usual = middle(part)
             self.spread[columns] = MAD * middle(np.abs(part - usual)) + self.least[columns]
+        for column in self._mixed:
+            low, high = np.quantile(self.values[: min(self.seen, WINDOW), column], _TENTHS)
+            self.spread[column] = max(self.spread[column], (high - low) / _OF_TENTHS)
 
 
 def middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:

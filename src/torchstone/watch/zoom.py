@@ -17,7 +17,7 @@ class Zoom:
     def __init__(self, models: Iterable[nn.Module]) -> None:
         self.first = ""
         """The first layer with an output that is not finite."""
-        self.had_bad_input = False
+        self.had_bad_input = self.had_bad_weights = False
         self._handles = [
             module.register_forward_hook(self._look(name or type(module).__name__))
             for model in models
@@ -26,10 +26,11 @@ class Zoom:
         ]
 
     def _look(self, name: str) -> Any:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:  # noqa: ARG001
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
             if not self.first and torch.is_grad_enabled() and _bad(output):
                 self.first = name
                 self.had_bad_input = _bad(args)
+                self.had_bad_weights = _bad(list(module.parameters(recurse=False)))
 
         return hook
 

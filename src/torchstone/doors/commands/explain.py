@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 
 from torchstone.core.errors import UsageError
-from torchstone.core.options import option
+from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
 from torchstone.doors.common import CommonOptions
 from torchstone.doors.show import only, put, terminal_width, use_colour
+from torchstone.doors.torch_door import needs_torch
 from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style
@@ -42,14 +43,34 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
             Text("see `torchstone rules`", "参见 `torchstone rules`"),
         )
     only(common, "text", "markdown", "json")
-    rules = [find_rule(key) for key in options.rule]
+    signals = [key for key in options.rule if key.startswith("watch-")]
+    rules = [find_rule(key) for key in options.rule if key not in signals]
     if common.format == "json":
-        text = json.dumps([rule_data(rule) for rule in rules], ensure_ascii=False, indent=2) + "\n"
+        data = [rule_data(rule) for rule in rules] + [_signal(key, common.lang) for key in signals]
+        text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
     elif common.format == "markdown":
         text = "\n".join(rule_page(rule, common.lang) for rule in rules)
     else:
         colour = use_colour(common.colour) and not common.output
         style = Style(lang=common.lang, colour=colour, width=terminal_width(common))
         text = "\n".join(rule_text(rule, style) for rule in rules)
+    if common.format != "json":
+        text += "\n".join("\n".join(_signal(key, common.lang).values()) + "\n" for key in signals)
     put(text, common)
     return 0
+
+
+def _signal(key: str, lang: str) -> dict[str, str]:
+    """What an alert of `watch` means."""
+    needs_torch("explain watch-…")
+    from torchstone.watch.signal import all_signals
+
+    known = {f"watch-{signal.name.replace('_', '-')}": signal for signal in all_signals()}
+    if key not in known:
+        raise unknown("explain", key, tuple(known))
+    signal = known[key]
+    return {
+        "signal": f"{key}: {signal.title.get(lang)}",
+        "why": Text("why: ", "原因：").get(lang) + signal.why.get(lang),
+        "remedy": Text("do: ", "建议：").get(lang) + signal.remedy.get(lang),
+    }

@@ -64,4 +64,7 @@ class Axis:
         if self._log:
             low, high = math.log(self.low or 1e-300), math.log(self.high)
             return [math.exp(low + (high - low) * i / (count - 1)) for i in range(count)]
-        return [self.low + (self.high - self.low) * i / (count - 1) for i in range(count)]
+        found = [self.low + (self.high - self.low) * i / (count - 1) for i in range(count)]
+        if self.high - self.low >= 4 * count and self.low == int(self.low):
+            return [float(round(tick)) for tick in found]  # steps and tokens come in whole numbers
+        return found

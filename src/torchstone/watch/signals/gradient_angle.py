@@ -43,7 +43,8 @@ SIGNAL = Signal(
 def angles(beats: Beats) -> NDArray[np.float64]:
     """The mean over the layers; 90° when two gradients have nothing in common."""
     squares = beats.moved[:, 6]
-    return mean_angles(beats.moved[:, 8], squares * beats.earlier("gradient_squares", squares))
+    before = beats.earlier("gradient_squares", squares)
+    return beats.directed * mean_angles(beats.moved[:, 8], squares * before)
 
 
 def fault(toy: Any) -> None:

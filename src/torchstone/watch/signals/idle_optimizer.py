@@ -48,9 +48,9 @@ def idle(call: Call) -> Iterator[Alarm]:
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"idle_optimizer: {since + 1} backward passes without an optimizer step "
-                f"(at most {longest} before)",
-                f"idle_optimizer：{since + 1} 次反向传播没有优化器更新（此前最多 {longest} 次）",
+                f"idle_optimizer: {since + 1} steps in a row had a backward pass and no optimizer "
+                f"step (at most {longest} before)",
+                f"idle_optimizer：连续 {since + 1} 步有反向传播而没有优化器更新（此前最多 {longest} 步）",
             ),
             value=float(since + 1),
         )

@@ -24,6 +24,7 @@ SIGNAL = Signal(
     limits=Limits(
         spike=(NEVER, NEVER),
         ramp=(NEVER, NEVER),
+        mixed=True,
         shift=(3.0, 3.0),
         floor=1e-9,
         shift_sigmas=11.0,

@@ -21,6 +21,7 @@ SIGNAL = Signal(
     limits=Limits(
         spike=(NEVER, NEVER),
         ramp=(NEVER, NEVER),
+        mixed=True,
         shift=(1.6, 1.6),
         floor=0.02,
         shift_sigmas=8.0,

@@ -43,7 +43,8 @@ def angles(beats: Beats) -> NDArray[np.float64]:
     """Of all sampled weights at once: 0° straight on, 90° a step that forgets the last one."""
     squares = beats.moved[:, 0].sum(axis=1)
     both = squares * beats.earlier("step_squares", squares)
-    return angles_of(beats.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan)))
+    cosines = beats.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan))
+    return beats.directed * angles_of(cosines)
 
 
 def fault(toy: Any) -> None:

@@ -45,7 +45,7 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
     pushed = (beat.steps["pushed"] > 0) & (beat.steps["not_finite"] == 0)
     still = (beat.steps["changed"] == 0) & pushed
     if still.any() or undone:
-        pushed &= beat.actor.moving & beat.matters
+        pushed &= beat.moving & beat.matters
         still &= pushed
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)

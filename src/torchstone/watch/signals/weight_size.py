@@ -29,9 +29,14 @@ SIGNAL = Signal(
 )
 
 
+_FEWEST = 8
+
+
 @SIGNAL.measure
 def sizes(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray(np.sqrt(beats.moved[:, 1] / beats.actor.layer_sampled))
+    sampled = beats.actor.layer_sampled
+    # a few values may pass through zero
+    return np.sqrt(beats.moved[:, 1] / np.where(sampled >= _FEWEST, sampled, np.nan))
 
 
 def fault(toy: Any) -> None:
