@@ -197,6 +197,12 @@ def test_explain_and_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert "为什么有害" in capsys.readouterr().out
     assert run(["explain", "TS101", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["code"] == "TS101"
+    assert run(["explain", "watch-stale-gradients", "--lang", "zh"]) == 0
+    assert "建议：" in capsys.readouterr().out
+    assert run(["--lang", "zh", "explain", "TS101"]) == 0, "before the command too"
+    assert "为什么有害" in capsys.readouterr().out
+    assert run(["explain", "watch-stale-gradient"]) == 2
+    assert "did you mean 'watch-stale-gradients'?" in capsys.readouterr().err
     assert run(["rules", "--format", "json"]) == 0
     assert any(row["code"] == "TS101" for row in json.loads(capsys.readouterr().out))
     assert run(["rules", "--lang", "zh"]) == 0

@@ -29,7 +29,7 @@ def record(folder: Path, code: str = "x = 1", task: str = "7") -> Path:
 
 def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = record(tmp_path)
-    for lang, words in (("en", "tokens asked: 360"), ("zh", "输入 token: 360")):
+    for lang, words in (("en", "tokens asked: 360"), ("zh", "输入 token：360")):
         assert run(["trace", "show", str(folder), "--lang", lang]) == 0
         out = capsys.readouterr().out
         assert words in out

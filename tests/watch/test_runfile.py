@@ -19,7 +19,9 @@ from torch import nn
 
 from tests.watch.toy import Toy
 from torchstone.core.errors import InputError
+from torchstone.core.pictures import Table
 from torchstone.watch import Watch
+from torchstone.watch.difference import compare_watched
 from torchstone.watch.recorder import Recorder, thin
 from torchstone.watch.report import replay_report, report_of
 from torchstone.watch.runfile import (
@@ -33,6 +35,7 @@ from torchstone.watch.runfile import (
     rows_frame,
 )
 from torchstone.watch.settings import Settings
+from torchstone.watch.whatif import parse_what_if
 
 
 def _loud(toy: Toy) -> None:
@@ -285,3 +288,26 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     values = [item.value for item in report.measures if item.name.startswith("layers_")]
     assert values
     assert not any(math.isnan(float(value)) for value in values)
+
+
+def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:
+    runs = []
+    for name, at in (("a", 10**6), ("b", 60), ("c", 10**6)):
+        toy = Toy()
+        with Watch(toy.model, toy.optimizer, folder=tmp_path / name, budget=10) as watch:
+            for step in range(90):
+                toy.loss_factor = 0.25 if step >= at else 1.0
+                watch.step(toy.train_step(toy.next_batch()))
+        runs.append(load_run(tmp_path / name))
+    first = compare_watched(runs[0], runs[1]).measures[0]
+    assert (first.name, first.value) == ("parts_at", 61.0)
+    [table] = first.evidence
+    assert isinstance(table, Table)
+    assert ("loss", 61) in [row[1:] for row in table.rows]
+    assert compare_watched(runs[0], runs[2]).measures[0].name == "note"
+
+
+def test_what_was_asked_for_comes_first(recorded: Path) -> None:
+    report = report_of(load_run(recorded), parse_what_if("fp16:2^12"))
+    assert report.measures[0].name == "what_if_flushed"
+    assert "2^12" in report.measures[0].label.en

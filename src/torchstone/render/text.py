@@ -79,6 +79,7 @@ def _gap(gap: Gap, style: Style) -> str:
 
 def _measures(report: Report, style: Style) -> str:
     rows = []
+    colon = style.say(": ", "：")
     for item in report.measures:
         spread = ""
         if item.spread is not None:  # scaled as the value is
@@ -88,10 +89,10 @@ def _measures(report: Report, style: Style) -> str:
             )
         label = item.label.get(style.lang) or item.name
         if item.name == "note":  # words, not a number
-            rows.append(printable(f"{label}: {style.words(item.how)}"))
+            rows.append(printable(f"{label}{colon}{style.words(item.how)}"))
             continue
         value = quantity.human(item.value, item.unit)
-        rows.append(printable(f"{label}: {value}{spread} ({style.words(item.how)})"))
+        rows.append(printable(f"{label}{colon}{value}{spread} ({style.words(item.how)})"))
         shown = item.evidence if style.detail > 1 else item.evidence[:1]
         for evidence in shown:
             rows += ("  " + row for row in draw.text(evidence, style))

@@ -7,21 +7,26 @@ from numpy.typing import NDArray
 
 from torchstone._version import __version__
 from torchstone.core.measure import Measure
-from torchstone.core.pictures import Evidence, Plot, Series, Table
+from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.watch.report import RECORDED, count_episodes, measure
+from torchstone.watch.report import RECORDED, count_episodes, measure, title_of
 from torchstone.watch.runfile import Run
 
 _POINTS = 600
 _PART = 0.01
 _IN_A_ROW = 5
+_USUAL = ("loss", "grad_norm")
 
 
 def compare_watched(first: Run, second: Run) -> Report:
     """Curves of both, the step at which they part, layers and alerts."""
     both = [c for c in first.columns[1:] if c in second.columns]
-    measures = [m for column in both if (m := _curve(first, second, column)) is not None]
+    parts = {column: parts_at(first, second, column) for column in both}
+    apart = sorted((step, column) for column, step in parts.items() if step is not None)
+    shown = [column for _, column in apart] or [c for c in _USUAL if c in both]
+    measures = [_where(apart, [c for c in both if parts[c] is None])]
+    measures += [m for column in shown if (m := _curve(first, second, column)) is not None]
     measures.append(_alerts(first, second))
     if (layers := _layers(first, second)) is not None:
         measures.append(layers)
@@ -63,15 +68,33 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
             f"{name}: {run.path.parent.name}", tuple(run.scalars[keep, 0]), tuple(values[keep]), "",
             RECORDED, marks=marks,
         ))  # fmt: skip
-    part = parts_at(a, b, column)
-    said = Text(f"{column}: no difference", f"{column}：无差异") if part is None else Text(
-        f"{column}: parts at step {part}", f"{column}：自第 {part} 步起不同"
-    )  # fmt: skip
-    picture: Evidence = Plot(Text(column, column), tuple(series), "step", "")
     return measure(
-        f"parts_{column}", float(-1 if part is None else part), "", said, (picture,),
-        Text("first of five steps in a row that differ by more than 1 %; -1: none",
-             "连续五步相差超过 1% 的第一步；-1 表示没有"),
+        f"compare_{column}", float(series[1].y[-1]), "", title_of(column),
+        (Plot(title_of(column), tuple(series), "step", ""),),
+        Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
+    )  # fmt: skip
+
+
+def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
+    """The step at which the runs part, and what parted when; or that they do not."""
+    rule = Text(
+        "first of five steps in a row that differ by more than 1 %", "连续五步相差超过 1% 的第一步"
+    )
+    if not apart:
+        return measure("note", 0.0, "", Text("the two runs", "两次运行"), (), Text(
+            f"no difference of more than 1 % over five steps in a row, in {len(equal)} columns",
+            f"{len(equal)} 列中没有连续五步超过 1% 的差异",
+        ))  # fmt: skip
+    names = ", ".join(equal) or "-"
+    table = Table(
+        Text("What parts, and when", "何处、何时出现差异"),
+        (Text("signal", "信号"), Text("column", "列"), Text("from step", "自第几步起")),
+        tuple((title_of(column), column, step) for step, column in apart),
+        Text(f"{rule.en}; equal: {names}", f"{rule.zh}；相同：{names}"),
+    )
+    return measure(
+        "parts_at", float(apart[0][0]), "", Text("the runs part at step", "两次运行开始不同的步"),
+        (table,), rule,
     )  # fmt: skip
 
 

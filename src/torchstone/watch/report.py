@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,8 @@ def _curves(run: Run) -> list[Measure]:
         points = (tuple(steps[keep]), tuple(values[keep]))
         series = Series(column, *points, unit, RECORDED, marks=marks)
         found.append(measure(
-            column, float(good[-1]), unit, _title(name, column),
-            (Plot(_title(name, column), (series,), "step", unit, log_y=bool((good > 0).all())),),
+            column, float(good[-1]), unit, title_of(column),
+            (Plot(title_of(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
         ))  # fmt: skip
     return found
 
@@ -121,7 +122,9 @@ def _thinned(count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, min(count, _POINTS)).astype(np.int64))
 
 
-def _title(name: str, column: str) -> Text:
+def title_of(column: str) -> Text:
+    """What a recorded column is, in words."""
+    name = column.partition("[")[0]
     known = next((s.title for s in all_signals() if s.name == name), None)
     if known is None:
         words = {"lr": Text("learning rate", "学习率"), "scale": Text("loss scale", "损失缩放"),
@@ -158,7 +161,7 @@ def _layers(run: Run) -> list[Measure]:
 
 
 def _layer_title(name: str, tail: str) -> Text:
-    title = _title(name, name)
+    title = title_of(name)
     return Text(f"{title.en} by layer{tail}", f"各层{title.zh}{tail}")
 
 
@@ -171,7 +174,7 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
     moved = np.where(good, logs, -1e9).max(axis=0) - np.where(good, logs, 1e9).min(axis=0)
     order = np.argsort(-moved)[:_ROWS]
     order = np.sort(order)
-    title = _title(name, name)
+    title = title_of(name)
     return Heatmap(
         Text(f"{title.en}, layer by step", f"{title.zh}，层 × 步"),
         tuple(layers[i] for i in order), tuple(f"step {step}" for step in steps),
@@ -247,7 +250,7 @@ def _finding(run: Run, alert: dict[str, Any]) -> Finding:
     step = int(alert.get("step", 0))
     layer = str(alert.get("layer", ""))
     what = Message(f"watch.{name}", Text(str(alert.get("en", "")), str(alert.get("zh", ""))))
-    evidence: list[Evidence] = list(_around(run, name, step))
+    evidence: list[Evidence] = list(_around(run, name, layer, step))
     if alert.get("evidence"):
         evidence.append(
             Command(f"cat {run.path.parent / str(alert['evidence']) / 'evidence.json'}")
@@ -273,8 +276,28 @@ def _finding(run: Run, alert: dict[str, Any]) -> Finding:
     )
 
 
-def _around(run: Run, name: str, step: int) -> list[Evidence]:
+def _of_layer(run: Run, name: str, layer: str) -> Series | None:
+    """One signal of one layer, as often as it was recorded."""
+    for place, actor in enumerate(run.actors):
+        signals, layers = list(actor.get("signals", [])), list(actor.get("layers", []))
+        if name not in signals or layer not in layers:
+            continue
+        cell = (signals.index(name), layers.index(layer))
+        shape = (len(signals), len(layers))
+        found = [
+            (float(s), float(v[cell])) for s, n, v in run.layers if n == place and v.shape == shape
+        ]
+        found = [(s, v) for s, v in found if math.isfinite(v)]
+        if found:
+            x, y = zip(*found, strict=True)
+            return Series(f"{name}: {layer}", x, y, "", RECORDED)
+    return None
+
+
+def _around(run: Run, name: str, layer: str, step: int) -> list[Evidence]:
     """The curve of the signal, or of the gradient norm and the loss, around the alert."""
+    if layer and (series := _of_layer(run, name, layer)) is not None:
+        return [replace(series, marks=(float(step),))]
     columns = (
         [name] if name in run.columns else [c for c in ("grad_norm", "loss") if c in run.columns]
     )

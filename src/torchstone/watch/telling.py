@@ -23,7 +23,7 @@ def found_notes(found: Found) -> Iterator[Note]:
         f"{kind} {name} ({type(item).__name__})" for kind, group in groups for name, item in group
     )
     if parts:
-        yield Text(f"watching: {parts}", f"正在监控: {parts}"), logging.INFO
+        yield Text(f"watching: {parts}", f"正在监控：{parts}"), logging.INFO
     if not found.models:
         yield (
             Text(
