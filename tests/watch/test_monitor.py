@@ -951,3 +951,22 @@ def test_angles_are_not_taken_over_steps_that_were_not_read(tmp_path: Path) -> N
     turns = load_run(tmp_path / "run").column("turn")
     assert np.isnan(turns[::4]).all(), "the step before was not read"
     assert np.isfinite(turns[5::4]).all()
+
+
+def test_an_embedding_of_rare_words_is_no_alarm() -> None:
+    torch.manual_seed(0)
+    words = 4000
+    model = nn.Sequential(
+        nn.Embedding(words, 16), nn.Linear(16, 24), nn.Tanh(), nn.Linear(24, words)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    usual = torch.distributions.Categorical(probs=1 / torch.arange(1.0, words + 1))
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(300):
+            text = usual.sample((4, 33))
+            loss = F.cross_entropy(model(text[:, :-1]).reshape(-1, words), text[:, 1:].reshape(-1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        assert [alert.line() for alert in watch.alerts] == []

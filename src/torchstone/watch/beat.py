@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_SPARSE = 0.75
 _NEGLIGIBLE = 1e-5  # of the largest gradient
 SETTINGS = (
     "momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha",
@@ -187,6 +188,13 @@ class Beat:
     def moving(self) -> NDArray[np.bool_]:
         """Parameters whose group has a learning rate that is not zero."""
         return np.asarray(np.array([rate != 0 for rate in self.group_rates])[self.actor.group_of])
+
+    @once
+    def sparse(self) -> NDArray[np.bool_] | None:
+        """Parameters whose gradient is mostly zero, as of an embedding; a few of their weights say
+        nothing of the rest. None where there are none."""
+        found = self.reading.rows["zero"] > _SPARSE * self.actor.sizes
+        return found if found.any() else None
 
     @once
     def matters(self) -> NDArray[np.bool_]:

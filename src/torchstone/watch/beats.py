@@ -34,6 +34,15 @@ class Beats:
         enough = self.actor.sampled.sum() >= _FEWEST
         return np.full(len(self.each), 1.0 if enough else np.nan)
 
+    @once
+    def dense(self) -> NDArray[np.bool_]:
+        """Layers without a parameter whose gradient is mostly zero, for every step."""
+        found = np.ones((len(self.each), len(self.actor.layers)), np.bool_)
+        for row, beat in zip(found, self.each, strict=True):
+            if beat.sparse is not None:
+                row[:] = self.actor.by_layer(beat.sparse.astype(float)) == 0
+        return found
+
     def earlier(self, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """These values as they were one step before; NaN where that step was not read."""
         numbers = np.array([beat.number for beat in self.each])

@@ -44,7 +44,7 @@ def angles(beats: Beats) -> NDArray[np.float64]:
     """The mean over the layers; 90° when two gradients have nothing in common."""
     squares = beats.moved[:, 6]
     before = beats.earlier("gradient_squares", squares)
-    return beats.directed * mean_angles(beats.moved[:, 8], squares * before)
+    return beats.directed * mean_angles(beats.moved[:, 8], squares * before * beats.dense)
 
 
 def fault(toy: Any) -> None:

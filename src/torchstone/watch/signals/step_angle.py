@@ -44,7 +44,7 @@ SIGNAL = Signal(
 def angles(beats: Beats) -> NDArray[np.float64]:
     """0° is straight downhill, 90° neither up nor down; the mean over the layers."""
     moved, size, along = beats.moved[:, 0], beats.moved[:, 6], beats.moved[:, 7]
-    return beats.directed * mean_angles(-along, moved * size)
+    return beats.directed * mean_angles(-along, moved * size * beats.dense)
 
 
 def fault(toy: Any) -> None:

@@ -36,7 +36,7 @@ _FEWEST = 8
 def ratios(beats: Beats) -> NDArray[np.float64]:
     sampled, squares = beats.actor.layer_sampled, beats.moved[:, 0]
     # a frozen layer has no ratio, and a few values have no steady one
-    some = (squares > 0) & (sampled >= _FEWEST)
+    some = (squares > 0) & (sampled >= _FEWEST) & beats.dense
     steps = np.sqrt(np.where(some, squares, np.nan) / sampled) / beats.rates[:, None]
     for step, beat in zip(steps, beats.each, strict=True):
         if beat.drive is not None:

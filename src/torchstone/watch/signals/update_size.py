@@ -52,8 +52,9 @@ def _size(beat: Beat) -> float:
         push = float(beat.drive @ beat.drive)
         return math.sqrt(float(beat.moved[0].sum()) / push) if push > 0 else math.nan
     assert beat.steps is not None
-    weights = float(beat.steps["weight_squares"] @ beat.actor.weight)
-    moved = float(beat.steps["update_squares"] @ beat.actor.weight)
+    share = beat.actor.weight if beat.sparse is None else beat.actor.weight * ~beat.sparse
+    weights = float(beat.steps["weight_squares"] @ share)
+    moved = float(beat.steps["update_squares"] @ share)
     return math.sqrt(moved / weights) if weights > 0 else math.nan
 
 
