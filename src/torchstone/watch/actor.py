@@ -24,6 +24,7 @@ from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Rea
 from torchstone.watch.signal import Phase, Signal, learned
 
 if TYPE_CHECKING:
+    from torchstone.watch.beat import Beat
     from torchstone.watch.judge import Values
 
 _BIAS = 127
@@ -109,6 +110,11 @@ class Actor:
         self.reading: Reading | None = None
         self.ever_present = np.zeros(len(self.parameters), np.bool_)
         """Parameters that have had a gradient."""
+        self.all_seen = False
+        """All of them have."""
+        self.beat: Beat | None = None
+        """What is known of the step that is under way."""
+        self.formats: dict[tuple[bool, torch.dtype | None], NumberFormat] = {}
         self.due = True
         """This beat is read."""
         self.scale = 1.0
@@ -291,7 +297,7 @@ class Actor:
         """The learning rate of every group; NaN where it is on a device, and is not read."""
         rates = [group.get("lr", 0.0) for group in self.optimizer.param_groups]
         return [
-            math.nan if isinstance(rate, Tensor) and not rate.is_cpu else float(rate)
+            float(rate) if not isinstance(rate, Tensor) or rate.is_cpu else math.nan
             for rate in rates
         ]
 

@@ -117,7 +117,7 @@ class Batches:
         return self._stretch((float(self._elements or self._given), self._length or 1.0))
 
     def _stretch(self, size: tuple[float, float]) -> float:
-        if not size[0] or not self._usual:
+        if size == self._usual or not size[0] or not self._usual:
             return 0.0
         away = [abs(math.log(now / usual)) for now, usual in zip(size, self._usual, strict=True)]
         if max(away) < math.log(_CHANGED):

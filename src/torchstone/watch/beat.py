@@ -166,6 +166,13 @@ class Beat:
     values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Of the learned signals of each phase, once they are measured."""
 
+    def taken(self, group_rates: list[float]) -> Beat:
+        """The same step once it was taken, with the rates that it was taken with."""
+        beat = object.__new__(Beat)
+        beat.__dict__.update(self.__dict__, group_rates=group_rates, values={})
+        beat.rate = max((rate for rate in group_rates if rate == rate), default=0.0)
+        return beat
+
     @property
     def finite(self) -> bool:
         """No gradient holds NaN or infinity."""

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from torchstone.core.text import Text
@@ -59,7 +60,7 @@ class Eye:
         for reading in actor.reader.read(actor.beats, self._strided(actor), query):
             actor.reading = reading
             self._note_thawed(actor, reading)
-            beat = self._beat(actor, reading, number_format, scale)
+            actor.beat = beat = self._beat(actor, reading, number_format, scale)
             actor.norm = beat.norm
             beat.settings, beat.age, beat.reloaded = actor.settings, actor.age, reloaded
             self._court.hear(("gradient", beat))
@@ -76,9 +77,9 @@ class Eye:
         """A parameter whose last step was taken back, and that is where it was some steps ago."""
         actor.undone = None
         since, then = actor.anchor
-        if actor.beats == since + _UNDONE_EVERY:
-            moved = _differs(actor.before, then)
-            if moved is not None and actor.outside is not None:
+        if actor.beats == since + _UNDONE_EVERY and actor.outside is not None:
+            moved = _differs(actor.before, then) if actor.outside.any() else None
+            if moved is not None:
                 actor.undone = ~moved & actor.outside
         if actor.beats >= since + _UNDONE_EVERY and actor.ever_present.any():
             actor.anchor = (actor.beats, actor.before)
@@ -98,10 +99,13 @@ class Eye:
 
     def _note_thawed(self, actor: Actor, reading: Reading) -> None:
         """Parameters that get their first gradient in mid-run change what is normal for all."""
+        if actor.all_seen:
+            return
         new = reading.present & ~actor.ever_present
         if new.any():
             self._court.sit()  # what waits was before it
             actor.ever_present |= new
+            actor.all_seen = bool(actor.ever_present.all())
             actor.anchor = (actor.beats, None)
             if actor.beats:
                 self._court.event(Text(
@@ -122,8 +126,9 @@ class Eye:
     def read_update(self, actor: Actor) -> None:
         assert actor.reading is not None
         assert actor.before is not None
+        assert actor.beat is not None
         actor.after = actor.reader.sample(actor.parameters)
-        beat = self._beat(actor, actor.reading, self._format(actor, actor.scaled), actor.scale)
+        beat = actor.beat.taken(actor.group_rates)
         beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
         beat.undone = actor.undone
         beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
@@ -134,18 +139,25 @@ class Eye:
     def _beat(
         self, actor: Actor, reading: Reading, number_format: NumberFormat, scale: float
     ) -> Beat:
+        rates = actor.group_rates
+        known = [rate for rate in rates if rate == rate]  # NaN where one is on a device
         return Beat(
-            reading.beat, self._court.call.step, actor, reading, actor.rate, scale, number_format,
+            reading.beat, self._court.call.step, actor, reading, max(known, default=0.0), scale, number_format,
             self._court.call.step > self._court.settings.warmup_steps, actor.scaled, None, actor.outside,
-            actor.memory, self._batches.stretch, group_rates=actor.group_rates,
+            actor.memory, self._batches.stretch, group_rates=rates,
         )  # fmt: skip
 
     def _format(self, actor: Actor, scaled: bool) -> NumberFormat:
+        key = (scaled, self._batches.autocast)
+        if key not in actor.formats:
+            actor.formats[key] = self._narrowest(actor, *key)
+        return actor.formats[key]
+
+    def _narrowest(self, actor: Actor, scaled: bool, seen: torch.dtype | None) -> NumberFormat:
         if self._court.settings.narrow is not None:
             return format_of(self._court.settings.narrow)
         if scaled:
             return FP16
-        seen = self._batches.autocast
         return narrowest((*actor.dtypes, seen) if seen is not None else tuple(actor.dtypes))
 
 

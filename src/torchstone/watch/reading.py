@@ -163,6 +163,7 @@ class HostReader:
         kinds = [KINDS.get(item.dtype, 0) for item in parameters]
         self._kinds = Pinned(np.array(kinds, np.int32))
         self._count = len(parameters)
+        self._all_there = np.ones(self._count, np.bool_)
         # asking every tensor what it is costs more than reading a small one
         self._simple = all(_is_simple(item) for item in parameters)
         self._read_as = [p.dtype if p.dtype in KINDS else torch.float32 for p in parameters]
@@ -200,8 +201,8 @@ class HostReader:
             present = np.array([g is not None for g in dense], np.bool_)
             return [self._read_slowly(beat, dense, present, query)]
         pointers, sizes = self._pointers(dense)
-        present = pointers != 0
-        rows = np.zeros(self._count, ROW)
+        present = self._all_there if sizes is self._sizes else pointers != 0
+        rows = np.empty(self._count, ROW)  # every row is filled
         histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
         samples = np.empty((self._count, WIDTH), np.float32) if query.samples else None
         squares = self.fused.read(

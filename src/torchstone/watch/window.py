@@ -12,8 +12,7 @@ MAD = 1.4826  # of a normal distribution, to its standard deviation
 TRUSTED = 24  # values before a median means anything
 _TURNS = 4  # a quarter of a wide window has its medians refreshed at a time
 _NARROW = 32
-_TENTHS = (0.1, 0.9)
-_OF_TENTHS = 2.563  # spreads of a normal distribution between these
+_OF_TENTHS = 2.563  # spreads of a normal distribution between its first and its last tenth
 _STEPS_BACK = np.arange(WINDOW)
 
 
@@ -104,8 +103,10 @@ class Window:
             self.median[columns] = usual = middle(part)
             self.spread[columns] = MAD * middle(np.abs(part - usual)) + self.least[columns]
         for column in self._mixed:
-            low, high = np.quantile(self.values[: min(self.seen, WINDOW), column], _TENTHS)
-            self.spread[column] = max(self.spread[column], (high - low) / _OF_TENTHS)
+            sorted_values = np.sort(self.values[: min(self.seen, WINDOW), column])
+            tenth = len(sorted_values) // 10
+            between = float(sorted_values[-1 - tenth] - sorted_values[tenth])
+            self.spread[column] = max(self.spread[column], between / _OF_TENTHS)
 
 
 def middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:
