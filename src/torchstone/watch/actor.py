@@ -56,6 +56,9 @@ class Learner:
             width = 1 if signal.of == "run" else len(layers)
             self.spans.append((signal, len(limits), len(limits) + width))
             limits += [signal.limits.scaled(tightness)] * width
+        self.of_run = [
+            (signal.name, start) for signal, start, _ in self.spans if signal.of == "run"
+        ]
         slow = phase == "sample"  # judged at every tenth beat
         self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup)
 
@@ -242,12 +245,13 @@ class Actor:
         groups = self.optimizer.param_groups
         if [len(group["params"]) for group in groups] != self._lengths:
             return False
-        if self.beats % _LOOK_EVERY == 0:  # one in the place of another is rare, and does no harm
+        # one in the place of another is rare, and one of another size lies in another place
+        if self.beats % _LOOK_EVERY == 0 or self.reader.moved:
             owned = chain.from_iterable(group["params"] for group in groups)
             if not all(map(is_, owned, self._owned)):
                 return False
-        if list(map(_numel, self.parameters)) != self._numels:
-            return False
+            if list(map(_numel, self.parameters)) != self._numels:
+                return False
         return not self.reader.moved or self._kinds_of_memory() == self._memory
 
     def _kinds_of_memory(self) -> list[tuple[torch.dtype, bool]]:

@@ -129,10 +129,11 @@ class Eye:
         assert actor.beat is not None
         actor.after = actor.reader.sample(actor.parameters)
         beat = actor.beat.taken(actor.group_rates)
-        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples)  # type: ignore[union-attr,arg-type]
+        ranks = self._court.ranks is not None
+        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples, ranks)  # type: ignore[union-attr,arg-type]
         beat.undone = actor.undone
         beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
-        if self._court.ranks is not None:
+        if ranks:
             actor.digest = int(np.bitwise_xor.reduce(beat.steps["digest"]))
         self._court.hear(("update", beat))
 

@@ -242,9 +242,11 @@ typedef double v4d __attribute__((vector_size(32)));
 
 /* What a step did to the sampled weights: how far they moved and where to, and which gradients were
  * swallowed. Rows are padded with zeros, which move nowhere; `width` is a multiple of four. `last`
- * holds the gradients and then the steps of the time before, and those of this time afterwards. */
+ * holds the gradients and then the steps of the time before, and those of this time afterwards.
+ * Digests are for ranks that are compared. */
 void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const float *before,
-                     const float *after, const float *gradients, float *last, Step *steps) {
+                     const float *after, const float *gradients, float *last, int64_t digests,
+                     Step *steps) {
     for (int64_t t = 0; t < tensors; t++) {
         Step step = {0};
         v4d moved = {0}, weight = {0}, size = {0}, along = {0}, again = {0}, straight = {0};
@@ -276,7 +278,7 @@ void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const
             absorbed -= towards & ~other;
             bad -= ((v4i)a & 0x7f800000) == 0x7f800000;
         }
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; digests && i < n; i++)
             step.digest += (as_bits(new[i]) + 1ull) * (GOLDEN * (uint64_t)(2 * i + 1));
         for (int k = 0; k < 4; k++) {
             step.update_squares += moved[k];

@@ -97,12 +97,12 @@ class Fused:
 
     def step(
         self, sizes: Pinned, before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32], last: Pinned, steps: NDArray[np.void],
+        gradients: NDArray[np.float32], last: Pinned, digests: bool, steps: NDArray[np.void],
     ) -> None:  # fmt: skip
         """What a step did to the sampled weights; `last` is brought up to date."""
         self.library.torchstone_step(
             len(steps), sizes.at, before.shape[1], address(before), address(after),
-            address(gradients), last.at, address(steps),
+            address(gradients), last.at, digests, address(steps),
         )  # fmt: skip
 
     def sum_rows(self, bounds: Pinned, rows: NDArray[np.void]) -> NDArray[np.float64]:
@@ -164,7 +164,7 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_sample.argtypes = [count, pointer, pointer, pointer, count, pointer]
     library.torchstone_same.argtypes = [count] + [pointer] * 3 + [count, pointer, count, count]
     library.torchstone_same.restype = count
-    library.torchstone_step.argtypes = [count, pointer, count] + [pointer] * 5
+    library.torchstone_step.argtypes = [count, pointer, count, *[pointer] * 4, count, pointer]
     number: Any = ctypes.c_double
     library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
     library.torchstone_push.restype = count

@@ -22,6 +22,8 @@ class Values:
     spans: list[tuple[Signal, int, int]]
     values: NDArray[np.float64]
     """Of every signal: one, or one for every layer."""
+    of_run: list[tuple[str, int]]
+    """The signals of the whole run, and where their values are."""
 
 
 def measure(beats: Sequence[Beat], phase: Phase) -> None:
@@ -50,7 +52,7 @@ def judge_beat(beat: Beat, phase: Phase, stretch: float) -> Iterator[Alert | Val
     if learner is None or not learner.signals:
         return
     values = beat.values.pop(phase)
-    yield Values(learner.spans, values)
+    yield Values(learner.spans, values, learner.of_run)
     yield from judge_bank(
         learner.bank, learner.spans, values, beat.actor.layers, beat.step, stretch
     )

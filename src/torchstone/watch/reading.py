@@ -279,13 +279,13 @@ class HostReader:
 
     def step(
         self, before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32],
+        gradients: NDArray[np.float32], digests: bool = True,
     ) -> NDArray[np.void]:  # fmt: skip
         """What a step did to the sampled weights."""
         if self.fused is None:
             return numpy_step(self.sizes, before, after, gradients, self._last.array)
         steps = np.zeros(self._count, STEP)
-        self.fused.step(self._sizes, before, after, gradients, self._last, steps)
+        self.fused.step(self._sizes, before, after, gradients, self._last, digests, steps)
         return steps
 
 

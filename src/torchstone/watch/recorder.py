@@ -243,9 +243,8 @@ def scalars(call: Call, actors: Iterable[Actor]) -> dict[str, float]:
         row[f"grad_norm{tail}"] = math.nan
         row[f"lr{tail}"] = actor.last_rate
         for item in actor.values.values():
-            for signal, start, _ in item.spans:
-                if signal.of == "run":
-                    row[f"{signal.name}{tail}"] = float(item.values[start])
+            for name, start in item.of_run:
+                row[name + tail] = float(item.values[start])
     return row
 
 
