@@ -250,8 +250,9 @@ def _detection() -> str:
              "a same-seed healthy stretch of 300 steps before it; found: an alarm within 50 steps. "
              f"Limits were set on other seeds than {', '.join(map(str, _REPORTED_SEEDS))}, which is "
              "reported here. The blind sets were written by people who had not seen the detectors. "
-             "After each set was scored the detectors were mended for what it showed, so this table is "
-             "no blind figure; docs/decisions/0011 has the figures before mending.", "",
+             "After each of the first seven was scored the detectors were mended for what it showed, so their "
+             "rows are no blind figures; docs/decisions/0011 has those before mending. Nothing was mended for "
+             "the eighth set: its row is one.", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
     for title, folder in groups.items():
