@@ -181,7 +181,7 @@ class Beat:
     @property
     def norm(self) -> float:
         """Norm of all gradients, unscaled; NaN when one is not finite."""
-        return math.sqrt(self.reading.whole) / self.scale
+        return math.sqrt(self.reading.whole) / self.scale if self.scale else math.nan
 
     @once
     def moved(self) -> NDArray[np.float64]:

@@ -120,7 +120,7 @@ class Court:
     def _measure_all(self) -> None:
         """What many steps show is computed at once: that is most of what judging costs."""
         waiting: dict[tuple[int, Phase], list[Beat]] = {}
-        for kind, item in self._matters:
+        for kind, item in tuple(self._matters):  # another thread may add to them
             if isinstance(item, Beat) and kind not in item.values:
                 waiting.setdefault((id(item.actor), kind), []).append(item)  # type: ignore[arg-type]
         for (_, phase), beats in waiting.items():
