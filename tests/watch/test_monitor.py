@@ -866,6 +866,16 @@ def test_inputs_that_cannot_be_looked_at_are_named_once(
         assert caplog.text.count(said) == 1
 
 
+def _sum_up(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensor:
+    """One step of learning to add eight numbers."""
+    x = torch.randn(32, 8)
+    loss: Tensor = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
 def test_a_restored_checkpoint_is_no_lost_state() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -877,12 +887,7 @@ def test_a_restored_checkpoint_is_no_lost_state() -> None:
             if step == 121:  # between two sittings
                 model.load_state_dict(kept["m"])
                 optimizer.load_state_dict(kept["o"])
-            x = torch.randn(32, 8)
-            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            watch.step(loss.detach())
+            watch.step(_sum_up(model, optimizer))
         assert "optimizer_age" not in [alert.signal for alert in watch.alerts]
 
 
@@ -894,12 +899,7 @@ def test_a_group_that_begins_to_move_was_not_stuck() -> None:
         for step in range(120):
             if step == 90:
                 optimizer.param_groups[0]["lr"] = 1e-2
-            x = torch.randn(32, 8)
-            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            watch.step(loss.detach())
+            watch.step(_sum_up(model, optimizer))
         assert "unchanged_parameter" not in [alert.signal for alert in watch.alerts]
 
 
