@@ -26,7 +26,8 @@ from faults.score import Outcome, episodes, every_in, healthy, on_all_cores
 from torch import nn
 
 from torchstone.watch import Watch
-from torchstone.watch.reading import HostReader, Query
+from torchstone.watch.host_reader import HostReader
+from torchstone.watch.reading import Query
 
 _READ = """
 #include <stdint.h>

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from torchstone.watch import hooks
+from torchstone.watch.fused import Fused, load_fused
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def built() -> Fused:
+    found = load_fused()
+    assert isinstance(found, Fused), found
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from torchstone.watch import fused as fused_module
-from torchstone.watch.fused import Fused, load_fused
+from torchstone.watch.device_reader import DeviceReader
+from torchstone.watch.fused import Fused
 from torchstone.watch.glance import glance
+from torchstone.watch.host_reader import HostReader
 from torchstone.watch.reading import (
-    DeviceReader,
-    HostReader,
     Query,
     numpy_step,
     plain,
@@ -42,13 +42,6 @@ def _odd_tensors(dtype: torch.dtype) -> list[torch.Tensor]:
         torch.randn(2, 8, 5, 5).to(memory_format=torch.channels_last),
     ]  # fmt: skip
     return [item.to(dtype) for item in tensors]
-
-
-@pytest.fixture(scope="module")
-def built() -> Fused:
-    found = load_fused()
-    assert isinstance(found, Fused), found
-    return found
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

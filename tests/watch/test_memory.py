@@ -17,7 +17,8 @@ from torchstone.watch.batches import Batches, _digest
 from torchstone.watch.beat import Call
 from torchstone.watch.fused import load_fused
 from torchstone.watch.glance import address_of, glance, glance_at_rows
-from torchstone.watch.reading import HostReader, Query
+from torchstone.watch.host_reader import HostReader
+from torchstone.watch.reading import Query
 
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 OPTIONS: dict[str, Any] = {"folder": False, "budget": 10, "warmup_steps": 40}

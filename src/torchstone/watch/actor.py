@@ -19,8 +19,10 @@ from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import SETTINGS
 from torchstone.watch.channels import Limits
+from torchstone.watch.device_reader import DeviceReader
 from torchstone.watch.fused import Pinned, load_fused
-from torchstone.watch.reading import WIDTH, DeviceReader, HostReader, Query, Reading
+from torchstone.watch.host_reader import HostReader
+from torchstone.watch.reading import WIDTH, Query, Reading
 from torchstone.watch.signal import Phase, Signal, learned
 
 if TYPE_CHECKING:

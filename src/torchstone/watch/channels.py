@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from torchstone.watch.window import BLOCK, BLOCKS, MAD, WINDOW, Window, middle
+from torchstone.watch.window import BLOCK, MAD, WINDOW, Window, middle
 
 NEVER = math.inf
 SHORT = 12
@@ -161,10 +161,9 @@ class Shifts:
 
     def judge(self, past: Window, judgement: Judgement, stretch: float, settled: bool) -> None:
         """Unless things are settled a quick fall is what is hoped for: layers begin to learn."""
-        rows = (past.seen - _STEPS_BACK[: SHORT + BEFORE]) % WINDOW
-        recent = middle(past.raw[rows[:SHORT]])
+        recent = past.middle_of_raw(past.seen, SHORT)
         moved = recent - past.median
-        jump = recent - middle(past.raw[rows[SHORT:]])
+        jump = recent - past.middle_of_raw(past.seen - SHORT, BEFORE)
         size, leap = np.abs(moved), np.abs(jump)
         # against a trend the steps just before are the better guide
         far = np.minimum(np.maximum(size, leap), leap / _JUMP)
@@ -185,9 +184,9 @@ class Shifts:
 
 def together(past: Window, columns: slice) -> tuple[float, float]:
     """How far the middle one of these series has jumped in spreads, and all of them in effect."""
-    rows = (past.seen - 1 - _STEPS_BACK[: SHORT + BEFORE]) % WINDOW
-    values = past.raw[rows, columns]
-    recent, before = middle(values[:SHORT]), middle(values[SHORT:])
+    span = (columns.start, columns.stop)
+    recent = past.middle_of_raw(past.seen - 1, SHORT, span)
+    before = past.middle_of_raw(past.seen - 1 - SHORT, BEFORE, span)
     moved, jump = recent - past.median[columns], recent - before
     same = moved * jump > 0
     size, leap = np.abs(moved), np.abs(jump)
@@ -208,9 +207,9 @@ class Ramps:
         filled = int(np.isfinite(past.blocks[:, 0]).sum()) if past.count else 0
         if filled < _FEWEST_BLOCKS:
             return
-        order = (past.seen // BLOCK - 1 - _STEPS_BACK[:filled]) % BLOCKS
-        recent = middle(past.blocks[order[:_RECENT_BLOCKS]])
-        moved = recent - middle(past.blocks[order[_RECENT_BLOCKS:]])
+        newest = past.seen // BLOCK - 1
+        recent = past.middle_of_blocks(newest, _RECENT_BLOCKS)
+        moved = recent - past.middle_of_blocks(newest - _RECENT_BLOCKS, filled - _RECENT_BLOCKS)
         columns = np.flatnonzero(np.abs(moved) > self._least + stretch)
         if not len(columns):
             return

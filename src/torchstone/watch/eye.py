@@ -19,8 +19,9 @@ from torchstone.watch.batches import Batches
 from torchstone.watch.beat import Beat
 from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court
+from torchstone.watch.host_reader import HostReader
 from torchstone.watch.parts import HISTOGRAM_EVERY
-from torchstone.watch.reading import HostReader, Reading
+from torchstone.watch.reading import Reading
 
 _SAMPLE_EVERY = 10
 _UNDONE_EVERY = 4
@@ -127,10 +128,11 @@ class Eye:
         assert actor.reading is not None
         assert actor.before is not None
         assert actor.beat is not None
-        actor.after = actor.reader.sample(actor.parameters)
+        assert isinstance(actor.reader, HostReader)
+        actor.after = actor.reader.sample(actor.parameters, stepped=True)
         beat = actor.beat.taken(actor.group_rates)
         ranks = self._court.ranks is not None
-        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples, ranks)  # type: ignore[union-attr,arg-type]
+        beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples, ranks)  # type: ignore[arg-type]
         beat.undone = actor.undone
         beat.drive = actor.driven_by(actor.reading.samples, actor.before)  # type: ignore[arg-type]
         if ranks:

@@ -356,3 +356,46 @@ int64_t torchstone_push(int64_t n, const double *values, const double *floors, c
     }
     return count;
 }
+
+#define WIDE 8
+#define MOST_ROWS 128
+typedef double v8d __attribute__((vector_size(8 * WIDE)));
+typedef int64_t v8l __attribute__((vector_size(8 * WIDE)));
+
+static inline void put_in_order(v8d *small, v8d *large) {
+    v8d a = *small, b = *large;
+    v8l less = a < b;
+    *small = (v8d)(((v8l)a & less) | ((v8l)b & ~less));
+    *large = (v8d)(((v8l)b & less) | ((v8l)a & ~less));
+}
+
+static inline v8d load_row(const double *from, int64_t n) {
+    v8d row = {0};
+    if (n >= WIDE)
+        memcpy(&row, from, sizeof row);
+    else
+        for (int j = 0; j < n; j++) row[j] = from[j];
+    return row;
+}
+
+/* The upper median of every column from `first` to `end` over the last rows of a ring, of which
+ * `newest` was filled last; with `around`, which begins at `first` too, that of the distances from
+ * it. `pairs` are the rows to compare, in turn: they do not depend on the values, so that eight
+ * columns go through them at once. */
+void torchstone_middle(const double *ring, int64_t rows, int64_t columns, int64_t newest,
+                       int64_t count, int64_t first, int64_t end, const double *around,
+                       const uint8_t *pairs, int64_t comparisons, double *out) {
+    v8d x[MOST_ROWS];
+    for (int64_t c = first; c < end; c += WIDE, out += WIDE) {
+        int64_t n = end - c;
+        v8d centre = {0};
+        if (around) centre = load_row(around + c - first, n);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t row = newest - i < 0 ? newest - i + rows : newest - i;
+            v8d away = load_row(ring + row * columns + c, n) - centre;
+            x[i] = around ? (v8d)((v8l)away & INT64_MAX) : away;
+        }
+        for (int64_t i = 0; i < comparisons; i++) put_in_order(x + pairs[2 * i], x + pairs[2 * i + 1]);
+        memcpy(out, x + count / 2, (n < WIDE ? n : WIDE) * sizeof *out);
+    }
+}

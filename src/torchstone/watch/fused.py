@@ -10,6 +10,7 @@ import platform
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ STEP = np.dtype(
      ("absorbed", "i8"), ("not_finite", "i8"), ("digest", "u8")]
 )  # fmt: skip
 _BUILD_SECONDS = 60
+_MOST_POOLED = 64
+_UNUSED = 2  # references: that of its `Pinned`, and that of the question
 _THREE = ctypes.c_double * 3
 
 
@@ -52,6 +55,30 @@ class Pinned:
         self.at = address(array)
 
 
+class Pool:
+    """Arrays of one shape, used again once nobody holds them.
+
+    What is kept for a few steps would otherwise lie between the tensors that the program makes and
+    frees, and make malloc search longer for each of them.
+    """
+
+    def __init__(self, shape: tuple[int, ...] | int, dtype: Any) -> None:
+        self._shape, self._dtype = shape, dtype
+        self._all: list[Pinned] = []
+        self._next = 0
+
+    def take(self) -> Pinned:
+        """An array with any content: the one that was given longest ago, or a new one."""
+        found = self._all[self._next] if self._all else None
+        if found is None or sys.getrefcount(found.array) > _UNUSED:
+            found = Pinned(np.empty(self._shape, self._dtype))
+            if len(self._all) == _MOST_POOLED:
+                return found
+            self._all.insert(self._next, found)
+        self._next = (self._next + 1) % len(self._all)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Fused:
     """The loaded library; its functions release the interpreter while they read."""
@@ -66,25 +93,23 @@ class Fused:
 
     def read(
         self, pointers: NDArray[np.uint64], sizes: Pinned, kinds: Pinned, levels: Pinned,
-        limits: Pinned, rows: NDArray[np.void], histograms: NDArray[np.int64] | None,
-        samples: NDArray[np.float32] | None,
+        limits: Pinned, rows: Pinned, histograms: NDArray[np.int64] | None,
+        samples: Pinned | None,
     ) -> float:  # fmt: skip
         """One row of counts for every tensor, and a few of its values; gives the sum of squares."""
         found: float = self.library.torchstone_pass(
             len(pointers), address(pointers), sizes.at, kinds.at, levels.at, limits.at,
-            address(rows), None if histograms is None else address(histograms),
-            0 if samples is None else samples.shape[1],
-            None if samples is None else address(samples),
+            rows.at, None if histograms is None else address(histograms),
+            0 if samples is None else samples.array.shape[1],
+            None if samples is None else samples.at,
         )  # fmt: skip
         return found
 
-    def sample(
-        self, pointers: Pinned, sizes: Pinned, kinds: Pinned, out: NDArray[np.float32]
-    ) -> None:  # fmt: skip
+    def sample(self, pointers: Pinned, sizes: Pinned, kinds: Pinned, out: Pinned) -> None:
         """Evenly spread values of every tensor, one row each."""
         self.library.torchstone_sample(
-            len(out), pointers.at, sizes.at, kinds.at, out.shape[1], address(out)
-        )  # fmt: skip
+            len(out.array), pointers.at, sizes.at, kinds.at, out.array.shape[1], out.at
+        )
 
     def same(
         self, pointers: Pinned, sizes: Pinned, kinds: Pinned, then: NDArray[np.float32],
@@ -97,12 +122,12 @@ class Fused:
 
     def step(
         self, sizes: Pinned, before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32], last: Pinned, digests: bool, steps: NDArray[np.void],
+        gradients: NDArray[np.float32], last: Pinned, digests: bool, steps: Pinned,
     ) -> None:  # fmt: skip
         """What a step did to the sampled weights; `last` is brought up to date."""
         self.library.torchstone_step(
-            len(steps), sizes.at, before.shape[1], address(before), address(after),
-            address(gradients), last.at, digests, address(steps),
+            len(before), sizes.at, before.shape[1], address(before), address(after),
+            address(gradients), last.at, digests, steps.at,
         )  # fmt: skip
 
     def sum_rows(self, bounds: Pinned, rows: NDArray[np.void]) -> NDArray[np.float64]:
@@ -135,6 +160,40 @@ class Fused:
             return int(function(*fixed, extra, clip, *out, *rows))
 
         return push
+
+    def middle(
+        self, ring: Pinned, newest: int, count: int, columns: tuple[int, int],
+        around: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Upper medians of the last rows of a ring; `around`: of the distances from it."""
+        first, end = columns
+        pairs = _comparisons(count)
+        out = np.empty(end - first)
+        self.library.torchstone_middle(
+            ring.at, *ring.array.shape, newest, count, first, end,
+            None if around is None else address(around), pairs.at, len(pairs.array), address(out),
+        )  # fmt: skip
+        return out
+
+
+@functools.cache
+def _comparisons(count: int) -> Pinned:
+    """Pairs of rows that put the middle one of so many in its place: Batcher's merge exchange sort,
+    without what does not lead there."""
+    pairs = [
+        (i, i + k)
+        for p in (1 << i for i in range((count - 1).bit_length()))
+        for k in (p >> i for i in range(p.bit_length()))
+        for j in range(k % p, count - k, 2 * k)
+        for i in range(j, min(j + k, count - k))
+        if i // (2 * p) == (i + k) // (2 * p)
+    ]
+    needed, kept = {count // 2}, []
+    for pair in reversed(pairs):
+        if not needed.isdisjoint(pair):
+            needed.update(pair)
+            kept.append(pair)
+    return Pinned(np.array(kept[::-1], np.uint8).reshape(-1, 2))
 
 
 @functools.cache
@@ -172,7 +231,8 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_sum_steps.argtypes = [count] + [pointer] * 3
     library.torchstone_pass.restype = number
     library.torchstone_look.argtypes = [pointer, count, count, count, pointer]
-    for function in ("look", "sample", "step", "sum_rows", "sum_steps"):
+    library.torchstone_middle.argtypes = [pointer, *[count] * 6, pointer, pointer, count, pointer]
+    for function in ("look", "sample", "step", "sum_rows", "sum_steps", "middle"):
         getattr(library, f"torchstone_{function}").restype = None
     return Fused(library)
 

@@ -1,34 +1,23 @@
-"""Readers: one row of counts for every gradient, read where the gradient lives."""
+"""What a reader gives: one row of counts for every gradient, and how torch alone would count."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchstone.watch.fused import LEVELS, ROW, STEP, Fused, Pinned, load_fused
-from torchstone.watch.glance import address_of
+from torchstone.watch.fused import LEVELS, ROW, STEP, Pinned
 
 WIDTH = 32
 """Values of each tensor that are sampled; a smaller tensor gives all of them."""
-_QUARTERS = 4
 KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
-
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_address: Callable[[Any], int] = Tensor.data_ptr
-_dtype: Callable[[Any], torch.dtype] = Tensor.dtype.__get__  # type: ignore[attr-defined]
-_is_contiguous: Callable[[Any], bool] = Tensor.is_contiguous
-_numel: Callable[[Any], int] = Tensor.numel
-_HIGH = 1 << 40
-"""Addresses below it are looked at again: that of a view of memory that was given away is low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +92,7 @@ def torch_samples(tensors: Sequence[Tensor | None]) -> NDArray[np.float32]:
     """Evenly spread values of every tensor, chosen as the C pass chooses them."""
     out = torch.zeros(len(tensors), WIDTH)
     where = [i for i, item in enumerate(tensors) if item is not None and item.numel()]
-    taken = [_spread(tensors[i]) for i in where]  # type: ignore[arg-type]
+    taken = [spread(tensors[i]) for i in where]  # type: ignore[arg-type]
     if taken:
         flat = torch.cat([item.to(torch.float32) for item in taken]).cpu()
         for i, part in zip(where, flat.split([len(item) for item in taken]), strict=True):
@@ -111,7 +100,7 @@ def torch_samples(tensors: Sequence[Tensor | None]) -> NDArray[np.float32]:
     return out.numpy()
 
 
-def _spread(tensor: Tensor) -> Tensor:
+def spread(tensor: Tensor) -> Tensor:
     flat = tensor.detach().flatten()
     count = min(WIDTH, len(flat))
     return flat[:: len(flat) // count][:count]
@@ -149,235 +138,7 @@ def numpy_step(
     return steps
 
 
-class HostReader:
-    """Reads gradients in the host's memory at once, in C where it could be built."""
-
-    defers = False
-
-    def __init__(self, parameters: Sequence[Tensor], fused: Fused | str | None = None) -> None:
-        found = load_fused() if fused is None else fused
-        self.fused = None if isinstance(found, str) else found
-        self.reason = found if isinstance(found, str) else ""
-        self.sizes = np.array([_size(item) for item in parameters], np.int64)
-        self._sizes = Pinned(self.sizes)
-        kinds = [KINDS.get(item.dtype, 0) for item in parameters]
-        self._kinds = Pinned(np.array(kinds, np.int32))
-        self._count = len(parameters)
-        self._all_there = np.ones(self._count, np.bool_)
-        # asking every tensor what it is costs more than reading a small one
-        self._simple = all(_is_simple(item) for item in parameters)
-        self._read_as = [p.dtype if p.dtype in KINDS else torch.float32 for p in parameters]
-        self._numels: list[int] = self.sizes.tolist()
-        self._usual: Pinned | None = None
-        """Where the weights lie, and again as a list, which is compared faster."""
-        self._places: list[int] = []
-        self._last = Pinned(np.zeros((2 * self._count, WIDTH), np.float32))
-        """Sampled gradients and steps of the last time."""
-        self._strides: list[tuple[int, ...]] | None = None
-        self.moved = False
-        """The weights have been found in another place than before."""
-        self.relaid = False
-        """The weights lie in another order than before: their samples are of other values."""
-
-    def _dense(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """What can be read by address: of the kind and the size of its parameter, without holes."""
-        if self._simple:
-            with contextlib.suppress(TypeError):  # a gradient is missing
-                if (
-                    all(map(_is_contiguous, tensors))
-                    and list(map(_dtype, tensors)) == self._read_as
-                    and list(map(_numel, tensors)) == self._numels
-                ):
-                    return list(tensors)
-        return [
-            None if item is None else _fitting(item, dtype, size)
-            for item, dtype, size in zip(tensors, self._read_as, self._numels, strict=True)
-        ]
-
-    def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
-        """One reading, there at once."""
-        dense = self._dense(gradients)
-        if self.fused is None:
-            present = np.array([g is not None for g in dense], np.bool_)
-            return [self._read_slowly(beat, dense, present, query)]
-        pointers, sizes = self._pointers(dense)
-        present = self._all_there if sizes is self._sizes else pointers != 0
-        rows = np.empty(self._count, ROW)  # every row is filled
-        histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
-        samples = np.empty((self._count, WIDTH), np.float32) if query.samples else None
-        squares = self.fused.read(
-            pointers, sizes, self._kinds, *query.pinned, rows, histograms, samples
-        )
-        return [Reading(beat, rows, present, True, samples, histograms, squares)]
-
-    def _read_slowly(
-        self, beat: int, dense: Sequence[Tensor | None], present: NDArray[np.bool_], query: Query
-    ) -> Reading:
-        samples = torch_samples(dense) if query.samples else None
-        if query.histogram:
-            rows, histograms = torch_rows(dense, query)
-            return Reading(beat, rows, present, True, samples, histograms)
-        rows = np.zeros(self._count, ROW)
-        _norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
-        return Reading(beat, rows, present, False, samples)
-
-    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:
-        with contextlib.suppress(TypeError):  # a gradient is missing
-            pointers = np.fromiter(map(_address, dense), np.uint64, self._count)
-            if pointers.min(initial=_HIGH) >= _HIGH:
-                return pointers, self._sizes
-        places = [0 if item is None else address_of(item) for item in dense]
-        sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
-        return np.array(places, np.uint64), Pinned(sizes.astype(np.int64))
-
-    def sample(self, tensors: Sequence[Tensor]) -> NDArray[np.float32]:
-        """Evenly spread values of the weights."""
-        if self.fused is None:
-            return torch_samples(self._dense(tensors))
-        out = np.empty((self._count, WIDTH), np.float32)
-        if self._simple and self._usual is not None:
-            if list(map(_address, tensors)) == self._places:  # what lies there was looked at before
-                self.fused.sample(self._usual, self._sizes, self._kinds, out)
-                return out
-            self.moved = True
-        return self._sample_anew(tensors, out)
-
-    def sample_again(
-        self, tensors: Sequence[Tensor], then: NDArray[np.float32] | None, beat: int
-    ) -> NDArray[np.float32]:
-        """Values of the weights; the old sample itself where a quarter of it is as it was.
-
-        What changes weights changes many of them, and each quarter has its turn.
-        """
-        if then is not None and self.fused is not None and self._simple and self._usual is not None:
-            if list(map(_address, tensors)) == self._places and self.fused.same(
-                self._usual, self._sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS
-            ):
-                return then
-        return self.sample(tensors)
-
-    def _sample_anew(
-        self, tensors: Sequence[Tensor], out: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        assert self.fused is not None
-        strides = [t.stride() for t in tensors]
-        self.relaid = self.relaid or (self._strides is not None and strides != self._strides)
-        self._strides = strides
-        if self._simple and any(
-            t.dtype is not dtype or not t.is_cpu
-            for t, dtype in zip(tensors, self._read_as, strict=True)
-        ):
-            return torch_samples([t.cpu() for t in tensors])
-        dense = self._dense(tensors)
-        pointers, sizes = self._pointers(dense)
-        all_there = all(now is then for now, then in zip(dense, tensors, strict=True))
-        places = Pinned(pointers)
-        self._usual = places if all_there and pointers.all() else None
-        self._places = pointers.tolist()
-        self.fused.sample(places, sizes, self._kinds, out)
-        return out
-
-    def step(
-        self, before: NDArray[np.float32], after: NDArray[np.float32],
-        gradients: NDArray[np.float32], digests: bool = True,
-    ) -> NDArray[np.void]:  # fmt: skip
-        """What a step did to the sampled weights."""
-        if self.fused is None:
-            return numpy_step(self.sizes, before, after, gradients, self._last.array)
-        steps = np.zeros(self._count, STEP)
-        self.fused.step(self._sizes, before, after, gradients, self._last, digests, steps)
-        return steps
-
-
-class DeviceReader:
-    """Reads gradients on an accelerator and never waits for it.
-
-    Norms are computed by multi-tensor kernels into a ring on the device, and travel to pinned
-    memory every `every` beats; a reading arrives once its copy has. Counts come from samples.
-    """
-
-    defers = True
-    moved = relaid = False
-
-    def __init__(self, parameters: Sequence[Tensor], every: int = 10) -> None:
-        self.sizes = np.array([_size(item) for item in parameters], np.int64)
-        self._device = plain(parameters[0]).device
-        self._every = every
-        self._ring = torch.zeros(every, 2, len(parameters), device=self._device)
-        self._waiting: list[Reading] = []
-        self._flying: deque[tuple[Tensor, Tensor | None, list[Reading], object]] = deque()
-        self._sampled: Tensor | None = None
-
-    def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
-        """Readings that have arrived by now; this one arrives later."""
-        dense = [None if g is None else plain(g) for g in gradients]
-        present = np.array([g is not None for g in dense])
-        there = [g for g in dense if g is not None]
-        slot = self._ring[len(self._waiting)]
-        where = torch.as_tensor(np.flatnonzero(present))
-        columns = (
-            slice(None) if len(there) == len(dense) else where.to(self._device, non_blocking=True)
-        )
-        if there:
-            slot[0, columns] = torch.stack(list(torch._foreach_norm(there))).float()
-            slot[1, columns] = torch.stack(list(torch._foreach_norm(there, torch.inf))).float()
-        self._waiting.append(Reading(beat, np.zeros(len(dense), ROW), present, False))
-        if len(self._waiting) == self._every:
-            self._send(dense, query)
-        return list(self._arrived())
-
-    def _send(self, dense: Sequence[Tensor | None], query: Query) -> None:
-        sampled = None
-        if query.samples and any(g is not None for g in dense):
-            sampled = device_samples(dense, self._device)
-        host = torch.empty(self._ring.shape, pin_memory=self._device.type == "cuda")
-        host.copy_(self._ring, non_blocking=True)
-        values = None
-        if sampled is not None:
-            values = torch.empty(sampled.shape, pin_memory=self._device.type == "cuda")
-            values.copy_(sampled, non_blocking=True)
-        event: object = None
-        if self._device.type == "cuda":
-            event = torch.cuda.Event()
-            event.record()
-        self._flying.append((host, values, self._waiting, event))
-        self._waiting = []
-
-    def _arrived(self) -> Iterator[Reading]:
-        while self._flying:
-            host, values, readings, event = self._flying[0]
-            if event is not None and not event.query():  # type: ignore[attr-defined]
-                return
-            self._flying.popleft()
-            for reading, slot in zip(readings, host.numpy(), strict=True):
-                _fill_norms(reading.rows, reading.present, slot[0], slot[1])
-            if values is not None:
-                _count_samples(readings[-1], values.numpy(), self.sizes)
-            yield from readings
-
-    def sample(self, tensors: Sequence[Tensor]) -> NDArray[np.float32]:
-        """Weights are not sampled on a device: it would mean waiting for it."""
-        return np.zeros((len(tensors), WIDTH), np.float32)
-
-
-def device_samples(dense: Sequence[Tensor | None], device: torch.device) -> Tensor:
-    """One row of evenly spread values for every tensor, gathered by one kernel."""
-    taken = [torch.zeros(WIDTH, device=device) if g is None or not g.numel() else _spread(g) for g in dense]  # fmt: skip
-    whole = [torch.nn.functional.pad(item.float(), (0, WIDTH - len(item))) for item in taken]
-    return torch.stack(whole)
-
-
-def _count_samples(reading: Reading, values: NDArray[np.float32], sizes: NDArray[np.int64]) -> None:
-    reading.samples = values
-    there = np.arange(WIDTH)[None, :] < sizes[:, None]
-    exponents = (np.abs(values).view(np.int32) >> 23).astype(np.int64)
-    histograms = np.zeros((len(values), 256), np.int64)
-    rows = np.repeat(np.arange(len(values)), WIDTH).reshape(values.shape)
-    np.add.at(histograms, (rows[there], exponents[there]), 1)
-    reading.histograms = histograms
-
-
-def _fill_norms(
+def fill_norms(
     rows: NDArray[np.void], present: NDArray[np.bool_], norms: NDArray[np.float32],
     largest: NDArray[np.float32],
 ) -> None:  # fmt: skip
@@ -389,25 +150,11 @@ def _fill_norms(
     rows["infinite"] = np.isinf(norms) & present
 
 
-def _norms_only(
-    rows: NDArray[np.void], present: NDArray[np.bool_], norms: Sequence[Tensor]
-) -> None:
+def norms_only(rows: NDArray[np.void], present: NDArray[np.bool_], norms: Sequence[Tensor]) -> None:
     values = np.zeros(len(rows), np.float32)
     if norms:
         values[present] = torch.stack([item.float() for item in norms]).numpy()
-    _fill_norms(rows, present, values, values)
-
-
-def _is_simple(tensor: Tensor) -> bool:
-    return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.dtype in KINDS
-
-
-def _fitting(tensor: Tensor, dtype: torch.dtype, size: int) -> Tensor | None:
-    """The memory of a tensor as it was agreed on; None where it is of another size or elsewhere."""
-    whole = plain(tensor.detach())
-    if not whole.is_cpu or whole.numel() != size:
-        return None
-    return whole if whole.dtype is dtype else whole.to(dtype)
+    fill_norms(rows, present, values, values)
 
 
 def plain(tensor: Tensor) -> Tensor:
@@ -432,8 +179,8 @@ def _in_order(tensor: Tensor) -> Tensor:
     return tensor.contiguous()
 
 
-def _size(tensor: Tensor) -> int:
+def size_of(tensor: Tensor) -> int:
     return plain(tensor.detach()).numel()
 
 
-__all__ = ["KINDS", "LEVELS", "WIDTH", "DeviceReader", "HostReader", "Query", "Reading", "plain"]
+__all__ = ["KINDS", "LEVELS", "WIDTH", "Query", "Reading", "plain"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from torchstone.watch.fused import Pinned, load_fused
+
 WINDOW = 128
 BLOCK = 10
 BLOCKS = 44
@@ -14,6 +16,28 @@ _TURNS = 4  # a quarter of a wide window has its medians refreshed at a time
 _NARROW = 32
 _OF_TENTHS = 2.563  # spreads of a normal distribution between its first and its last tenth
 _STEPS_BACK = np.arange(WINDOW)
+
+
+class Medians:
+    """The medians of the last rows of a ring, in C where it could be built."""
+
+    def __init__(self, ring: NDArray[np.float64]) -> None:
+        found = load_fused()
+        self._fused = None if isinstance(found, str) else found
+        self._ring = Pinned(ring)
+
+    def __call__(
+        self, newest: int, count: int, columns: tuple[int, int] | None = None,
+        around: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        """Over so many rows up to the newest; with `around`, of the distances from it."""
+        ring = self._ring.array
+        rows = len(ring)
+        first, end = columns or (0, ring.shape[1])
+        if self._fused is not None and first < end:
+            return self._fused.middle(self._ring, newest % rows, count, (first, end), around)
+        part = ring[(newest - np.arange(count)) % rows, first:end]
+        return middle(part if around is None else np.abs(part - around))
 
 
 class Window:
@@ -37,6 +61,9 @@ class Window:
         """Log values as they came."""
         self.blocks = np.full((BLOCKS, self.count), np.nan)
         """Medians of ten steps each."""
+        self.middle_of_values = Medians(self.values)
+        self.middle_of_raw = Medians(self.raw)
+        self.middle_of_blocks = Medians(self.blocks)
         self.median = np.zeros(self.count)
         self.spread = np.ones(self.count)
         self.pace = 4 if self.count <= _NARROW else 8  # medians of many series are dear
@@ -74,8 +101,9 @@ class Window:
         if self.seen % 8 == 0 and self.seen < self._growing:
             self._regrow()
         if self.seen % BLOCK == 0:
-            rows = (self.seen - 1 - _STEPS_BACK[:BLOCK]) % WINDOW
-            self.blocks[(self.seen // BLOCK - 1) % BLOCKS] = middle(self.raw[rows])
+            self.blocks[(self.seen // BLOCK - 1) % BLOCKS] = self.middle_of_raw(
+                self.seen - 1, BLOCK
+            )
         if self.seen % self.pace == 0 or self.seen == self.warmup or self.seen < TRUSTED:
             self._refresh()
 
@@ -93,15 +121,17 @@ class Window:
             self.raw[np.ix_(older, columns)] = usual
 
     def _refresh(self) -> None:
-        columns = slice(None)
+        first, end = 0, self.count
         if self.seen != self.warmup and self.seen >= TRUSTED and self.count > _NARROW:
             size = -(-self.count // _TURNS)
-            columns = slice(self._turn * size, (self._turn + 1) * size)
+            first, end = self._turn * size, min((self._turn + 1) * size, self.count)
             self._turn = (self._turn + 1) % _TURNS
-        part = self.values[: min(self.seen, WINDOW), columns]
-        if part.size:
-            self.median[columns] = usual = middle(part)
-            self.spread[columns] = MAD * middle(np.abs(part - usual)) + self.least[columns]
+        if first < end:
+            newest, filled, columns = self.seen - 1, min(self.seen, WINDOW), slice(first, end)
+            usual = self.middle_of_values(newest, filled, (first, end))
+            distance = self.middle_of_values(newest, filled, (first, end), usual)
+            self.median[columns] = usual
+            self.spread[columns] = MAD * distance + self.least[columns]
         for column in self._mixed:
             sorted_values = np.sort(self.values[: min(self.seen, WINDOW), column])
             tenth = len(sorted_values) // 10
