@@ -157,17 +157,23 @@ class Actor:
             return values
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def sum_rows(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
-        """Sums over the parameters of every layer, in the order of `Fused.sum_rows`."""
+    def sum_rows(self, each: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer and step, in the order of `Fused.sum_rows`."""
         if self._fused is not None:
-            return self._fused.sum_rows(self._bounds, rows)
+            return self._fused.sum_rows(self._bounds, each)
+        return np.array([self._sum_rows(rows) for rows in each])
+
+    def _sum_rows(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
         table = [rows["sum_of_squares"], rows["zero"], *rows["below"].T]
         return self._by_layer([*table, rows["nan"] + rows["infinite"]])
 
-    def sum_steps(self, steps: NDArray[np.void]) -> NDArray[np.float64]:
-        """Sums over the parameters of every layer, in the order of `Fused.sum_steps`."""
+    def sum_steps(self, each: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer and step, in the order of `Fused.sum_steps`."""
         if self._fused is not None:
-            return self._fused.sum_steps(self._bounds, steps)
+            return self._fused.sum_steps(self._bounds, each)
+        return np.array([self._sum_steps(steps) for steps in each])
+
+    def _sum_steps(self, steps: NDArray[np.void]) -> NDArray[np.float64]:
         still = (steps["changed"] == 0) & (steps["pushed"] > 0) & (steps["not_finite"] == 0)
         names = ("update_squares", "weight_squares", "pushed", "absorbed", "not_finite")
         products = ("gradient_squares", "along", "again", "straight")

@@ -189,7 +189,7 @@ class Beat:
         finite, parameters that stood still; then gradient squares, and the products of gradient and
         step, of gradient and last gradient, of step and last step."""
         assert self.steps is not None
-        return self.actor.sum_steps(self.steps)
+        return np.asarray(self.actor.sum_steps([self.steps])[0])
 
     @property
     def moving(self) -> NDArray[np.bool_]:

@@ -65,7 +65,7 @@ class Beats:
 
     @once
     def _sums(self) -> NDArray[np.float64]:
-        return np.array([self.actor.sum_rows(beat.reading.rows) for beat in self.each])
+        return self.actor.sum_rows([beat.reading.rows for beat in self.each])
 
     @once
     def squares(self) -> NDArray[np.float64]:
@@ -108,4 +108,7 @@ class Beats:
     @once
     def moved(self) -> NDArray[np.float64]:
         """For every step and layer what `Beat.moved` says; the second axis is that of its rows."""
-        return np.array([beat.moved for beat in self.each])
+        found = self.actor.sum_steps([beat.steps for beat in self.each if beat.steps is not None])
+        for beat, moved in zip(self.each, found, strict=True):
+            beat.moved = moved
+        return found

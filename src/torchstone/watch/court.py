@@ -34,7 +34,7 @@ from torchstone.watch.signal import Phase, learned
 from torchstone.watch.telling import baseline_of, progress_line
 from torchstone.watch.zoom import Zoom
 
-_TOGETHER = 16
+_TOGETHER = 32
 _PATIENCE_SECONDS = 0.25
 _LAYERS_EVERY = 10
 _RATE_MEMORY = 0.02  # of the learning rate that thresholds stretch with

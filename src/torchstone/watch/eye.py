@@ -5,6 +5,7 @@ What it sees goes to the court as beats; what makes the past a poor guide is tol
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -116,7 +117,7 @@ class Eye:
 
     def _strided(self, actor: Actor) -> list[Tensor | None]:
         gradients = actor.gradients()
-        if actor.beats % HISTOGRAM_EVERY == 0 or not actor.ever_present.any():
+        if actor.beats % HISTOGRAM_EVERY == 0 or not (actor.all_seen or actor.ever_present.any()):
             # a layout does not change from step to step
             for name in actor.note_sparse(gradients):
                 self._court.note(Text(
@@ -169,5 +170,12 @@ def _differs(now: Any, then: Any) -> Any:
     if now is None or then is None:
         return None
     if now is then:  # the rule
-        return np.zeros(len(now), np.bool_)
+        return _nothing(len(now))
     return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)
+
+
+@functools.cache
+def _nothing(count: int) -> Any:
+    found = np.zeros(count, np.bool_)
+    found.flags.writeable = False  # all share it
+    return found

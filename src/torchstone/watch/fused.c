@@ -296,40 +296,45 @@ void torchstone_step(int64_t tensors, const int64_t *sizes, int64_t width, const
     }
 }
 
-/* Sums over the parameters of every layer; layer k has those from bounds[k] to bounds[k + 1].
- * Out, one row of `layers` each: squares, zeros, the counts below each level, NaN and infinity. */
-void torchstone_sum_rows(int64_t layers, const int64_t *bounds, const Row *rows, double *out) {
-    for (int64_t k = 0; k < layers; k++) {
-        double sums[LEVELS + 3] = {0};
-        for (const Row *row = rows + bounds[k]; row < rows + bounds[k + 1]; row++) {
-            sums[0] += row->sum_of_squares;
-            sums[1] += (double)row->zero;
-            for (int level = 0; level < LEVELS; level++) sums[2 + level] += (double)row->below[level];
-            sums[LEVELS + 2] += (double)(row->nan + row->infinite);
+/* Sums over the parameters of every layer, for several steps; layer k has those from bounds[k] to
+ * bounds[k + 1]. Out, for every step one row of `layers` each: squares, zeros, the counts below each
+ * level, NaN and infinity. */
+void torchstone_sum_rows(int64_t steps, int64_t layers, const int64_t *bounds,
+                         const Row *const *rows, double *out) {
+    for (int64_t s = 0; s < steps; s++, out += (LEVELS + 3) * layers)
+        for (int64_t k = 0; k < layers; k++) {
+            double sums[LEVELS + 3] = {0};
+            for (const Row *row = rows[s] + bounds[k]; row < rows[s] + bounds[k + 1]; row++) {
+                sums[0] += row->sum_of_squares;
+                sums[1] += (double)row->zero;
+                for (int level = 0; level < LEVELS; level++) sums[2 + level] += (double)row->below[level];
+                sums[LEVELS + 2] += (double)(row->nan + row->infinite);
+            }
+            for (int i = 0; i < LEVELS + 3; i++) out[i * layers + k] = sums[i];
         }
-        for (int i = 0; i < LEVELS + 3; i++) out[i * layers + k] = sums[i];
-    }
 }
 
 /* Out: update squares, weight squares, pushed, absorbed, not finite, parameters that stood still,
  * gradient squares, and the products of `Step`. */
-void torchstone_sum_steps(int64_t layers, const int64_t *bounds, const Step *steps, double *out) {
-    for (int64_t k = 0; k < layers; k++) {
-        double sums[10] = {0};
-        for (const Step *step = steps + bounds[k]; step < steps + bounds[k + 1]; step++) {
-            sums[0] += step->update_squares;
-            sums[1] += step->weight_squares;
-            sums[2] += (double)step->moved_by_gradient;
-            sums[3] += (double)step->absorbed;
-            sums[4] += (double)step->not_finite;
-            sums[5] += !step->changed && step->moved_by_gradient && !step->not_finite;
-            sums[6] += step->gradient_squares;
-            sums[7] += step->along;
-            sums[8] += step->again;
-            sums[9] += step->straight;
+void torchstone_sum_steps(int64_t count, int64_t layers, const int64_t *bounds,
+                          const Step *const *steps, double *out) {
+    for (int64_t s = 0; s < count; s++, out += 10 * layers)
+        for (int64_t k = 0; k < layers; k++) {
+            double sums[10] = {0};
+            for (const Step *step = steps[s] + bounds[k]; step < steps[s] + bounds[k + 1]; step++) {
+                sums[0] += step->update_squares;
+                sums[1] += step->weight_squares;
+                sums[2] += (double)step->moved_by_gradient;
+                sums[3] += (double)step->absorbed;
+                sums[4] += (double)step->not_finite;
+                sums[5] += !step->changed && step->moved_by_gradient && !step->not_finite;
+                sums[6] += step->gradient_squares;
+                sums[7] += step->along;
+                sums[8] += step->again;
+                sums[9] += step->straight;
+            }
+            for (int i = 0; i < 10; i++) out[i * layers + k] = sums[i];
         }
-        for (int i = 0; i < 10; i++) out[i * layers + k] = sums[i];
-    }
 }
 
 /* One value of every series against what is normal for it: logarithm, distance, and the value that

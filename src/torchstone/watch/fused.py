@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,18 +130,23 @@ class Fused:
             address(gradients), last.at, digests, steps.at,
         )  # fmt: skip
 
-    def sum_rows(self, bounds: Pinned, rows: NDArray[np.void]) -> NDArray[np.float64]:
-        """Sums over the parameters of every layer: squares, zeros, below each level, not finite."""
-        layers = len(bounds.array) - 1
-        out = np.empty((LEVELS + 3, layers))
-        self.library.torchstone_sum_rows(layers, bounds.at, address(rows), address(out))
-        return out
+    def sum_rows(self, bounds: Pinned, rows: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
+        """Sums over the parameters of every layer, for several steps: squares, zeros, below each
+        level, not finite."""
+        return self._sum(self.library.torchstone_sum_rows, LEVELS + 3, bounds, rows)
 
-    def sum_steps(self, bounds: Pinned, steps: NDArray[np.void]) -> NDArray[np.float64]:
+    def sum_steps(self, bounds: Pinned, steps: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
         """Squares, counts and products over the parameters of every layer, as in `Beat.moved`."""
+        return self._sum(self.library.torchstone_sum_steps, 10, bounds, steps)
+
+    @staticmethod
+    def _sum(
+        function: Any, kinds: int, bounds: Pinned, arrays: Sequence[NDArray[np.void]]
+    ) -> NDArray[np.float64]:
         layers = len(bounds.array) - 1
-        out = np.empty((10, layers))
-        self.library.torchstone_sum_steps(layers, bounds.at, address(steps), address(out))
+        places = np.array([address(item) for item in arrays], np.uint64)
+        out = np.empty((len(arrays), kinds, layers))
+        function(len(arrays), layers, bounds.at, address(places), address(out))
         return out
 
     def pusher(
@@ -227,8 +232,8 @@ def _load(compiler: str) -> Fused | str:
     number: Any = ctypes.c_double
     library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
     library.torchstone_push.restype = count
-    library.torchstone_sum_rows.argtypes = [count] + [pointer] * 3
-    library.torchstone_sum_steps.argtypes = [count] + [pointer] * 3
+    library.torchstone_sum_rows.argtypes = [count] * 2 + [pointer] * 3
+    library.torchstone_sum_steps.argtypes = [count] * 2 + [pointer] * 3
     library.torchstone_pass.restype = number
     library.torchstone_look.argtypes = [pointer, count, count, count, pointer]
     library.torchstone_middle.argtypes = [pointer, *[count] * 6, pointer, pointer, count, pointer]

@@ -179,7 +179,7 @@ class HostReader:
     def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:
         with contextlib.suppress(TypeError):  # a gradient is missing
             pointers = np.fromiter(map(_address, dense), np.uint64, self._count)
-            if pointers.min(initial=HIGH) >= HIGH:
+            if not self._count or pointers.min() >= HIGH:
                 return pointers, self._sizes
         places = [0 if item is None else address_of(item) for item in dense]
         sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
