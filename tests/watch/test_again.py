@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from torchstone.watch import window
+from torchstone.watch import medians
 from torchstone.watch.fused import Fused, Pool
 from torchstone.watch.host_reader import HostReader, Places
+from torchstone.watch.medians import Medians
 from torchstone.watch.reading import Query, torch_samples
-from torchstone.watch.window import Medians
 
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 
@@ -38,7 +38,7 @@ def test_medians_in_c_are_those_of_numpy(
         middle = fast(newest, count, span)
         distance = fast(newest, count, span, middle)
         with monkeypatch.context() as patch:
-            patch.setattr(window, "load_fused", lambda: "no compiler")
+            patch.setattr(medians, "load_fused", lambda: "no compiler")
             slow = Medians(ring)
         np.testing.assert_array_equal(middle, slow(newest, count, span))
         np.testing.assert_array_equal(distance, slow(newest, count, span, middle))

@@ -94,18 +94,32 @@ def test_the_dial_widens_and_tightens() -> None:
 
 def test_c_and_numpy_agree() -> None:
     generator = np.random.default_rng(1)
-    limits = [Limits(), Limits(floor=0.01), Limits(spike=(1.5, 1.5))] * 20
+    limits = [
+        Limits(), Limits(floor=0.01), Limits(spike=(1.5, 1.5)), Limits(trends=False),
+        Limits(change=(1.2, 1.2)), Limits(ramp=(1.5, 1.5)),
+    ] * 10  # fmt: skip
     c, python = Bank(limits, 50), Bank(limits, 50)
-    assert c._pusher is not None
-    python._pusher = None
-    for step in range(300):
-        values = np.exp(generator.standard_t(3, size=60))
+    assert c.past.in_c is not None
+    python.past.in_c = python.past.middle_of_raw._function = None
+    python.past.middle_of_blocks._function = None
+    level, spoke = np.zeros(60), set()
+    slope = 0.003 * (generator.random(60) < 0.2)
+    for step in range(900):
+        level += slope + np.where(generator.random(60) < 0.002, 1.5, 0.0)
+        values = np.exp(level + 0.2 * generator.standard_t(3, size=60))
         values[generator.random(60) < 0.05] = np.nan
-        values[generator.random(60) < 0.05] = 0.0
-        values[generator.random(60) < 0.01] = np.inf
+        values[generator.random(60) < 0.005] = 0.0
+        values[generator.random(60) < 0.005] = np.inf
         stretch = 0.3 if step % 7 == 0 else 0.0
+        if step == 600:
+            c.forget()
+            python.forget()
         one, two = c.push(values, stretch), python.push(values, stretch)
+        marked = one.channel > 0
+        spoke.update(one.channel[marked].tolist())
+        assert one.quiet == two.quiet
         np.testing.assert_array_equal(one.channel, two.channel)
-        np.testing.assert_allclose(one.sigmas, two.sigmas, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(c.past.median, python.past.median, rtol=1e-9)
+        np.testing.assert_allclose(one.sigmas[marked], two.sigmas[marked], rtol=1e-9)
+        np.testing.assert_allclose(c.past.median, python.past.median, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(c.past.spread, python.past.spread, rtol=1e-9)
+    assert spoke == {Channel.SPIKE, Channel.SHIFT, Channel.RAMP, Channel.CHANGE}

@@ -6,12 +6,18 @@ What is out of range is said by four channels (`channels`): spikes, shifts, chan
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from torchstone.watch.bank_in_c import BankInC
 from torchstone.watch.channels import (
     BEFORE,
+    FEWEST_BLOCKS,
+    FROM_SHORT,
+    JUMP,
+    RECENT_BLOCKS,
     SHORT,
     Changes,
     Judgement,
@@ -22,11 +28,22 @@ from torchstone.watch.channels import (
     together,
 )
 from torchstone.watch.fused import load_fused
-from torchstone.watch.window import BLOCK, TRUSTED, WINDOW, Window
+from torchstone.watch.window import BLOCK, BLOCKS, TRUSTED, WINDOW, Window
 
 _CHANGE_EVERY = 8
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _ROUNDING = 1e-9  # of the floor: what is left of it when it is taken off again
+
+
+class _Due(NamedTuple):
+    """Channels whose turn it is."""
+
+    shifts: bool = False
+    ramps: bool = False
+    changes: bool = False
+
+
+_NONE = _Due()
 
 
 class Bank:
@@ -45,17 +62,26 @@ class Bank:
         self._spikes, self._shifts = Spikes(limits), Shifts(limits)
         self._changes, self._ramps = Changes(limits), Ramps(limits)
         self._quiet = self._judgement(np.zeros(self.count))
-        self._input = np.zeros(self.count)
-        self._places = np.zeros((3, self.count))
-        self._flags = np.zeros((2, self.count), np.bool_)
+        self._away = np.zeros(self.count)
+        self._sigmas = np.zeros(self.count)
+        self._missing = np.zeros(self.count, np.bool_)
+        self._far = np.zeros(self.count, np.bool_)
         found = load_fused()
-        self._pusher = None
         if not isinstance(found, str) and self.count:
-            inputs = [
-                self._input, past.floor, past.median, past.spread, self._spikes.up,
-                self._spikes.down,
-            ]  # fmt: skip
-            self._pusher = found.pusher(inputs, self._places, self._flags, past.values, past.raw)
+            past.in_c = BankInC(found, self._arrays(), SHORT, BEFORE, JUMP, FROM_SHORT)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """By their names in C."""
+        past = self.past
+        return {
+            "input": np.zeros(self.count), "floors": past.floor, "least": past.least,
+            "up": self._spikes.up, "down": self._spikes.down, "shift_up": self._shifts.up,
+            "shift_down": self._shifts.down, "rise": self._shifts.rise, "fall": self._shifts.fall,
+            "ramp": self._ramps.least, "still": self._shifts.still, "median": past.median,
+            "spread": past.spread, "clipped_ring": past.values, "raw_ring": past.raw,
+            "block_ring": past.blocks, "away": self._away, "sigmas": self._sigmas,
+            "missing": self._missing, "far": self._far,
+        }  # fmt: skip
 
     # -- what is normal
 
@@ -110,7 +136,7 @@ class Bank:
     def forget(self) -> None:
         """The past is no guide any more: learn again, gross departures excepted."""
         self._fresh = 0
-        self.past.blocks[:] = np.nan
+        self.past.forget_blocks()
 
     def restart(self) -> None:
         """The past says nothing any more: every series begins again with its next value."""
@@ -125,14 +151,31 @@ class Bank:
         past.meet(values)
         fresh = self._fresh < min(past.warmup, TRUSTED)
         extra = stretch + (math.log(8.0) if fresh else 0.0)
-        found = self._place(values, extra, _CLIP if past.seen >= TRUSTED else math.inf)
+        due = self._due()
+        found = self._place(values, extra, stretch, due)
         judgement = self._quiet
-        if past.seen >= past.warmup and (found or self._is_due()):
-            judgement = self._judgement(self._places[2])
-            self._judge(judgement, bool(found), stretch, extra)
+        if past.seen >= past.warmup and (found or due.changes):
+            judgement = self._judgement(self._sigmas)
+            if found:
+                self._look(judgement, due, stretch, extra)
+            if due.changes:
+                self._changes.judge(past, judgement, stretch)
+            if judgement.channel.any():
+                self._settle(judgement)
         past.enter()
         self._fresh += 1
         return judgement
+
+    def _due(self) -> _Due:
+        """Whose turn it is of the channels that look at more than one value."""
+        past, fresh, seen = self.past, self._fresh, self.past.seen
+        if seen < past.warmup or fresh < SHORT + BEFORE:
+            return _NONE
+        return _Due(
+            seen % past.pace == 0,
+            seen % (BLOCK * past.pace // 4) == 0 and past.filled >= FEWEST_BLOCKS,
+            seen % _CHANGE_EVERY == 0 and fresh >= WINDOW and self._changes.columns.size > 0,
+        )
 
     def _judgement(self, sigmas: NDArray[np.float64]) -> Judgement:
         past, count = self.past, self.count
@@ -140,20 +183,20 @@ class Bank:
             np.zeros(count, np.int8), sigmas, past.median, past.spread, np.full(count, np.nan)
         )
 
-    def _is_due(self) -> bool:
-        """One of the channels that look at more than one value has its turn."""
-        seen = self.past.seen
-        return seen % self.past.pace == 0 or seen % BLOCK == 0 or seen % _CHANGE_EVERY == 0
-
-    def _place(self, values: NDArray[np.float64], extra: float, clip: float) -> int:
+    def _place(self, values: NDArray[np.float64], extra: float, stretch: float, due: _Due) -> int:
         """Where each value lies, in C where it could be built; it is in the window after this.
 
-        Gives the number of values that are far in effect.
+        Gives the number of series that deserve a look: far in effect, or perhaps a shift or a ramp.
         """
         past, row = self.past, self.past.seen % WINDOW
-        if self._pusher is not None:
-            np.copyto(self._input, values)
-            return self._pusher(row, extra, clip)
+        clip = _CLIP if past.seen >= TRUSTED else math.inf
+        if past.in_c is not None:
+            blocks = None
+            if due.ramps:
+                newest = (past.seen // BLOCK - 1) % BLOCKS
+                blocks = (newest, RECENT_BLOCKS, past.filled - RECENT_BLOCKS)
+            shifts = due.shifts + (due.shifts and self._fresh >= past.warmup)
+            return past.in_c.push(values, row, extra, clip, stretch, shifts, blocks)
         logs = np.log(np.maximum(values, 0.0) + past.floor)
         missing = ~np.isfinite(logs)
         logs = np.where(missing, past.median, logs)
@@ -163,26 +206,24 @@ class Bank:
         past.values[row] = np.where(missing, past.values[row], clipped)
         past.raw[row] = np.where(missing, past.raw[row], logs)
         far = (away > self._spikes.up + extra) | (away < -(self._spikes.down + extra))
-        self._flags[:] = missing, far & ~missing
-        self._places[1:] = away, away / past.spread
-        return int(self._flags[1].sum())
+        self._missing[:], self._far[:] = missing, far & ~missing
+        self._away[:], self._sigmas[:] = away, away / past.spread
+        return int(self._far.sum()) + due.shifts + due.ramps
 
-    def _judge(self, judgement: Judgement, found: bool, stretch: float, extra: float) -> None:
+    def _look(self, judgement: Judgement, due: _Due, stretch: float, extra: float) -> None:
+        """At what deserves it."""
         past = self.past
-        missing, far = self._flags
-        if found:
-            local = self._fresh >= TRUSTED
-            self._spikes.judge(past, judgement, far, self._places[1], extra, local)
-        if self._fresh >= SHORT + BEFORE:
-            if past.seen % past.pace == 0:
-                self._shifts.judge(past, judgement, stretch, self._fresh >= past.warmup)
-            if past.seen % (BLOCK * past.pace // 4) == 0:
-                self._ramps.judge(past, judgement, stretch)
-            slow = past.seen % _CHANGE_EVERY == 0 and self._fresh >= WINDOW
-            if slow and len(self._changes.columns):
-                self._changes.judge(past, judgement, stretch)
-        if judgement.channel.any():
-            young = (past.seen - past.born < past.warmup) & (past.born > 0)
-            judgement.channel[missing | young] = 0
-            judgement.centre, judgement.width = self.centre, self.width
-            judgement.quiet = not judgement.channel.any()
+        local = self._fresh >= TRUSTED
+        self._spikes.judge(past, judgement, self._far, self._away, extra, local)
+        if due.shifts:
+            self._shifts.judge(past, judgement, stretch, self._fresh >= past.warmup)
+        if due.ramps:
+            self._ramps.judge(past, judgement, stretch)
+
+    def _settle(self, judgement: Judgement) -> None:
+        """What has no value now, or has not had one for long, leaves no range."""
+        past = self.past
+        young = (past.seen - past.born < past.warmup) & (past.born > 0)
+        judgement.channel[self._missing | young] = 0
+        judgement.centre, judgement.width = self.centre, self.width
+        judgement.quiet = not judgement.channel.any()

@@ -16,7 +16,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from torchstone.watch.window import BLOCK, MAD, WINDOW, Window, middle
+from torchstone.watch.medians import middle
+from torchstone.watch.window import BLOCK, MAD, WINDOW, Window
 
 NEVER = math.inf
 SHORT = 12
@@ -26,11 +27,11 @@ _LOCAL = 24
 _TREND = WINDOW - LATELY
 _TRIMMED = 3  # of the last values on either side
 _TOGETHER = 8
-_RECENT_BLOCKS = 4
-_FEWEST_BLOCKS = 20
-_JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
+RECENT_BLOCKS = 4
+FEWEST_BLOCKS = 20
+JUMP = 0.6  # of a new level must have come within the last steps; the rest may be trend
 _RAMP_SIGMAS = 2.0
-_FROM_SHORT = math.sqrt(SHORT) / 1.5  # spreads of one value in those of a median of so many
+FROM_SHORT = math.sqrt(SHORT) / 1.5  # spreads of one value in those of a median of so many
 _FROM_BOTH = math.sqrt(SHORT * BEFORE / (SHORT + BEFORE)) / 1.25
 _STEPS_BACK = np.arange(WINDOW)
 
@@ -152,12 +153,11 @@ class Shifts:
     """A new level: far from the window, and reached at a jump, not along a trend."""
 
     def __init__(self, limits: list[Limits]) -> None:
-        self._up, self._down = _logs([item.shift for item in limits])
-        self._least = np.minimum(self._up, self._down)
-        self._rise = np.array([item.shift_sigmas for item in limits])
-        self._fall = np.array([item.fall_sigmas for item in limits])
-        still = np.array([not item.trends for item in limits], np.bool_)
-        self._still = still if still.any() else None
+        self.up, self.down = _logs([item.shift for item in limits])
+        self._least = np.minimum(self.up, self.down)
+        self.rise = np.array([item.shift_sigmas for item in limits])
+        self.fall = np.array([item.fall_sigmas for item in limits])
+        self.still = np.array([not item.trends for item in limits], np.bool_)
 
     def judge(self, past: Window, judgement: Judgement, stretch: float, settled: bool) -> None:
         """Unless things are settled a quick fall is what is hoped for: layers begin to learn."""
@@ -166,18 +166,17 @@ class Shifts:
         jump = recent - past.middle_of_raw(past.seen - SHORT, BEFORE)
         size, leap = np.abs(moved), np.abs(jump)
         # against a trend the steps just before are the better guide
-        far = np.minimum(np.maximum(size, leap), leap / _JUMP)
+        far = np.minimum(np.maximum(size, leap), leap / JUMP)
         far[moved * jump <= 0] = 0.0
-        if self._still is not None:
-            far = np.where(self._still, size, far)
+        far = np.where(self.still, size, far)
         columns = np.flatnonzero(far > self._least + stretch)
         if not len(columns):
             return
         far, rising = far[columns], moved[columns] > 0
-        effect = np.where(rising, self._up[columns], self._down[columns])
-        fall = self._fall[columns] if settled else NEVER
-        sigmas = far / past.spread[columns] * _FROM_SHORT
-        new = (far > effect + stretch) & (sigmas > np.where(rising, self._rise[columns], fall))
+        effect = np.where(rising, self.up[columns], self.down[columns])
+        fall = self.fall[columns] if settled else NEVER
+        sigmas = far / past.spread[columns] * FROM_SHORT
+        new = (far > effect + stretch) & (sigmas > np.where(rising, self.rise[columns], fall))
         columns, sigmas = columns[new], np.where(rising, sigmas, -sigmas)[new]
         judgement.mark(Channel.SHIFT, columns, sigmas, recent[columns])
 
@@ -190,7 +189,7 @@ def together(past: Window, columns: slice) -> tuple[float, float]:
     moved, jump = recent - past.median[columns], recent - before
     same = moved * jump > 0
     size, leap = np.abs(moved), np.abs(jump)
-    sigmas = np.minimum(size * _FROM_SHORT, leap * _FROM_BOTH) / past.spread[columns]
+    sigmas = np.minimum(size * FROM_SHORT, leap * _FROM_BOTH) / past.spread[columns]
     effect = np.where(same, np.minimum(size, leap), 0.0)
     return float(middle(np.where(same, sigmas, 0.0))), math.sqrt(float(effect @ effect) / len(effect))  # fmt: skip
 
@@ -200,17 +199,14 @@ class Ramps:
 
     def __init__(self, limits: list[Limits]) -> None:
         self._up, self._down = _logs([item.ramp for item in limits])
-        self._least = np.minimum(self._up, self._down)
+        self.least = np.minimum(self._up, self._down)
 
     def judge(self, past: Window, judgement: Judgement, stretch: float) -> None:
         """Wants two hundred steps that belong together."""
-        filled = int(np.isfinite(past.blocks[:, 0]).sum()) if past.count else 0
-        if filled < _FEWEST_BLOCKS:
-            return
-        newest = past.seen // BLOCK - 1
-        recent = past.middle_of_blocks(newest, _RECENT_BLOCKS)
-        moved = recent - past.middle_of_blocks(newest - _RECENT_BLOCKS, filled - _RECENT_BLOCKS)
-        columns = np.flatnonzero(np.abs(moved) > self._least + stretch)
+        newest, earlier = past.seen // BLOCK - 1, past.filled - RECENT_BLOCKS
+        recent = past.middle_of_blocks(newest, RECENT_BLOCKS)
+        moved = recent - past.middle_of_blocks(newest - RECENT_BLOCKS, earlier)
+        columns = np.flatnonzero(np.abs(moved) > self.least + stretch)
         if not len(columns):
             return
         moved = moved[columns]

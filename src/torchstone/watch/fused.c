@@ -337,31 +337,6 @@ void torchstone_sum_steps(int64_t count, int64_t layers, const int64_t *bounds,
         }
 }
 
-/* One value of every series against what is normal for it: logarithm, distance, and the value that
- * enters the window. Gives the number of series that went far in effect; the rest is seldom done. */
-int64_t torchstone_push(int64_t n, const double *values, const double *floors, const double *median,
-                        const double *spread, const double *up, const double *down, double extra,
-                        double clip, double *logs, double *away, double *sigmas, uint8_t *missing,
-                        uint8_t *far, double *row_clipped, double *row_raw) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double value = values[i] > 0 ? values[i] : values[i] != values[i] ? values[i] : 0;
-        double l = log(value + floors[i]);
-        missing[i] = !(l - l == 0);
-        if (missing[i]) l = median[i];
-        double a = l - median[i], bound = clip * spread[i];
-        logs[i] = l;
-        away[i] = a;
-        sigmas[i] = a / spread[i];
-        far[i] = !missing[i] && (a > up[i] + extra || a < -(down[i] + extra));
-        count += far[i];
-        if (missing[i]) continue; /* nothing is learned from it */
-        row_raw[i] = l;
-        row_clipped[i] = median[i] + (a > bound ? bound : a < -bound ? -bound : a);
-    }
-    return count;
-}
-
 #define WIDE 8
 #define MOST_ROWS 128
 typedef double v8d __attribute__((vector_size(8 * WIDE)));
@@ -383,13 +358,21 @@ static inline v8d load_row(const double *from, int64_t n) {
     return row;
 }
 
+/* Rows to compare, in turn, so that the middle one of `rows` gets into its place: which they are
+ * does not depend on the values, so that eight columns go through them at once. */
+typedef struct {
+    int64_t rows, comparisons;
+    const uint8_t *pairs;
+} Network;
+
 /* The upper median of every column from `first` to `end` over the last rows of a ring, of which
  * `newest` was filled last; with `around`, which begins at `first` too, that of the distances from
- * it. `pairs` are the rows to compare, in turn: they do not depend on the values, so that eight
- * columns go through them at once. */
+ * it. */
 void torchstone_middle(const double *ring, int64_t rows, int64_t columns, int64_t newest,
-                       int64_t count, int64_t first, int64_t end, const double *around,
-                       const uint8_t *pairs, int64_t comparisons, double *out) {
+                       const Network *network, int64_t first, int64_t end, const double *around,
+                       double *out) {
+    int64_t count = network->rows;
+    const uint8_t *pairs = network->pairs;
     v8d x[MOST_ROWS];
     for (int64_t c = first; c < end; c += WIDE, out += WIDE) {
         int64_t n = end - c;
@@ -400,7 +383,103 @@ void torchstone_middle(const double *ring, int64_t rows, int64_t columns, int64_
             v8d away = load_row(ring + row * columns + c, n) - centre;
             x[i] = around ? (v8d)((v8l)away & INT64_MAX) : away;
         }
-        for (int64_t i = 0; i < comparisons; i++) put_in_order(x + pairs[2 * i], x + pairs[2 * i + 1]);
+        for (int64_t i = 0; i < network->comparisons; i++)
+            put_in_order(x + pairs[2 * i], x + pairs[2 * i + 1]);
         memcpy(out, x + count / 2, (n < WIDE ? n : WIDE) * sizeof *out);
     }
+}
+
+/* What is normal for a number of series; the arrays are Python's. */
+typedef struct {
+    int64_t columns, rows, blocks;
+    const double *input, *floors, *least;
+    const double *up, *down, *shift_up, *shift_down, *ramp; /* effects, as logarithms */
+    const double *rise, *fall;                              /* of a shift, in spreads */
+    const uint8_t *still;                                   /* learning does not move them */
+    double *median, *spread;
+    double *clipped_ring, *raw_ring, *block_ring;
+    double *away, *sigmas;
+    uint8_t *missing, *far;
+    double *recent, *before; /* for our own use */
+    const Network *lately, *earlier;
+    double jump, to_one; /* spreads of one value in those of a median of `lately` */
+} Bank;
+
+/* One value of every series against what is normal for it: logarithm, distance, and the value that
+ * enters the window. Gives the number of series that went far in effect. */
+static int64_t place(const Bank *b, int64_t row, double extra, double clip) {
+    double *clipped = b->clipped_ring + row * b->columns, *raw = b->raw_ring + row * b->columns;
+    int64_t count = 0;
+    for (int64_t i = 0; i < b->columns; i++) {
+        double value = b->input[i], usual = b->median[i];
+        value = value > 0 ? value : value != value ? value : 0;
+        double l = log(value + b->floors[i]);
+        b->missing[i] = !(l - l == 0);
+        if (b->missing[i]) l = usual;
+        double a = l - usual, bound = clip * b->spread[i];
+        b->away[i] = a;
+        b->sigmas[i] = a / b->spread[i];
+        b->far[i] = !b->missing[i] && (a > b->up[i] + extra || a < -(b->down[i] + extra));
+        count += b->far[i];
+        if (b->missing[i]) continue; /* nothing is learned from it */
+        raw[i] = l;
+        clipped[i] = usual + (a > bound ? bound : a < -bound ? -bound : a);
+    }
+    return count;
+}
+
+static inline int64_t back(int64_t row, int64_t by, int64_t rows) { return (row + rows - by) % rows; }
+
+/* Series whose last values are at another level, reached at a jump: see `Shifts` in Python. */
+static int64_t shifted(const Bank *b, int64_t row, double stretch, int settled) {
+    int64_t n = b->columns, count = 0;
+    torchstone_middle(b->raw_ring, b->rows, n, row, b->lately, 0, n, 0, b->recent);
+    row = back(row, b->lately->rows, b->rows);
+    torchstone_middle(b->raw_ring, b->rows, n, row, b->earlier, 0, n, 0, b->before);
+    for (int64_t i = 0; i < n; i++) {
+        double moved = b->recent[i] - b->median[i], jump = b->recent[i] - b->before[i];
+        double size = fabs(moved), leap = fabs(jump), more = size > leap ? size : leap;
+        double far = more < leap / b->jump ? more : leap / b->jump;
+        if (moved * jump <= 0) far = 0;
+        if (b->still[i]) far = size;
+        int rising = moved > 0;
+        double sigmas = far / b->spread[i] * b->to_one;
+        double effect = rising ? b->shift_up[i] : b->shift_down[i];
+        count += far > effect + stretch &&
+                 (rising ? sigmas > b->rise[i] : settled && sigmas > b->fall[i]);
+    }
+    return count;
+}
+
+/* Series that have climbed or fallen over hundreds of steps: see `Ramps` in Python. */
+static int64_t ramped(const Bank *b, int64_t newest, const Network *lately, const Network *earlier,
+                      double stretch) {
+    int64_t n = b->columns, count = 0;
+    torchstone_middle(b->block_ring, b->blocks, n, newest, lately, 0, n, 0, b->recent);
+    newest = back(newest, lately->rows, b->blocks);
+    torchstone_middle(b->block_ring, b->blocks, n, newest, earlier, 0, n, 0, b->before);
+    for (int64_t i = 0; i < n; i++)
+        count += fabs(b->recent[i] - b->before[i]) > b->ramp[i] + stretch;
+    return count;
+}
+
+/* Takes one value of every series in, and gives the number of series that deserve a look: the look
+ * is Python's, and seldom needed. `shifts` (2: all is settled) and `earlier_blocks` ask for more. */
+int64_t torchstone_push(const Bank *b, int64_t row, double extra, double clip, double stretch,
+                        int64_t shifts, int64_t newest_block, const Network *late_blocks,
+                        const Network *earlier_blocks) {
+    int64_t count = place(b, row, extra, clip);
+    if (!count && shifts) count = shifted(b, row, stretch, shifts > 1);
+    if (!count && earlier_blocks) count = ramped(b, newest_block, late_blocks, earlier_blocks, stretch);
+    return count;
+}
+
+/* Learns anew what is normal for the series from `first` to `end`: median and spread. */
+void torchstone_refresh(const Bank *b, int64_t newest, const Network *network, int64_t first,
+                        int64_t end, double to_spread) {
+    double *usual = b->median + first;
+    torchstone_middle(b->clipped_ring, b->rows, b->columns, newest, network, first, end, 0, usual);
+    torchstone_middle(b->clipped_ring, b->rows, b->columns, newest, network, first, end, usual,
+                      b->spread + first);
+    for (int64_t i = first; i < end; i++) b->spread[i] = to_spread * b->spread[i] + b->least[i];
 }

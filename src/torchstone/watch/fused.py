@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,57 +149,6 @@ class Fused:
         function(len(arrays), layers, bounds.at, address(places), address(out))
         return out
 
-    def pusher(
-        self, inputs: list[NDArray[np.float64]], places: NDArray[np.float64],
-        flags: NDArray[np.bool_], clipped: NDArray[np.float64], raw: NDArray[np.float64],
-    ) -> Callable[[int, float, float], int]:  # fmt: skip
-        """The push of one bank, with every address looked up once; the arrays must stay alive."""
-        function = self.library.torchstone_push
-        fixed = [len(inputs[0]), *(address(item) for item in inputs)]
-        out = [address(places[i]) for i in range(3)] + [address(flags[i]) for i in range(2)]
-        bases = (address(clipped), address(raw))
-        stride = clipped.strides[0]
-
-        def push(row: int, extra: float, clip: float) -> int:
-            rows = (bases[0] + row * stride, bases[1] + row * stride)
-            return int(function(*fixed, extra, clip, *out, *rows))
-
-        return push
-
-    def middle(
-        self, ring: Pinned, newest: int, count: int, columns: tuple[int, int],
-        around: NDArray[np.float64] | None,
-    ) -> NDArray[np.float64]:  # fmt: skip
-        """Upper medians of the last rows of a ring; `around`: of the distances from it."""
-        first, end = columns
-        pairs = _comparisons(count)
-        out = np.empty(end - first)
-        self.library.torchstone_middle(
-            ring.at, *ring.array.shape, newest, count, first, end,
-            None if around is None else address(around), pairs.at, len(pairs.array), address(out),
-        )  # fmt: skip
-        return out
-
-
-@functools.cache
-def _comparisons(count: int) -> Pinned:
-    """Pairs of rows that put the middle one of so many in its place: Batcher's merge exchange sort,
-    without what does not lead there."""
-    pairs = [
-        (i, i + k)
-        for p in (1 << i for i in range((count - 1).bit_length()))
-        for k in (p >> i for i in range(p.bit_length()))
-        for j in range(k % p, count - k, 2 * k)
-        for i in range(j, min(j + k, count - k))
-        if i // (2 * p) == (i + k) // (2 * p)
-    ]
-    needed, kept = {count // 2}, []
-    for pair in reversed(pairs):
-        if not needed.isdisjoint(pair):
-            needed.update(pair)
-            kept.append(pair)
-    return Pinned(np.array(kept[::-1], np.uint8).reshape(-1, 2))
-
 
 @functools.cache
 def load_fused() -> Fused | str:
@@ -230,14 +179,25 @@ def _load(compiler: str) -> Fused | str:
     library.torchstone_same.restype = count
     library.torchstone_step.argtypes = [count, pointer, count, *[pointer] * 4, count, pointer]
     number: Any = ctypes.c_double
-    library.torchstone_push.argtypes = [count] + [pointer] * 6 + [number] * 2 + [pointer] * 7
+    library.torchstone_push.argtypes = [
+        pointer, count, number, number, number, count, count, pointer, pointer,
+    ]  # fmt: skip
     library.torchstone_push.restype = count
+    library.torchstone_refresh.argtypes = [pointer, count, pointer, count, count, number]
     library.torchstone_sum_rows.argtypes = [count] * 2 + [pointer] * 3
     library.torchstone_sum_steps.argtypes = [count] * 2 + [pointer] * 3
     library.torchstone_pass.restype = number
     library.torchstone_look.argtypes = [pointer, count, count, count, pointer]
-    library.torchstone_middle.argtypes = [pointer, *[count] * 6, pointer, pointer, count, pointer]
-    for function in ("look", "sample", "step", "sum_rows", "sum_steps", "middle"):
+    library.torchstone_middle.argtypes = [
+        pointer,
+        *[count] * 3,
+        pointer,
+        count,
+        count,
+        pointer,
+        pointer,
+    ]
+    for function in ("look", "sample", "step", "sum_rows", "sum_steps", "middle", "refresh"):
         getattr(library, f"torchstone_{function}").restype = None
     return Fused(library)
 

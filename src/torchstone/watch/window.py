@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from torchstone.watch.fused import Pinned, load_fused
+from torchstone.watch.bank_in_c import BankInC
+from torchstone.watch.medians import Medians, middle
 
 WINDOW = 128
 BLOCK = 10
@@ -16,28 +17,6 @@ _TURNS = 4  # a quarter of a wide window has its medians refreshed at a time
 _NARROW = 32
 _OF_TENTHS = 2.563  # spreads of a normal distribution between its first and its last tenth
 _STEPS_BACK = np.arange(WINDOW)
-
-
-class Medians:
-    """The medians of the last rows of a ring, in C where it could be built."""
-
-    def __init__(self, ring: NDArray[np.float64]) -> None:
-        found = load_fused()
-        self._fused = None if isinstance(found, str) else found
-        self._ring = Pinned(ring)
-
-    def __call__(
-        self, newest: int, count: int, columns: tuple[int, int] | None = None,
-        around: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:  # fmt: skip
-        """Over so many rows up to the newest; with `around`, of the distances from it."""
-        ring = self._ring.array
-        rows = len(ring)
-        first, end = columns or (0, ring.shape[1])
-        if self._fused is not None and first < end:
-            return self._fused.middle(self._ring, newest % rows, count, (first, end), around)
-        part = ring[(newest - np.arange(count)) % rows, first:end]
-        return middle(part if around is None else np.abs(part - around))
 
 
 class Window:
@@ -61,7 +40,6 @@ class Window:
         """Log values as they came."""
         self.blocks = np.full((BLOCKS, self.count), np.nan)
         """Medians of ten steps each."""
-        self.middle_of_values = Medians(self.values)
         self.middle_of_raw = Medians(self.raw)
         self.middle_of_blocks = Medians(self.blocks)
         self.median = np.zeros(self.count)
@@ -74,6 +52,9 @@ class Window:
         self._growing = 0
         """While `seen` is below this, some window is older than its series."""
         self._turn = 0
+        self.filled = 0
+        """Blocks that belong together."""
+        self.in_c: BankInC | None = None
 
     def meet(self, values: NDArray[np.float64]) -> None:
         """A series begins with its first value: a layer may be thawed in mid-run."""
@@ -90,6 +71,11 @@ class Window:
         self.values[:, new] = self.raw[:, new] = logs[new]
         self.blocks[:, new] = np.where(np.isfinite(self.blocks[:, new]), logs[new], np.nan)
 
+    def forget_blocks(self) -> None:
+        """What was hundreds of steps ago says nothing any more."""
+        self.blocks[:] = np.nan
+        self.filled = 0
+
     def forget(self, columns: list[int] | None = None) -> None:
         """These series, or all, begin again with their next value."""
         self._known[slice(None) if columns is None else columns] = False
@@ -101,9 +87,9 @@ class Window:
         if self.seen % 8 == 0 and self.seen < self._growing:
             self._regrow()
         if self.seen % BLOCK == 0:
-            self.blocks[(self.seen // BLOCK - 1) % BLOCKS] = self.middle_of_raw(
-                self.seen - 1, BLOCK
-            )
+            row = (self.seen // BLOCK - 1) % BLOCKS
+            self.blocks[row] = self.middle_of_raw(self.seen - 1, BLOCK)
+            self.filled = min(self.filled + 1, BLOCKS)
         if self.seen % self.pace == 0 or self.seen == self.warmup or self.seen < TRUSTED:
             self._refresh()
 
@@ -126,20 +112,15 @@ class Window:
             size = -(-self.count // _TURNS)
             first, end = self._turn * size, min((self._turn + 1) * size, self.count)
             self._turn = (self._turn + 1) % _TURNS
-        if first < end:
-            newest, filled, columns = self.seen - 1, min(self.seen, WINDOW), slice(first, end)
-            usual = self.middle_of_values(newest, filled, (first, end))
-            distance = self.middle_of_values(newest, filled, (first, end), usual)
-            self.median[columns] = usual
-            self.spread[columns] = MAD * distance + self.least[columns]
+        newest, count, columns = self.seen - 1, min(self.seen, WINDOW), slice(first, end)
+        if self.in_c is not None and first < end:
+            self.in_c.refresh(newest % WINDOW, count, (first, end), MAD)
+        elif first < end:
+            part = self.values[:count, columns]
+            self.median[columns] = usual = middle(part)
+            self.spread[columns] = MAD * middle(np.abs(part - usual)) + self.least[columns]
         for column in self._mixed:
             sorted_values = np.sort(self.values[: min(self.seen, WINDOW), column])
             tenth = len(sorted_values) // 10
             between = float(sorted_values[-1 - tenth] - sorted_values[tenth])
             self.spread[column] = max(self.spread[column], between / _OF_TENTHS)
-
-
-def middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The (upper) median of every column; np.median spends its time on cases we do not have."""
-    half = len(rows) // 2
-    return np.asarray(np.partition(rows, half, axis=0)[half])
