@@ -287,6 +287,16 @@ def test_on_alert_may_call_raise_or_skip() -> None:
     assert torch.equal(toy.model[0].weight, kept[0]), "the step was left out"
 
 
+def test_a_raised_alert_speaks_the_users_language_and_travels() -> None:
+    with pytest.raises(TrainingAlertError) as caught:
+        Toy().watched(_loud, at=80, steps=90, on_alert="raise", lang="zh")
+    assert "第 8" in str(caught.value)
+    assert "应为 信号处于正常范围" in str(caught.value)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.alert == caught.value.alert
+
+
 def test_an_exception_of_the_users_callback_is_theirs() -> None:
     def fails(alert: object) -> None:
         raise ZeroDivisionError("theirs")

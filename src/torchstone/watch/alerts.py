@@ -67,17 +67,22 @@ class Alert:
 class TrainingAlertError(TorchstoneError):
     """Raised out of the training step when `on_alert="raise"`."""
 
-    def __init__(self, alert: Alert) -> None:
+    def __init__(self, alert: Alert, lang: str = "en") -> None:
         self.alert = alert
+        self._lang = lang
         super().__init__(
-            f"step {alert.step}",
-            alert.body("en"),
+            f"step {alert.step}" if lang == "en" else f"第 {alert.step} 步",
+            alert.body(lang),
             Text("a signal in its usual range", "信号处于正常范围"),
             Text(
                 "look at the evidence of the alert, or pass on_alert=None to go on",
                 "查看该告警的证据，或传入 on_alert=None 继续",
             ),
         )
+        self.args = (self.say(lang),)
+
+    def __reduce__(self) -> tuple[type[TrainingAlertError], tuple[Alert, str]]:
+        return TrainingAlertError, (self.alert, self._lang)  # it may come from another process
 
 
 def short(value: float) -> str:

@@ -21,6 +21,9 @@ _SCRIPT = '''"""Replays step {step} of a watched run, where {signal} raised an a
 
 The random state of the step is restored from evidence.json. Two things only you have: the weights
 (the last checkpoint before step {step}) and the batch{batch}.
+
+重放被监控训练的第 {step} 步（{signal} 告警）。该步的随机状态由 evidence.json 恢复；权重（第 {step} 步之前的检查点）和
+批次只有你有。
 """
 
 import json
@@ -40,7 +43,10 @@ def restore_random_state():
 
 
 def replay(build):
-    """`build()` gives the arguments of the training step: the model with its weights, the batch."""
+    """`build()` gives the arguments of the training step: the model with its weights, the batch.
+
+    `build()` 返回训练步的参数：带权重的模型和批次。
+    """
     arguments = build()
     restore_random_state()
     return {call}
@@ -63,6 +69,7 @@ def write_bundle(
         "signal": alert.signal,
         "layer": alert.layer,
         "what": alert.body("en"),
+        "what_zh": alert.body("zh"),
         "last_steps": recent,
         "first_layers_to_move": _moved(actors),
         "batch": {"size": call.batch_size, "digest": call.batch_digest,
@@ -84,16 +91,20 @@ def _script(alert: Alert, call: Call, function: Callable[..., Any] | None) -> st
     module = getattr(function, "__module__", "") or ""
     named = getattr(function, "__qualname__", "") or ""
     usable = module not in ("", "__main__") and named.isidentifier()
-    origin = (
-        f"from {module} import {named}" if usable
-        else "# import your training step here, without the decorator"
-    )  # fmt: skip
+    origin = f"from {module} import {named}" if usable else _unknown_origin(function)
     again = f"{named}.__wrapped__(*arguments)" if usable else "train_step(*arguments)"
     indices = call.batch_indices
     batch = f" (indices {indices[:32]})" if indices else ""
     return _SCRIPT.format(
         step=alert.step, signal=alert.signal, origin=origin, call=again, batch=batch
     )
+
+
+def _unknown_origin(function: Callable[..., Any] | None) -> str:
+    """A program that ran as a script would train again if it were imported unasked."""
+    code = getattr(function, "__code__", None)
+    seen = "" if code is None else f"; it ran from {Path(code.co_filename).name!r}"
+    return f"# import your training step as train_step here, without the decorator{seen}"
 
 
 def _moved(actors: Iterable[Actor]) -> list[dict[str, Any]]:

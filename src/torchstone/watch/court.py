@@ -215,7 +215,7 @@ class Court:
             self._zoomed_from = self.call.step
         action = self.settings.on_alert
         if action == "raise":
-            raise TrainingAlertError(alert)
+            raise TrainingAlertError(alert, self.settings.lang)
         if callable(action):
             try:
                 action(alert)
