@@ -279,7 +279,10 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     with Watch(model, optimizer, folder=tmp_path / "run", budget=10) as watch:
         watch._budget.every = 2  # step 30 is read, step 40 is not
-        for _ in range(43):
+        watch._budget.share = 0.01
+        for step in range(113):
+            if step == 60:
+                watch._budget.own_seconds = watch._budget.all_seconds = 1e3  # as if it were dear
             optimizer.zero_grad()
             model(torch.randn(8, 8)).square().mean().backward()
             optimizer.step()
@@ -288,6 +291,9 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     values = [item.value for item in report.measures if item.name.startswith("layers_")]
     assert values
     assert not any(math.isnan(float(value)) for value in values)
+    [gap] = [item for item in report.gaps if item.reason.id == "watch.thinned"]
+    assert "from step 100 on" in gap.reason.text.en
+    assert "two of every 8 optimizer steps" in gap.reason.text.en
 
 
 def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def _curves(run: Run) -> list[Measure]:
         keep = _thinned(len(values))
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
-        series = Series(column, *points, unit, RECORDED, marks=marks)
+        series = Series(title_of(column), *points, unit, RECORDED, marks=marks)
         found.append(measure(
             column, float(good[-1]), unit, title_of(column),
             (Plot(title_of(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
@@ -290,7 +290,8 @@ def _of_layer(run: Run, name: str, layer: str) -> Series | None:
         found = [(s, v) for s, v in found if math.isfinite(v)]
         if found:
             x, y = zip(*found, strict=True)
-            return Series(f"{name}: {layer}", x, y, "", RECORDED)
+            title = title_of(name)
+            return Series(Text(f"{title.en}: {layer}", f"{title.zh}：{layer}"), x, y, "", RECORDED)
     return None
 
 
@@ -307,7 +308,7 @@ def _around(run: Run, name: str, layer: str, step: int) -> list[Evidence]:
         values = run.column(column)[near]
         if np.isfinite(values).any():
             found.append(Series(
-                column, tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
+                title_of(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
                 marks=(float(step),),
             ))  # fmt: skip
     return found
@@ -338,6 +339,13 @@ def _gaps(run: Run) -> list[Gap]:
             "the run has not ended, or was killed: figures are as of the last record",
             "运行尚未结束或被中止：数字截至最后一条记录",
         ), f"torchstone watch {run.path.parent} --follow"))  # fmt: skip
+    thinner = [n for n in run.notes if str(n.get("en", "")).startswith("watching takes")]
+    if thinner:
+        note = thinner[-1]
+        gaps.append(_gap("thinned", Text(
+            f"from step {int(_number(note.get('step')))} on: {note.get('en')}; curves have gaps between them",
+            f"自第 {int(_number(note.get('step')))} 步起：{note.get('zh')}；曲线在其间有空缺",
+        ), "Watch(budget=…)"))  # fmt: skip
     gaps += [
         _gap("unwatched", Text(str(n.get("en")), str(n.get("zh"))), "–")
         for n in run.notes
@@ -373,7 +381,7 @@ def replay_report(run: Run, false_alarms: float) -> Report:
     alerts = Table(
         Text(f"Alerts at {false_alarms:g}", f"阈值 {false_alarms:g} 下的告警"),
         (Text("step", "步"), Text("alert", "告警")),
-        tuple((a.step, a.body("en")) for a in chosen.alerts),
+        tuple((a.step, Text(a.body("en"), a.body("zh"))) for a in chosen.alerts),
         Text("recorded values judged again", "对记录的数值重新判定"),
     )  # fmt: skip
     recorded = Table(
