@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from torchstone.watch import medians
+from torchstone.watch import Watch, medians
 from torchstone.watch.fused import Fused, Pool
 from torchstone.watch.host_reader import HostReader, Places
 from torchstone.watch.medians import Medians
@@ -123,3 +125,22 @@ def test_places_keep_no_memory_of_weights_that_move() -> None:
         places.learn(pointers, weights, whole=True)
     assert not places._alive
     assert places.seem_to_hold(weights)
+
+
+def test_a_closed_watch_keeps_no_memory_of_weights_that_have_left() -> None:
+    model = nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, folder=None, print_every=10**9) as watch:
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.randn(3, 8)).square().mean().backward()
+            optimizer.step()
+            watch.step(1.0)
+        old = weakref.ref(model.weight.untyped_storage())
+        reader = next(iter(watch.actors.values())).reader
+        assert isinstance(reader, HostReader)
+        assert reader._places._alive
+    model.weight.data = torch.zeros(4, 8)
+    optimizer.zero_grad()
+    assert not reader._places._alive
+    assert old() is None

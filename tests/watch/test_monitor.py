@@ -375,7 +375,9 @@ def test_a_model_without_gradients_and_no_model_at_all(caplog: pytest.LogCapture
     ("options", "word"),
     [({"warmup_steps": 0}, "warmup_steps"), ({"alert_window": "x"}, "alert_window"),
      ({"false_alarms_per_10k": 0}, "false_alarms"), ({"on_alert": 5}, "on_alert"),
-     ({"narrow": "fp7"}, "number format"), ({"typo": 1}, "typo"), ({"lang": "de"}, "lang")],
+     ({"narrow": "fp7"}, "number format"), ({"typo": 1}, "typo"), ({"lang": "de"}, "lang"),
+     ({"folder": 3}, "folder"), ({"folder": ""}, "folder"), ({"writers": 5}, "writers"),
+     ({"writers": ("run",)}, "writers")],
 )  # fmt: skip
 def test_wrong_settings_are_told_at_once(options: dict[str, Any], word: str) -> None:
     with pytest.raises(UsageError, match=word):

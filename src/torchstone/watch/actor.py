@@ -244,6 +244,11 @@ class Actor:
         """What was loaded brought a momentum of its own."""
         self._pushed = None
 
+    def release(self) -> None:
+        """The watch is closed: hold no memory of the weights."""
+        if isinstance(self.reader, HostReader):
+            self.reader.release()
+
     def gradients(self) -> list[Tensor | None]:
         """The gradients as they stand now."""
         return [p.grad for p in self.parameters]

@@ -125,6 +125,10 @@ class HostReader:
         self.relaid = False
         """The weights lie in another order than before: their samples are of other values."""
 
+    def release(self) -> None:
+        """Nothing is read for now: let the memory of the weights go."""
+        self._places = Places()
+
     def _dense(self, tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         """What can be read by address: of the kind and the size of its parameter, without holes."""
         if self._simple:

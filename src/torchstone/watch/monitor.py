@@ -174,6 +174,8 @@ class Watch:
         hooks.unlisten(cast(hooks.Listener, self))
         self._active = self._prepared = False
         self._parts.release()
+        for actor in self.actors.values():
+            actor.release()
         self._guard(self._court.sit)
         self._court.close()
         if self.recorder:

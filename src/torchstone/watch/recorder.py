@@ -263,7 +263,7 @@ def open_recorder(
     settings: Settings, what: dict[str, Any], writes: bool, limit: int = LIMIT_BYTES
 ) -> Recorder | None:
     """A recorder in the folder of the settings; None, and said why, when there can be none."""
-    if settings.folder is False or not writes:
+    if settings.folder in (False, None) or not writes:
         return None
     try:
         folder = _folder(settings)
@@ -291,7 +291,7 @@ def _open(folder: Path, settings: Settings, what: dict[str, Any], limit: int) ->
 
 
 def _folder(settings: Settings) -> Path:
-    if not isinstance(settings.folder, bool):
+    if isinstance(settings.folder, (str, Path)):
         return Path(settings.folder).expanduser()
     home = Path(".torchstone")
     home.mkdir(exist_ok=True)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from types import NoneType
+from typing import Literal, Protocol, cast
 
 import torch
 
@@ -39,8 +40,8 @@ class Settings:
     on_alert: OnAlert = None
     """A function, "raise", or "skip" (leave out the optimizer step)."""
     print_every: int = 100
-    folder: str | Path | bool = True
-    """Where to write; True: `.torchstone/watch/…` in the working folder, False: nowhere."""
+    folder: str | Path | bool | None = True
+    """Where to write; True: `.torchstone/watch/…` in the working folder, False or None: nowhere."""
     budget: float = 0.1
     """The largest share of a step that watching may take; beyond it, it reads every k-th step."""
     narrow: NumberFormat | torch.dtype | str | None = None
@@ -73,6 +74,11 @@ class Settings:
         if not (self.on_alert in (None, "raise", "skip") or callable(self.on_alert)):
             raise _wrong("on_alert", self.on_alert, 'a function, "raise", "skip" or None',
                          '函数、"raise"、"skip" 或 None')  # fmt: skip
+        place, writers = cast(object, self.folder), cast(object, self.writers)
+        if not isinstance(place, (str, Path, bool, NoneType)) or place == "":
+            raise _wrong("folder", place, "a path, True or False", "路径、True 或 False")
+        if not isinstance(writers, (tuple, list)) or not all(map(_is_writer, writers)):
+            raise _wrong("writers", writers, "a tuple of writers", "写入器的元组")
         if not self.lang:
             object.__setattr__(self, "lang", locale_lang())
         if self.lang not in ("en", "zh"):
@@ -84,6 +90,10 @@ class Settings:
     def tightness(self) -> float:
         """1 for two false alarms in 10 k steps; a quarter more for every fifth of that."""
         return max(0.4, 1 + 0.25 * math.log(2.0 / self.false_alarms_per_10k, 5))
+
+
+def _is_writer(value: object) -> bool:
+    return all(callable(getattr(value, name, None)) for name in ("step", "alert", "close"))
 
 
 def _is_number(value: object) -> bool:
