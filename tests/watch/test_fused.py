@@ -125,6 +125,14 @@ def test_missing_gradients_leave_empty_rows(built: Fused) -> None:
     assert reading.rows["sum_of_squares"].tolist() == [0.0, 20.0]
 
 
+def test_without_a_compiler_there_may_be_no_gradient_at_all() -> None:
+    reader = HostReader([torch.ones(3), torch.ones(2)], "no compiler")
+    for beat, histogram in ((0, True), (1, False)):
+        [reading] = reader.read(beat, [None, None], _query(2, histogram))
+        assert not reading.present.any()
+        assert reading.whole == 0.0
+
+
 def test_without_a_compiler_norms_are_read_by_torch() -> None:
     tensors = [torch.full((4,), 3.0), torch.tensor([float("nan")])]
     reader = HostReader(tensors, "no compiler")

@@ -12,10 +12,11 @@ from torchstone.watch.fused import Fused, address
 from torchstone.watch.medians import network
 
 _POINTERS = (
-    "input", "floors", "least", "up", "down", "shift_up", "shift_down", "ramp", "rise", "fall", "still", "median", "spread",
-    "clipped_ring", "raw_ring", "block_ring", "away", "sigmas", "missing", "far", "recent",
-    "before",
+    "input", "floors", "least", "up", "down", "shift_up", "shift_down", "ramp", "rise", "fall",
+    "still", "median", "spread", "clipped_ring", "raw_ring", "block_ring", "away", "sigmas",
+    "missing", "far", "recent", "before",
 )  # fmt: skip
+"""In the order of the struct."""
 
 
 class _Bank(ctypes.Structure):
@@ -31,14 +32,9 @@ class BankInC:
     """The arrays of one bank, with every address looked up once."""
 
     def __init__(
-        self,
-        fused: Fused,
-        arrays: dict[str, NDArray[Any]],
-        short: int,
-        before: int,
-        jump: float,
+        self, fused: Fused, arrays: dict[str, NDArray[Any]], short: int, before: int, jump: float,
         to_one: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         columns = len(arrays["median"])
         own = {name: np.empty(columns) for name in ("recent", "before")}
         self._arrays = {**arrays, **own}  # they must stay alive
@@ -59,8 +55,8 @@ class BankInC:
     ) -> int:  # fmt: skip
         """Take these values into a row; gives the number of series that deserve a look.
 
-        Shifts are asked for with 1, or 2 where things are settled; ramps with the newest block and the numbers of late and earlier
-        ones.
+        Shifts are asked for with 1, or 2 where things are settled; ramps with the newest block and
+        the numbers of late and earlier ones.
         """
         np.copyto(self._input, values)
         newest, late, earlier = blocks or (0, 0, 0)

@@ -177,7 +177,8 @@ class HostReader:
             rows, histograms = torch_rows(dense, query)
             return Reading(beat, rows, present, True, samples, histograms)
         rows = np.zeros(self._count, ROW)
-        norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
+        if present.any():
+            norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
         return Reading(beat, rows, present, False, samples)
 
     def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:

@@ -17,14 +17,13 @@ from torchstone.core.text import Text
 from torchstone.watch import hooks
 from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert, TrainingAlertError
-from torchstone.watch.batches import Batches
 from torchstone.watch.beat import Call
 from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
+from torchstone.watch.ends import Ends
 from torchstone.watch.eye import Eye
 from torchstone.watch.lines import LOGGER, say, show_lines
-from torchstone.watch.outputs import Outputs
 from torchstone.watch.parts import Parts
 from torchstone.watch.ranks import join_ranks
 from torchstone.watch.recorder import Recorder, open_recorder
@@ -32,11 +31,6 @@ from torchstone.watch.settings import Settings
 
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
 _UNOWNED_EVERY = 40
-_INPUTS, _OUTPUTS = (
-    Text("the model's inputs", "模型的输入"),
-    Text("the model's outputs", "模型的输出"),
-)
-_BATCH = Text("the batch", "批次")
 _TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
@@ -64,12 +58,9 @@ class Watch:
         self._parts = Parts(self._court, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
-        self._batches = Batches()
-        self._outputs = Outputs(_guard_of(self))
-        self._eye = Eye(self._court, self._budget, self._batches)
+        self._ends = Ends(self._court, _guard_of(self))
+        self._eye = Eye(self._court, self._budget, self._ends.batches)
         self._started = self._judged_seconds = 0.0
-        self._unseen: set[Text] = set()
-        """Ends of the model that cannot be looked at, and were said to be so."""
         self._prepared = False
         self._active = False
         self._broken = False
@@ -151,7 +142,7 @@ class Watch:
         call.random_state = torch.get_rng_state()
         self._court.begin(call)
         if batch is not None:
-            self._see(call, batch)
+            self._ends.see(call, batch)
         self._started = time.perf_counter()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
@@ -188,20 +179,19 @@ class Watch:
     def _finish(self, result: Any, batch: Any) -> None:
         call = self.call
         if batch is not None:
-            self._see(call, batch)
+            self._ends.see(call, batch)
         self._read_loss(loss_in(result))
         for actor in self.actors.values():
             if actor.reading is not None and actor.scaled and call.skipped:
                 self._leave_out(actor)
             actor.reading = actor.before = None
-        self._batches.fill(call)
-        self._outputs.fill(call)
-        if self._batches.changed(call):
+        self._ends.fill(call)
+        if self._ends.batches.changed(call):
             self._court.event(Text(
                 f"batch changed to {call.batch_size}: learning again",
                 f"批次大小变为 {call.batch_size}：重新学习",
             ))  # fmt: skip
-        call.alone = len(self.actors) == 1 and not self._batches.attacked
+        call.alone = len(self.actors) == 1 and not self._ends.batches.attacked
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
         for sentinel in self._parts.sentinels.values():
@@ -215,24 +205,18 @@ class Watch:
         if (text := self._budget.look(call.step)) is not None:
             self._court.note(text)
 
-    def _see(self, call: Call, batch: Any) -> None:
-        try:
-            self._batches.see(call, batch)
-        except Exception as error:  # what a program hands around may do anything
-            self._not_seen(_BATCH, f"{type(error).__name__}: {error}")
-
     def _leave_out(self, actor: Actor) -> None:
         """The loss scaler left the step out."""
         if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
             sentinel.left_out()
-        self._outputs.left_out()
+        self._ends.outputs.left_out()
 
     def _read_loss(self, found: Tensor | float | None) -> None:
         if isinstance(found, Tensor):
             if found.device.type == "cpu":
                 self.call.loss = float(found.item())
             else:
-                self.call.loss = self._batches.later(found)
+                self.call.loss = self._ends.batches.later(found)
         else:
             self.call.loss = found
 
@@ -252,34 +236,14 @@ class Watch:
             self._guard(lambda: self._before_unscale(scaler, optimizer))
 
     def model_called(self, args: Any, kwargs: Any) -> None:
-        """The model is given something; odd tensors cost a look at the input, nothing else."""
+        """The model is given something."""
         if self._active:
-            try:
-                self._batches.model_called(args, kwargs)
-            except Exception as error:  # what a program hands around may do anything
-                self._not_seen(_INPUTS, f"{type(error).__name__}: {error}")
-            else:
-                if self._batches.elsewhere:
-                    self._not_seen(_INPUTS, self._batches.elsewhere)
+            self._ends.called(args, kwargs)
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
         if self._active and len(self._parts.found.models) == 1:
-            try:
-                self._outputs.answered(output)
-            except Exception as error:
-                self._not_seen(_OUTPUTS, f"{type(error).__name__}: {error}")
-            else:
-                if self._outputs.elsewhere:
-                    self._not_seen(_OUTPUTS, self._outputs.elsewhere)
-
-    def _not_seen(self, end: Text, why: str) -> None:
-        """Say once that one end of the model is not looked at."""
-        if end not in self._unseen:
-            self._unseen.add(end)
-            self._guard(lambda: self._court.note(Text(
-                f"not watched: {end.en} ({why})", f"未监控：{end.zh}（{why}）"
-            )))  # fmt: skip
+            self._ends.answered(output)
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""
@@ -341,7 +305,7 @@ class Watch:
                 actor.banks["update"].bank.forget()
                 self._court.learn_again("loss_slope")  # losses are divided by their number, or not
             sentinel.stepped()
-        self._outputs.stepped(actor.norm, actor.scale)
+        self._ends.outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1
         actor.clipping = None
         actor.reading = actor.before = None
