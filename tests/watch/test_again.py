@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import weakref
+import contextlib
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from torchstone.watch import Watch, medians
+from torchstone.watch import Watch, host_reader, medians, watch_training
 from torchstone.watch.fused import Fused, Pool
-from torchstone.watch.host_reader import HostReader, Places
+from torchstone.watch.host_reader import HostReader
 from torchstone.watch.medians import Medians
-from torchstone.watch.reading import Query, torch_samples
+from torchstone.watch.reading import Query
 
+OPTIONS: dict[str, Any] = {"folder": False, "budget": 10, "warmup_steps": 40, "print_every": 10**9}
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 
 
@@ -92,55 +98,153 @@ def test_gradients_that_are_suddenly_other_than_before_are_read_as_they_are(
         assert reading.present.tolist() == [present or beat % 2 == 0, True]
 
 
-def test_weights_that_a_step_puts_elsewhere_are_found(built: Fused) -> None:
-    weights = [torch.randn(50) for _ in range(9)]
-    reader = HostReader(weights, built)
-    for _ in range(5):
-        reader.sample(weights, stepped=True)
-    assert not reader.moved
-    weights = [weight + 1.0 for weight in weights]
-    np.testing.assert_array_equal(reader.sample(weights, stepped=True), torch_samples(weights))
-    assert reader.moved
-    weights[4] = weights[4] + 1.0  # from now on each of them is asked
-    np.testing.assert_array_equal(reader.sample(weights, stepped=True), torch_samples(weights))
-
-
-def test_one_weight_that_a_step_puts_elsewhere_is_found_before_the_next(built: Fused) -> None:
-    weights = [torch.randn(50) for _ in range(9)]
-    reader = HostReader(weights, built)
-    old = reader.sample(weights)
-    weights[0] = weights[0] + 1.0  # the memory it had is not given to others meanwhile
-    after = reader.sample(weights, stepped=True)
-    np.testing.assert_array_equal(after[0], old[0])
-    again = reader.sample_again(weights, after, 0)
-    np.testing.assert_array_equal(again, torch_samples(weights))
-    assert reader.moved
-
-
-def test_places_keep_no_memory_of_weights_that_move() -> None:
-    places = Places()
-    for _ in range(3):
-        weights = [torch.randn(8)]
-        pointers = np.array([weights[0].data_ptr()], np.uint64)
-        places.learn(pointers, weights, whole=True)
-    assert not places._alive
-    assert places.seem_to_hold(weights)
-
-
-def test_a_closed_watch_keeps_no_memory_of_weights_that_have_left() -> None:
-    model = nn.Linear(8, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with Watch(model, optimizer, folder=None, print_every=10**9) as watch:
-        for _ in range(4):
+def _train(
+    model: nn.Module, optimizer: torch.optim.Optimizer, steps: int,
+    before: Callable[[int], None], loss_of: Callable[[], Tensor], **options: Any,
+) -> Watch:  # fmt: skip
+    with Watch(model, optimizer, **OPTIONS | options) as watch:
+        for step in range(steps):
+            before(step)
             optimizer.zero_grad()
-            model(torch.randn(3, 8)).square().mean().backward()
+            loss = loss_of()
+            loss.backward()
             optimizer.step()
-            watch.step(1.0)
-        old = weakref.ref(model.weight.untyped_storage())
-        reader = next(iter(watch.actors.values())).reader
-        assert isinstance(reader, HostReader)
-        assert reader._places._alive
-    model.weight.data = torch.zeros(4, 8)
-    optimizer.zero_grad()
-    assert not reader._places._alive
-    assert old() is None
+            watch.step(loss.detach())
+    assert not watch._broken
+    return watch
+
+
+_GIVES_MEMORY_AWAY = """
+import torch
+from torch import nn
+from torchstone.watch import Watch
+
+torch.set_num_threads(1)
+model = nn.Linear(4, 2)
+model.big = nn.Parameter(torch.randn(2000, 2000))  # large enough to be unmapped when it is freed
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+kept = []
+
+def give_away(*_):
+    kept.append(model.big.data.clone())
+    model.big.data.untyped_storage().resize_(0)
+
+optimizer.register_step_post_hook(give_away)
+with Watch(model, optimizer, folder=False, budget=10) as watch:
+    for _ in range(12):
+        optimizer.zero_grad()
+        loss = model(torch.randn(8, 4)).square().mean() + model.big[0].sum()
+        loss.backward()
+        optimizer.step()
+        watch.step(loss.detach())
+        model.big.data.untyped_storage().resize_(16_000_000)
+        model.big.data.copy_(kept.pop())
+    assert not watch._broken
+"""
+
+
+def test_a_storage_that_is_given_away_in_a_step_does_no_harm() -> None:
+    command = [sys.executable, "-c", _GIVES_MEMORY_AWAY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_gradient_that_becomes_sparse_in_mid_run_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = nn.Module()
+    model.words, model.rest = nn.Embedding(20, 4, sparse=True), nn.Linear(4, 2)
+    model.words.weight.requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def thaw(step: int) -> None:
+        if step == 13:
+            model.words.weight.requires_grad_()
+
+    with caplog.at_level(logging.INFO):
+        watch = _train(
+            model, optimizer, 40, thaw,
+            lambda: model.rest(model.words(torch.randint(20, (8,)))).square().mean(),
+        )  # fmt: skip
+    assert "gradient of 'words.weight' (sparse)" in caplog.text
+    assert not watch.alerts
+
+
+def test_an_empty_parameter_has_a_gradient_too() -> None:
+    model = nn.Linear(4, 2)
+    model.empty = nn.Parameter(torch.empty(0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    watch = _train(
+        model, optimizer, 40, lambda _: None,
+        lambda: model(torch.randn(8, 4)).square().mean() + model.empty.sum(),
+    )  # fmt: skip
+    assert not watch.alerts
+
+
+def test_a_gradient_that_is_negated_lazily_is_read_with_its_sign(built: Fused) -> None:
+    values = torch._neg_view(torch.randn(6))
+    assert values.is_neg()
+    assert values.is_contiguous()
+    reader = HostReader([torch.zeros(6)], built)
+    for beat in range(2):
+        [reading] = reader.read(beat, [values], Query(LEVELS, np.full(1, 65520.0)))
+        assert reading.samples is not None
+        np.testing.assert_array_equal(reading.samples[0, :6], values.resolve_neg().numpy())
+
+
+def test_a_parameter_in_the_place_of_another_is_followed() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def replace(step: int) -> None:
+        if step in (21, 30):
+            model.weight = nn.Parameter(torch.randn(2, 4))
+            optimizer.param_groups[0]["params"][0] = model.weight
+
+    watch = _train(
+        model, optimizer, 45, replace, lambda: model(torch.randn(8, 4)).square().mean()
+    )  # fmt: skip
+    assert "unchanged_parameter" not in {alert.signal for alert in watch.alerts}
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_weights_in_another_order_have_not_changed(
+    compiler: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiler:
+        monkeypatch.setattr(host_reader, "load_fused", lambda: "no compiler")
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def turn(step: int) -> None:
+        if step in (25, 35):
+            model.to(memory_format=torch.channels_last if step == 25 else torch.contiguous_format)
+
+    watch = _train(
+        model, optimizer, 45, turn, lambda: model(torch.randn(8, 3, 8, 8)).square().mean()
+    )  # fmt: skip
+    assert "changed_outside" not in {alert.signal for alert in watch.alerts}
+
+
+def test_passes_of_calls_that_raised_belong_to_no_step() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    calls = iter(range(1000))
+
+    @watch_training(**OPTIONS)
+    def step(batch: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(batch).square().mean()
+        loss.backward()
+        if next(calls) % 9 == 8:
+            raise KeyError("bad batch")
+        optimizer.step()
+        return loss
+
+    for _ in range(400):
+        with contextlib.suppress(KeyError):
+            step(torch.randn(8, 4))
+    assert "lost_passes" not in {alert.signal for alert in step.watch.alerts}  # type: ignore[attr-defined]

@@ -8,7 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +297,55 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     [gap] = [item for item in report.gaps if item.reason.id == "watch.thinned"]
     assert "from step 100 on" in gap.reason.text.en
     assert "two of every 8 optimizer steps" in gap.reason.text.en
+
+
+def _until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.05)
+    return true()
+
+
+def test_a_pause_holds_nothing_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    toy = Toy()
+    options: dict[str, Any] = {"folder": tmp_path / "run", "budget": 10, "warmup_steps": 40}
+    with Watch(toy.model, toy.optimizer, **options) as watch:
+        for step in range(80):
+            toy.loss_factor = 100.0 if step >= 77 else 1.0
+            watch.step(toy.train_step(toy.next_batch()))
+        assert _until(lambda: "[ALERT] Step 78" in caplog.text)
+        assert _until(lambda: len(load_run(tmp_path / "run").scalars) == 80)
+        assert watch._court.idle is not None
+        thread = watch._court.idle._thread
+        assert thread is not None
+        assert thread.is_alive()
+    assert _until(lambda: not thread.is_alive())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_is_forked_while_steps_are_judged_is_not_locked() -> None:
+    toy = Toy()
+    with Watch(toy.model, toy.optimizer, folder=False, budget=10) as watch:
+        watch.step(toy.train_step(toy.next_batch()))
+        held, go_on = threading.Event(), threading.Event()
+
+        def judge() -> None:
+            with watch._court._lock:
+                held.set()
+                go_on.wait(60)
+
+        thread = threading.Thread(target=judge)
+        thread.start()
+        held.wait(60)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # forking with threads is what is tried
+            child = os.fork()
+        if child == 0:
+            free = watch._court._lock.acquire(timeout=20)
+            os._exit(0 if free else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        go_on.set()
+        thread.join()
 
 
 def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:

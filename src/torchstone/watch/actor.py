@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BIAS = 127
 _FEWEST = 80  # steps from which what is normal can be told from what is learned
-_LOOK_EVERY = 4
+_LOOK_EVERY = 2
 _REMEMBERED = 60  # steps after which momentum has forgotten what came before
 _numel: Callable[[Any], int] = Tensor.numel
 
@@ -243,11 +243,6 @@ class Actor:
     def forget_momentum(self) -> None:
         """What was loaded brought a momentum of its own."""
         self._pushed = None
-
-    def release(self) -> None:
-        """The watch is closed: hold no memory of the weights."""
-        if isinstance(self.reader, HostReader):
-            self.reader.release()
 
     def gradients(self) -> list[Tensor | None]:
         """The gradients as they stand now."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -25,6 +27,7 @@ from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
+from torchstone.watch.idle import Idle
 from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call, measure
 from torchstone.watch.lines import say
 from torchstone.watch.ranks import Ranks
@@ -75,8 +78,11 @@ class Court:
         self._calls: deque[Call] = deque([Call(0)], maxlen=2 * _TOGETHER)
         self._waiting = 0
         self._lock = threading.RLock()
-        self._sat = self.seconds = 0.0
-        """When it sat last, and for how long in all."""
+        self._sat = self._heard = self.seconds = 0.0
+        """When it sat last and heard of a call, and for how long it sat in all."""
+        self.idle: Idle | None = None
+        self.closed = False
+        _courts.add(self)
         self._told_baseline = False
         self._signed = False
         """The loss has been negative."""
@@ -101,8 +107,11 @@ class Court:
             self.sit()
         elif matter[0] == "call":
             self._waiting += 1
-            if self._waiting >= _TOGETHER or time.monotonic() > self._sat + _PATIENCE_SECONDS:
+            self._heard = time.monotonic()
+            if self._waiting >= _TOGETHER or self._heard > self._sat + _PATIENCE_SECONDS:
                 self.sit()
+            if self.idle is not None:
+                self.idle.wake()
 
     def sit(self) -> None:
         """Judge everything that waits, in the order in which it came."""
@@ -116,6 +125,14 @@ class Court:
                 self.seconds += time.thread_time() - start
                 self._waiting = 0
                 self._sat = time.monotonic()
+
+    def rest(self) -> None:
+        """No call has come for a while: leave nothing undone."""
+        if time.monotonic() > self._heard + _PATIENCE_SECONDS:
+            self.sit()
+            with self._lock:
+                if self.recorder is not None:
+                    self.recorder.flush()
 
     def _measure_all(self) -> None:
         """What many steps show is computed at once: that is most of what judging costs."""
@@ -253,6 +270,7 @@ class Court:
 
     def close(self) -> None:
         """Let the writers and the hooks go; a watch that has failed must do so too."""
+        self.closed = True
         if self._zoom is not None:
             self._zoom.remove()
         self._write(lambda writer: writer.close())
@@ -305,6 +323,19 @@ class Court:
         if call.step % _LAYERS_EVERY == 0:
             for actor in self.actors.values():
                 self.recorder.layers(call.step, actor)
+
+
+_courts: weakref.WeakSet[Court] = weakref.WeakSet()
+
+
+def _unlock() -> None:
+    """A child that was forked while another thread judged would wait for that thread for ever."""
+    for court in _courts:
+        court._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def _cannot_wait(matter: Matter) -> bool:

@@ -34,6 +34,10 @@ class DeviceReader:
         self._flying: deque[tuple[Tensor, Tensor | None, list[Reading], object]] = deque()
         self._sampled: Tensor | None = None
 
+    def recognises(self, gradients: Sequence[Tensor | None]) -> bool:  # noqa: ARG002
+        """Nothing is known of earlier ones."""
+        return False
+
     def read(self, beat: int, gradients: Sequence[Tensor | None], query: Query) -> list[Reading]:
         """Readings that have arrived by now; this one arrives later."""
         dense = [None if g is None else plain(g) for g in gradients]

@@ -117,8 +117,7 @@ class Eye:
 
     def _strided(self, actor: Actor) -> list[Tensor | None]:
         gradients = actor.gradients()
-        if actor.beats % HISTOGRAM_EVERY == 0 or not (actor.all_seen or actor.ever_present.any()):
-            # a layout does not change from step to step
+        if not actor.reader.recognises(gradients):
             for name in actor.note_sparse(gradients):
                 self._court.note(Text(
                     f"not watched: gradient of '{name}' (sparse)", f"未监控：'{name}' 的梯度（稀疏）"
@@ -130,7 +129,7 @@ class Eye:
         assert actor.before is not None
         assert actor.beat is not None
         assert isinstance(actor.reader, HostReader)
-        actor.after = actor.reader.sample(actor.parameters, stepped=True)
+        actor.after = actor.reader.sample(actor.parameters)
         beat = actor.beat.taken(actor.group_rates)
         ranks = self._court.ranks is not None
         beat.steps = actor.reader.step(actor.before, actor.after, actor.reading.samples, ranks)  # type: ignore[arg-type]

@@ -138,7 +138,7 @@ static void block(const float *x, int n, const uint8_t *levels, double limit, in
             total += sums[k][j];
             if (most[k][j] > top) top = most[k][j];
         }
-    for (int level = 0; level < LEVELS; level++) below[level] = sum_bytes((vb)-counts[level]);
+    for (int level = 0; level < LEVELS; level++) below[level] = sum_bytes(-(vb)counts[level]);
     for (int i = whole; i < n; i++) {
         uint32_t u = as_bits(x[i]) & 0x7fffffffu;
         total += (double)x[i] * x[i];

@@ -36,6 +36,7 @@ _HABIT = 4  # gradients that change their layout again and again are how this pr
 _address: Callable[[Any], int] = Tensor.data_ptr
 _dtype: Callable[[Any], torch.dtype] = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _is_contiguous: Callable[[Any], bool] = Tensor.is_contiguous
+_is_negated: Callable[[Any], bool] = Tensor.is_neg
 _numel: Callable[[Any], int] = Tensor.numel
 
 
@@ -60,41 +61,6 @@ class Alike:
                 )
 
 
-class Places:
-    """Where the weights lie: to ask every tensor costs more than to look at its values."""
-
-    def __init__(self) -> None:
-        self.pinned: Pinned | None = None
-        """None while they cannot be read by address."""
-        self._all: list[int] = []
-        self._quarters: list[list[int]] = []
-        self._alive: list[Tensor] = []
-        """Keeps the memory of weights that have never moved from being given away unseen."""
-        self._turn = 0
-
-    def learn(self, pointers: NDArray[np.uint64], tensors: Sequence[Tensor], whole: bool) -> None:
-        """They lie here now; `whole`: all of them, as they are."""
-        first = not self._all
-        self.pinned = Pinned(pointers) if whole and pointers.all() else None
-        self._all = pointers.tolist()
-        self._quarters = [self._all[i::_QUARTERS] for i in range(_QUARTERS)]
-        self._alive = [tensor.detach() for tensor in tensors] if first else []
-
-    def hold(self, tensors: Sequence[Tensor]) -> bool:
-        """The weights are where they were."""
-        return list(map(_address, tensors)) == self._all
-
-    def seem_to_hold(self, tensors: Sequence[Tensor]) -> bool:
-        """The same after a step, which moves all or none: a quarter is asked where none has moved.
-
-        The next look at all of them comes before the next step.
-        """
-        if not self._alive:
-            return self.hold(tensors)
-        self._turn = (self._turn + 1) % _QUARTERS
-        return list(map(_address, tensors[self._turn :: _QUARTERS])) == self._quarters[self._turn]
-
-
 class HostReader:
     """Reads gradients in the host's memory at once, in C where it could be built."""
 
@@ -114,7 +80,11 @@ class HostReader:
         self._simple = all(_is_simple(item) for item in parameters)
         self._read_as = [p.dtype if p.dtype in KINDS else torch.float32 for p in parameters]
         self._numels: list[int] = self.sizes.tolist()
-        self._places, self._alike = Places(), Alike()
+        self._alike = Alike()
+        self._recognised: Sequence[Tensor | None] | None = None
+        self._usual: Pinned | None = None
+        """Where the weights lie, and again as a list, which is compared faster."""
+        self._places: list[int] = []
         self._last = Pinned(np.zeros((2 * self._count, WIDTH), np.float32))
         """Sampled gradients and steps of the last time."""
         self._rows, self._steps = Pool(self._count, ROW), Pool(self._count, STEP)
@@ -125,9 +95,10 @@ class HostReader:
         self.relaid = False
         """The weights lie in another order than before: their samples are of other values."""
 
-    def release(self) -> None:
-        """Nothing is read for now: let the memory of the weights go."""
-        self._places = Places()
+    def recognises(self, gradients: Sequence[Tensor | None]) -> bool:
+        """They are of the kind, the size and the layout of earlier ones, so dense and all there."""
+        self._recognised = gradients if self._alike(gradients) else None
+        return self._recognised is not None
 
     def _dense(self, tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         """What can be read by address: of the kind and the size of its parameter, without holes."""
@@ -135,6 +106,7 @@ class HostReader:
             with contextlib.suppress(TypeError):  # a gradient is missing
                 if (
                     all(map(_is_contiguous, tensors))
+                    and not any(map(_is_negated, tensors))
                     and list(map(_dtype, tensors)) == self._read_as
                     and list(map(_numel, tensors)) == self._numels
                 ):
@@ -145,7 +117,7 @@ class HostReader:
         ]
 
     def _dense_gradients(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        if self._alike(gradients):
+        if gradients is self._recognised:
             return gradients
         dense = self._dense(gradients)
         if dense is gradients:
@@ -158,8 +130,7 @@ class HostReader:
         if self.fused is None:
             present = np.array([g is not None for g in dense], np.bool_)
             return [self._read_slowly(beat, dense, present, query)]
-        pointers, sizes = self._pointers(dense)
-        present = self._all_there if sizes is self._sizes else pointers != 0
+        pointers, sizes, present = self._pointers(dense)
         rows = self._rows.take()  # every row is filled
         histograms = np.zeros((self._count, 256), np.int64) if query.histogram else None
         samples = self._samples.take() if query.samples else None
@@ -181,24 +152,31 @@ class HostReader:
             norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
         return Reading(beat, rows, present, False, samples)
 
-    def _pointers(self, dense: Sequence[Tensor | None]) -> tuple[NDArray[np.uint64], Pinned]:
+    def _pointers(
+        self, dense: Sequence[Tensor | None]
+    ) -> tuple[NDArray[np.uint64], Pinned, NDArray[np.bool_]]:
+        """Where they lie, how much may be read there, and which of them there are."""
         with contextlib.suppress(TypeError):  # a gradient is missing
             pointers = np.fromiter(map(_address, dense), np.uint64, self._count)
             if not self._count or pointers.min() >= HIGH:
-                return pointers, self._sizes
+                return pointers, self._sizes, self._all_there
         places = [0 if item is None else address_of(item) for item in dense]
         sizes = np.array([n if place else 0 for place, n in zip(places, self.sizes, strict=True)])
-        return np.array(places, np.uint64), Pinned(sizes.astype(np.int64))
+        there = [  # what is empty lies nowhere
+            item is not None and (place > 0 or item.numel() == 0)
+            for place, item in zip(places, dense, strict=True)
+        ]
+        return np.array(places, np.uint64), Pinned(sizes.astype(np.int64)), np.array(there)
 
-    def sample(self, tensors: Sequence[Tensor], stepped: bool = False) -> NDArray[np.float32]:
-        """Evenly spread values of the weights; `stepped`: nothing but a step came in between."""
+    def sample(self, tensors: Sequence[Tensor]) -> NDArray[np.float32]:
+        """Evenly spread values of the weights."""
         if self.fused is None:
+            self._note_strides(tensors)
             return torch_samples(self._dense(tensors))
         out = self._samples.take()
-        places = self._places
-        if self._simple and places.pinned is not None:
-            if places.seem_to_hold(tensors) if stepped else places.hold(tensors):
-                self.fused.sample(places.pinned, self._sizes, self._kinds, out)
+        if self._simple and self._usual is not None:
+            if list(map(_address, tensors)) == self._places:  # what lies there was looked at before
+                self.fused.sample(self._usual, self._sizes, self._kinds, out)
                 return out.array
             self.moved = True
         return self._sample_anew(tensors, out)
@@ -210,28 +188,33 @@ class HostReader:
 
         What changes weights changes many of them, and each quarter has its turn.
         """
-        pinned = self._places.pinned if self._simple else None
-        if then is not None and pinned is not None and self._places.hold(tensors):
-            assert self.fused is not None
-            if self.fused.same(pinned, self._sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS):
+        if then is not None and self.fused is not None and self._simple and self._usual is not None:
+            if list(map(_address, tensors)) == self._places and self.fused.same(
+                self._usual, self._sizes, self._kinds, then, beat % _QUARTERS, _QUARTERS
+            ):
                 return then
         return self.sample(tensors)
 
-    def _sample_anew(self, tensors: Sequence[Tensor], out: Pinned) -> NDArray[np.float32]:
-        assert self.fused is not None
+    def _note_strides(self, tensors: Sequence[Tensor]) -> None:
         strides = [t.stride() for t in tensors]
         self.relaid = self.relaid or (self._strides is not None and strides != self._strides)
         self._strides = strides
+
+    def _sample_anew(self, tensors: Sequence[Tensor], out: Pinned) -> NDArray[np.float32]:
+        assert self.fused is not None
+        self._note_strides(tensors)
         if self._simple and any(
             t.dtype is not dtype or not t.is_cpu
             for t, dtype in zip(tensors, self._read_as, strict=True)
         ):
             return torch_samples([t.cpu() for t in tensors])
         dense = self._dense(tensors)
-        pointers, sizes = self._pointers(dense)
+        pointers, sizes, _ = self._pointers(dense)
         whole = all(now is then for now, then in zip(dense, tensors, strict=True))
-        self._places.learn(pointers, tensors, whole)
-        self.fused.sample(Pinned(pointers), sizes, self._kinds, out)
+        places = Pinned(pointers)
+        self._usual = places if whole and pointers.all() else None
+        self._places = pointers.tolist()
+        self.fused.sample(places, sizes, self._kinds, out)
         return out.array
 
     def step(

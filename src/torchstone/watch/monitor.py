@@ -23,6 +23,7 @@ from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
 from torchstone.watch.ends import Ends
 from torchstone.watch.eye import Eye
+from torchstone.watch.idle import Idle
 from torchstone.watch.lines import LOGGER, say, show_lines
 from torchstone.watch.parts import Parts
 from torchstone.watch.ranks import join_ranks
@@ -55,6 +56,7 @@ class Watch:
         """Calls that have ended."""
         self.actors: dict[int, Actor] = {}
         self._court = Court(self.settings, self.actors)
+        self._court.idle = Idle(self._court, _guard_of(self))
         self._parts = Parts(self._court, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
@@ -117,6 +119,7 @@ class Watch:
     def _prepare(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
+        self._court.closed = False
         self._parts.find(function, args, kwargs, self)
         ranks = join_ranks(self._parts.models, self.settings.ranks_every, self.settings.lang)
         self._court.ranks = ranks
@@ -159,14 +162,14 @@ class Watch:
         self._active = False
         for actor in self.actors.values():
             actor.reading = actor.before = None
+        for sentinel in self._parts.sentinels.values():
+            sentinel.left_out()
 
     def close(self) -> None:
         """Take everything back, and write what is left."""
         hooks.unlisten(cast(hooks.Listener, self))
         self._active = self._prepared = False
         self._parts.release()
-        for actor in self.actors.values():
-            actor.release()
         self._guard(self._court.sit)
         self._court.close()
         if self.recorder:

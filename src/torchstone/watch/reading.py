@@ -164,6 +164,8 @@ def plain(tensor: Tensor) -> Tensor:
         tensor = local()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.detach())
+    if tensor.is_neg():
+        tensor = tensor.detach().resolve_neg()
     if tensor.dtype not in KINDS:
         tensor = tensor.detach().float()
     return tensor if tensor.is_contiguous() else _in_order(tensor.detach())

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -59,6 +60,7 @@ class Recorder:
         self._settings = settings
         self._process = os.getpid()
         self._limit = limit
+        self._lock = threading.RLock()
         self._file = open(folder / NAME, "ab", buffering=0)  # noqa: SIM115
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,6 +178,11 @@ class Recorder:
         self._put(json_frame("E", {"event": "summary", **summary}))
         self._file.close()
 
+    def flush(self) -> None:
+        """Write the rows that are kept back."""
+        if self._rows:
+            self._flush_rows()
+
     # -- how it is written
 
     def _flush_rows(self) -> None:
@@ -188,7 +195,7 @@ class Recorder:
         if self._file.closed or os.getpid() != self._process:
             return  # a forked child must not write into its parent's run
         data = frame.pack()
-        with self._careful():
+        with self._lock, self._careful():
             if self._file.write(data) != len(data):
                 raise OSError("the disk is full")
             self._size += len(data)

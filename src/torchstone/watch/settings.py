@@ -75,7 +75,7 @@ class Settings:
             raise _wrong("on_alert", self.on_alert, 'a function, "raise", "skip" or None',
                          '函数、"raise"、"skip" 或 None')  # fmt: skip
         place, writers = cast(object, self.folder), cast(object, self.writers)
-        if not isinstance(place, (str, Path, bool, NoneType)) or place == "":
+        if not isinstance(place, (str, Path, bool, NoneType)) or place == "" or "\0" in str(place):
             raise _wrong("folder", place, "a path, True or False", "路径、True 或 False")
         if not isinstance(writers, (tuple, list)) or not all(map(_is_writer, writers)):
             raise _wrong("writers", writers, "a tuple of writers", "写入器的元组")
