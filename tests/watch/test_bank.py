@@ -83,6 +83,15 @@ def test_missing_values_teach_nothing() -> None:
     assert _alarms(values) == []
 
 
+@pytest.mark.parametrize("calm", [0, 256])
+def test_a_fall_among_the_first_values_is_what_is_hoped_for(calm: int) -> None:
+    values = _series(600)
+    values[150:] /= 8
+    bank = Bank([Limits(spike=(math.inf, math.inf))], 100, calm)
+    found = [step for step, value in enumerate(values) if bank.push(np.array([value])).channel[0]]
+    assert bool(found) == (calm == 0)
+
+
 def test_the_dial_widens_and_tightens() -> None:
     assert Settings(false_alarms_per_10k=2).tightness == 1.0
     assert Settings(false_alarms_per_10k=0.1).tightness > 1.2

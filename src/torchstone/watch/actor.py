@@ -16,7 +16,7 @@ from torch import Tensor
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, format_of
-from torchstone.watch.bank import Bank
+from torchstone.watch.bank import CALM, Bank
 from torchstone.watch.beat import SETTINGS
 from torchstone.watch.channels import Limits
 from torchstone.watch.device_reader import DeviceReader
@@ -62,7 +62,8 @@ class Learner:
             (signal.name, start) for signal, start, _ in self.spans if signal.of == "run"
         ]
         slow = phase == "sample"  # judged at every tenth beat
-        self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup)
+        calm = CALM if phase == "update" else 0
+        self.bank = Bank(limits, max(warmup // 10, 8) if slow else warmup, calm)
 
 
 class Actor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchstone.watch.alerts import Alert, Episodes
-from torchstone.watch.bank import Bank
+from torchstone.watch.bank import CALM, Bank
 from torchstone.watch.judge import judge_bank
 from torchstone.watch.runfile import Run
 from torchstone.watch.settings import Settings
@@ -52,7 +52,8 @@ def _of_scalars(run: Run, settings: Settings) -> list[Alert]:
         signal = next((s for s in all_signals() if s.name == name and s.limits), None)
         if signal is None or signal.limits is None:
             continue
-        bank = Bank([signal.limits.scaled(settings.tightness)], settings.warmup_steps)
+        calm = CALM if signal.phase == "update" else 0
+        bank = Bank([signal.limits.scaled(settings.tightness)], settings.warmup_steps, calm)
         for row, value, stretch in zip(run.scalars, run.column(column), stretches, strict=True):
             spans = [(signal, 0, 1)]
             found += judge_bank(bank, spans, np.array([value]), (), int(row[0]), stretch)

@@ -31,6 +31,9 @@ from torchstone.watch.fused import load_fused
 from torchstone.watch.window import BLOCK, BLOCKS, TRUSTED, WINDOW, Window
 
 _CHANGE_EVERY = 8
+CALM = 2 * WINDOW
+"""Steps before falls and changes of what steps do mean anything: what is easy is learned in the
+first ones, and the end of that turns angles and shortens steps at once."""
 _CLIP = 6.0  # values enter the window no further out than this many spreads
 _ROUNDING = 1e-9  # of the floor: what is left of it when it is taken off again
 
@@ -49,7 +52,9 @@ _NONE = _Due()
 class Bank:
     """The recent past of a number of series, and what is normal for each."""
 
-    def __init__(self, limits: list[Limits], warmup: int) -> None:
+    def __init__(self, limits: list[Limits], warmup: int, calm: int = 0) -> None:
+        self._calm = calm
+        """Values before falls and changes mean anything."""
         self.count = len(limits)
         self._fresh = 0
         """Values since the last event that made the past a poor guide."""
@@ -174,8 +179,14 @@ class Bank:
         return _Due(
             seen % past.pace == 0,
             seen % (BLOCK * past.pace // 4) == 0 and past.filled >= FEWEST_BLOCKS,
-            seen % _CHANGE_EVERY == 0 and fresh >= WINDOW and self._changes.columns.size > 0,
-        )
+            seen % _CHANGE_EVERY == 0 and fresh >= WINDOW and seen >= self._calm
+            and self._changes.columns.size > 0,
+        )  # fmt: skip
+
+    @property
+    def _settled(self) -> bool:
+        """A quick fall is not what is hoped for any more."""
+        return self._fresh >= self.past.warmup and self.past.seen >= self._calm
 
     def _judgement(self, sigmas: NDArray[np.float64]) -> Judgement:
         past, count = self.past, self.count
@@ -195,7 +206,7 @@ class Bank:
             if due.ramps:
                 newest = (past.seen // BLOCK - 1) % BLOCKS
                 blocks = (newest, RECENT_BLOCKS, past.filled - RECENT_BLOCKS)
-            shifts = due.shifts + (due.shifts and self._fresh >= past.warmup)
+            shifts = due.shifts + (due.shifts and self._settled)
             return past.in_c.push(values, row, extra, clip, stretch, shifts, blocks)
         logs = np.log(np.maximum(values, 0.0) + past.floor)
         missing = ~np.isfinite(logs)
@@ -216,7 +227,7 @@ class Bank:
         local = self._fresh >= TRUSTED
         self._spikes.judge(past, judgement, self._far, self._away, extra, local)
         if due.shifts:
-            self._shifts.judge(past, judgement, stretch, self._fresh >= past.warmup)
+            self._shifts.judge(past, judgement, stretch, self._settled)
         if due.ramps:
             self._ramps.judge(past, judgement, stretch)
 
