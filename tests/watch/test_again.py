@@ -6,6 +6,7 @@ import contextlib
 import logging
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -248,3 +249,18 @@ def test_passes_of_calls_that_raised_belong_to_no_step() -> None:
         with contextlib.suppress(KeyError):
             step(torch.randn(8, 4))
     assert "lost_passes" not in {alert.signal for alert in step.watch.alerts}  # type: ignore[attr-defined]
+
+
+def test_gradients_go_when_the_program_lets_them_go() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with Watch(model, optimizer, **OPTIONS) as watch:
+        for _ in range(6):
+            loss = model(torch.randn(8, 4)).square().mean()
+            loss.backward()
+            optimizer.step()
+            assert model.weight.grad is not None
+            old = weakref.ref(model.weight.grad)
+            optimizer.zero_grad()
+            assert old() is None
+            watch.step(loss.detach())

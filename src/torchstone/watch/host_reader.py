@@ -117,7 +117,8 @@ class HostReader:
         ]
 
     def _dense_gradients(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        if gradients is self._recognised:
+        known, self._recognised = self._recognised, None  # the program may let them go any time
+        if gradients is known:
             return gradients
         dense = self._dense(gradients)
         if dense is gradients:
