@@ -306,9 +306,13 @@ def _until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
     return true()
 
 
-def test_a_pause_holds_nothing_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("on_alert", [None, print])
+def test_a_pause_holds_nothing_back(
+    on_alert: Callable[[Any], object] | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     toy = Toy()
     options: dict[str, Any] = {"folder": tmp_path / "run", "budget": 10, "warmup_steps": 40}
+    options["on_alert"] = on_alert
     with Watch(toy.model, toy.optimizer, **options) as watch:
         for step in range(80):
             toy.loss_factor = 100.0 if step >= 77 else 1.0
@@ -320,6 +324,17 @@ def test_a_pause_holds_nothing_back(tmp_path: Path, caplog: pytest.LogCaptureFix
         assert thread is not None
         assert thread.is_alive()
     assert _until(lambda: not thread.is_alive())
+
+
+def test_what_may_interfere_is_not_judged_by_another_thread() -> None:
+    toy = Toy()
+    with Watch(toy.model, toy.optimizer, folder=False, budget=10, on_alert="raise") as watch:
+        watch.step(toy.train_step(toy.next_batch()))
+        court = watch._court
+        court._matters.append(("call", court.call))
+        court._heard = 0.0
+        court.rest()
+        assert len(court._matters) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

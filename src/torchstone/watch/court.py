@@ -103,15 +103,14 @@ class Court:
     def hear(self, matter: Matter) -> None:
         """Take a matter up: now when it cannot wait, else together with the next ones."""
         self._matters.append(matter)
-        if self.settings.on_alert is not None or _cannot_wait(matter):
-            self.sit()
-        elif matter[0] == "call":
+        if matter[0] == "call":
             self._waiting += 1
             self._heard = time.monotonic()
-            if self._waiting >= _TOGETHER or self._heard > self._sat + _PATIENCE_SECONDS:
-                self.sit()
             if self.idle is not None:
                 self.idle.wake()
+        long = self._waiting and self._heard > self._sat + _PATIENCE_SECONDS
+        if self._at_once or long or self._waiting >= _TOGETHER or _cannot_wait(matter):
+            self.sit()
 
     def sit(self) -> None:
         """Judge everything that waits, in the order in which it came."""
@@ -126,10 +125,16 @@ class Court:
                 self._waiting = 0
                 self._sat = time.monotonic()
 
+    @property
+    def _at_once(self) -> bool:
+        """An alert may interfere with the step, so nothing waits."""
+        return self.settings.on_alert is not None
+
     def rest(self) -> None:
         """No call has come for a while: leave nothing undone."""
         if time.monotonic() > self._heard + _PATIENCE_SECONDS:
-            self.sit()
+            if not self._at_once:  # what may interfere does so in the thread that trains
+                self.sit()
             with self._lock:
                 if self.recorder is not None:
                     self.recorder.flush()
