@@ -9,8 +9,8 @@ from pathlib import Path
 
 from torchstone.core.options import options_of
 from torchstone.core.report import report_schema
-from torchstone.doors.cli import tool_options
-from torchstone.doors.common import CommonOptions
+from torchstone.cli.main import tool_options
+from torchstone.cli.common import CommonOptions
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.lint.page import rule_page
 

@@ -49,7 +49,7 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_the_readme_shows_what_is_really_said(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from torchstone.doors.cli import run
+    from torchstone.cli.main import run
 
     monkeypatch.chdir(ROOT)
     shown = re.search(

@@ -12,7 +12,7 @@ def main() -> int:
 
         print(f"torchstone {__version__}")
         return 0
-    from torchstone.doors.cli import run
+    from torchstone.cli.main import run
 
     return run(sys.argv[1:])
 

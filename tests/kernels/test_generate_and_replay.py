@@ -9,7 +9,7 @@ import pytest
 
 from tests.kernels.script import CODER, DESIGN, GO_ON, RIGHT, WRONG, settings, written
 from tests.trace.server import Server, says
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 from torchstone.kernels.generate import generate
 from torchstone.kernels.verifier import verify
 from torchstone.trace.exchange import read_exchanges

@@ -12,7 +12,7 @@ import pytest
 
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 from torchstone.lint import engine, fixer
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 
 SEED = Path(__file__).parent.parent / "data" / "seed"
 EXPECTED = """\

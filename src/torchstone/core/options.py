@@ -20,7 +20,7 @@ _SHORT = 20
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the doors need to know of one option."""
+    """What the command line needs to know of one option."""
 
     help: Text = NOTHING
     choices: tuple[str, ...] = ()
@@ -35,13 +35,13 @@ class About:
 
 
 def option(default: Any, en: str, zh: str, **about: Any) -> Any:
-    """One field of an options class: its default, what it does, and how the doors show it."""
+    """One field of an options class: its default, what it does, and how it is shown."""
     return dataclasses.field(default=default, metadata={_KEY: About(help=Text(en, zh), **about)})
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option as a door sees it."""
+    """One option as the command line sees it."""
 
     name: str
     type: Any

@@ -136,7 +136,7 @@ def _finding_data(item: Finding) -> dict[str, Any]:
 
 
 def _renderer() -> Any:
-    # core stands below render; the one door upwards is opened by name when it is asked for
+    # core stands below render; the renderer is imported by name when it is asked for
     import importlib
 
     return importlib.import_module("torchstone.render").render

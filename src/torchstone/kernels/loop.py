@@ -249,7 +249,7 @@ class Loop:
         return (
             '"""Verifies this kernel again."""\n\n'
             "from pathlib import Path\n\n"
-            "from torchstone.doors.cli import run\n\n"
+            "from torchstone.cli.main import run\n\n"
             "here = Path(__file__).parent\n"
             f'words = ["kernel", "verify", str(here / "{problem}"), str(here / "{kernel}")]\n'
             f'raise SystemExit(run([*words, "--impl", "{self._implementation}"]))\n'

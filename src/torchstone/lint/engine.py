@@ -365,6 +365,6 @@ def _own_digest() -> str:
 
 
 def check_paths(paths: Iterable[str | Path] | str | Path, **options: object) -> Report:
-    """`torchstone.check`: the Python door to the same thing."""
+    """`torchstone.check`: the same from Python."""
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     return check(CheckOptions(paths=tuple(str(path) for path in given), **options))  # type: ignore[arg-type]

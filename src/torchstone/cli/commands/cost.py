@@ -9,10 +9,10 @@ from pathlib import Path
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.text import Text
 from torchstone.cost.options import CostOptions
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.settings import find_config, read_table
-from torchstone.doors.show import Progress, show
-from torchstone.doors.torch_door import needs_torch
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.settings import find_config, read_table
+from torchstone.cli.show import Progress, show
+from torchstone.cli.torch_required import needs_torch
 
 HELP = Text(
     en="parameters, FLOPs, bytes, memory and time of a model, per stage, module and operator",

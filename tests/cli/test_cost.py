@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from torchstone.core.report import Report
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 
 MODEL = """
 import torch

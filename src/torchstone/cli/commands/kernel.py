@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.generate import GenerateOptions, run_generate
-from torchstone.doors.show import Progress, show
-from torchstone.doors.torch_door import needs_torch
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.generate import GenerateOptions, run_generate
+from torchstone.cli.show import Progress, show
+from torchstone.cli.torch_required import needs_torch
 
 HELP = Text(
     en="compute kernels: verify a candidate gate by gate, generate one with a language model",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torchstone.core.options import option
 from torchstone.core.text import Text
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import Progress, show
-from torchstone.doors.torch_door import needs_torch
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import Progress, show
+from torchstone.cli.torch_required import needs_torch
 
 
 @dataclass(frozen=True, slots=True)

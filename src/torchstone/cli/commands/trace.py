@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import put, show
-from torchstone.doors.torch_door import needs_torch
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import put, show
+from torchstone.cli.torch_required import needs_torch
 
 if TYPE_CHECKING:
     from torchstone.core.report import Report

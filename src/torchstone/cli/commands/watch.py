@@ -12,9 +12,9 @@ from pathlib import Path
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option
 from torchstone.core.text import Text
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import show
-from torchstone.doors.torch_door import needs_torch
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import show
+from torchstone.cli.torch_required import needs_torch
 
 HELP = Text(
     en="what a watched training run recorded: live, after, under other thresholds, or beside another",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 from torchstone.kernels.gate import all_gates
 
 ROOT = Path(__file__).parent.parent.parent

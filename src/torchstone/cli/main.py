@@ -18,13 +18,13 @@ from torchstone.core.errors import TorchstoneError
 from torchstone.core.options import unknown
 from torchstone.core.registry import names_in
 from torchstone.core.text import locale_lang
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.flags import Parser, add_options, given
-from torchstone.doors.settings import find_config, read_table, split_table
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.flags import Parser, add_options, given
+from torchstone.cli.settings import find_config, read_table, split_table
 from torchstone.render.style import printable
 
 OK, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
-_COMMANDS = "torchstone.doors.commands"
+_COMMANDS = "torchstone.cli.commands"
 
 
 def run(words: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchstone.core.report import Report
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 from torchstone.trace import ActionType, Call, Trace
 
 CALL = Call("small", {"temperature": 0}, 120, 30, 1.5, "stop")

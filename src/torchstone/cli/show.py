@@ -11,7 +11,7 @@ from torchstone.core.files import write_atomically
 from torchstone.core.options import unknown
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.doors.common import CommonOptions
+from torchstone.cli.common import CommonOptions
 from torchstone.render import render
 
 LONG = 30

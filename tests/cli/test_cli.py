@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.doors.cli import run
+from torchstone.cli.main import run
 
 BAD = "import torch\n\n\ndef step(x, w, scaler):\n    scaler = torch.amp.GradScaler()\n    x = x.half()\n    return x @ w\n"
 CLEAN = "import torch\n\nprint(torch.__version__)\n"
@@ -219,7 +219,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
 def test_doctor_says_what_a_missing_part_would_add(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from torchstone.doors.commands import doctor
+    from torchstone.cli.commands import doctor
 
     monkeypatch.setattr(doctor, "program", lambda name: None)
     assert run(["doctor"]) == 0
@@ -231,11 +231,11 @@ def test_help_is_pinned(
 ) -> None:
     for lang in ("en", "zh"):
         assert run(["--help", "--lang", lang]) == 0
-        golden(f"doors/help.{lang}.txt", capsys.readouterr().out)
+        golden(f"cli/help.{lang}.txt", capsys.readouterr().out)
         with pytest.raises(SystemExit) as done:
             run(["check", "--help", "--lang", lang])
         assert done.value.code == 0
-        golden(f"doors/check-help.{lang}.txt", capsys.readouterr().out)
+        golden(f"cli/check-help.{lang}.txt", capsys.readouterr().out)
 
 
 def test_a_closed_pipe_is_no_traceback(project: Path) -> None:
@@ -294,7 +294,7 @@ class Terminal(io.StringIO):
 def test_progress_only_on_a_terminal_and_after_a_second(
     terminal: bool, quiet: bool, seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from torchstone.doors import show
+    from torchstone.cli import show
 
     now = [100.0]
     monkeypatch.setattr(show.time, "monotonic", lambda: now[0])

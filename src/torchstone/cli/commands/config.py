@@ -9,10 +9,10 @@ from typing import Any
 
 from torchstone.core.options import Option, option, options_of, options_schema, unknown
 from torchstone.core.text import Text
-from torchstone.doors.cli import tool_options
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.settings import find_config, read_table, split_table
-from torchstone.doors.show import only, put, use_colour
+from torchstone.cli.main import tool_options
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.settings import find_config, read_table, split_table
+from torchstone.cli.show import only, put, use_colour
 from torchstone.render.style import Style
 
 HELP = Text(

@@ -12,8 +12,8 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.doors.common import CommonOptions
-from torchstone.doors.show import format_for, put, show, use_colour
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import format_for, put, show, use_colour
 from torchstone.lint.catalog import all_rules
 from torchstone.lint.outside._process import program
 from torchstone.render.style import Style
