@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from torchstone.kernels import Candidate, verify
-from torchstone.kernels.c_build import (
-    CSource,
-    Fault,
-    build_library,
-    in_a_row,
-    pack_calls,
-    read_c,
-)
+from torchstone.kernels.c import build
+from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.replay import in_a_row, pack_calls
+from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.workshop import Workshop
 
 SANITIZED = """
@@ -76,7 +72,7 @@ def test_refused(text: str) -> None:
     assert isinstance(source_of(text), Fault)
 
 
-def test_a_call_may_die_loudly(tmp_path: Path) -> None:
+def test_a_call_may_die_loudly(workshop: Workshop) -> None:
     found = source_of("""#include <stdlib.h>
 #include <assert.h>
 void f(float *x, long n) {
@@ -87,7 +83,7 @@ void f(float *x, long n) {
 }
 """)
     assert isinstance(found, CSource)
-    assert build_library(found, tmp_path)[1] == ""
+    assert build_library(found, workshop)[1] == ""
 
 
 DYING = """import torch
@@ -112,7 +108,7 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("when", "gate"), [("n < 0", ""), ("n > 888", "families"), (SANITIZED, "sanitizers")]
+    ("when", "gate"), [("n < 0", ""), ("n > 888", "families"), (SANITIZED, "")]
 )
 def test_a_call_that_dies_is_no_answer(when: str, gate: str, workshop: Workshop) -> None:
     verdict = verify("relu", Candidate(DYING % when, "c"), seeds=2, workshop=workshop)
@@ -124,16 +120,16 @@ def test_the_source_must_be_one_string() -> None:
     assert isinstance(read_c("x = 1\n"), Fault)
 
 
-def test_functions_from_outside_are_refused(tmp_path: Path) -> None:
+def test_functions_from_outside_are_refused(workshop: Workshop) -> None:
     """What the words of the source hide, the symbols of the library show."""
     hidden = source_of("#define glue(a, b) a##b\nlong glue(wri, te)(int, const void *, long);\n"
                        "void f(int n) { glue(wri, te)(1, \"PASS\", 4); }")  # fmt: skip
     assert isinstance(hidden, CSource)
-    assert "write" in build_library(hidden, tmp_path)[1]
+    assert "write" in build_library(hidden, workshop)[1]
     fine = source_of("#include <math.h>\n#include <string.h>\nvoid f(float *x, long n) "
                      "{ memset(x, 0, n); x[0] = expf(x[1]) + sinf(x[2]) + powf(x[0], x[1]); }")  # fmt: skip
     assert isinstance(fine, CSource)
-    assert build_library(fine, tmp_path)[1] == ""
+    assert build_library(fine, workshop)[1] == ""
 
 
 def test_overlapping_arguments_share_a_buffer() -> None:
@@ -199,13 +195,112 @@ def test_all_calls_are_repeated_in_a_row_and_the_one_that_fails_is_named(
     ("text", "said"),
     [
         ("#define JOIN(a, b) a##b\nvoid f(long *n) { n[0] = JOIN(__builtin_ia32_rd, tsc)(); }",
-         "runs the instruction rdtsc"),
+         "uses __builtin_ia32_rdtsc (line 2)"),
         ("#define J(a, b) a##b\nlong J(cl, ock)(void); void f(long *n) { n[0] = J(cl, ock)(); }",
-         "takes clock from outside"),
+         "uses clock (line 2)"),
         ("void f(long *n) { n[0] = __builtin_cpu_supports(\"avx2\"); }", ""),
     ],
 )  # fmt: skip
-def test_a_clock_is_found_whatever_it_is_called(text: str, said: str, tmp_path: Path) -> None:
+def test_a_clock_is_found_whatever_it_is_called(text: str, said: str, workshop: Workshop) -> None:
     source = source_of(text)
     assert isinstance(source, CSource), source
-    assert build_library(source, tmp_path)[1] == said
+    assert build_library(source, workshop)[1] == said
+
+
+SECRET = "s3cr3t_value_of_the_user"
+BODY = "void relu(const float *x, float *y, long n) { for (long i = 0; i < n; i++) y[i] = x[i]; }\n"
+# Ways to make the compiler read a file: {path} is a private one.
+READING = {
+    "include": '#include "{path}"\n',
+    "line continuation": '#incl\\\nude "{path}"\n',
+    "continuation and space": '#incl\\ \nude "{path}"\n',
+    "macro": '#define P "{path}"\n#include P\n',
+    "pasted macro": "#define S(x) #x\n#define T(x) S(x)\n#include T({path})\n",
+    "behind a comment in a string": 'static const char *a = "/*";\n#include "{path}"\nstatic const char *b = "*/";\n',
+    "raw string": 'static const char *a = R"(/*)";\n#include "{path}"\nstatic const char *b = R"(*/)";\n',
+    "digraph": '%:include "{path}"\n',
+    "trigraph": '??=include "{path}"\n',
+    "incbin": '__asm__(".section .rodata\\n.global k\\nk: .incbin \\"{path}\\"\\n");\n',
+    "pasted incbin": '#define J(a, b) a##b\nJ(__as, m__)(".section .rodata\\n.global k\\nk: .inc" "bin \\"{path}\\"\\n");\n',
+}
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    path = tmp_path / "key.txt"
+    path.write_text(f"{SECRET} = 1;\n")
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("way", READING)
+def test_no_private_file_reaches_a_message_or_the_library(
+    way: str, private: Path, workshop: Workshop
+) -> None:
+    """Once as a candidate, and once past all that is judged from the text: the walls hold alone."""
+    text = READING[way].replace("{path}", str(private)) + BODY
+    code = f"import torch\nfrom torchstone_kernel import library\n\nC_SOURCE = {text!r}\n\n\n"
+    code += "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        y = torch.empty_like(x)\n        library.relu(x, y, x.numel())\n        return y\n"
+    verdict = verify("relu", Candidate(code, "c"), seeds=2, workshop=workshop)
+    assert not verdict.accepted
+    assert {item.gate for item in verdict.failed} <= {"policy", "build"}
+    assert SECRET not in verdict.error_log() + verdict.report().to_json()
+    unjudged = CSource(text, 1, {"relu": ["float*", "float*", "long"]})
+    folder = workshop.scratch()
+    (folder / "kernel.c").write_text(text)
+    arguments = ("-shared", "-fPIC", "-o", "kernel.so", "kernel.c")
+    said = build._compile(unjudged, workshop, folder, "-trigraphs", *arguments)
+    library = folder / "kernel.so"
+    assert SECRET not in said
+    assert not library.exists() or SECRET.encode() not in library.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('#define J(a, b) a##b\nvoid f(int n) { J(as, m)("nop"); }', "uses asm"),
+        ('#define A __attri##bute__\n__attribute__((section(".text"))) const char c[] = "x";\nvoid f(int n) { }',
+         "uses the attribute section"),
+        ('#define J(a, b) a##b\n#define K(a, b) J(a, b)\nK(__attri, bute__)((K(sec, tion)(".text"))) const char c[] = "x";\nvoid f(int n) { }',
+         "uses the attribute section"),
+        ('void g(void); void f(int n) { g(); }\nvoid g(void) __attribute__((\n  alias\n("f")));', "uses the attribute alias"),
+        ("void f(int n) { void g(void) { n++; } void (*volatile p)(void) = g; p(); }",
+         "needs a stack that can be executed"),
+        ('#define P(x) _Pragma(x)\nP("weak f")\nvoid f(int n) { }', "uses #pragma weak"),
+    ],
+)  # fmt: skip
+def test_the_source_is_judged_after_the_preprocessor(
+    text: str, said: str, workshop: Workshop
+) -> None:
+    source = source_of(text)
+    found = source.text if isinstance(source, Fault) else build_library(source, workshop)[1]
+    assert said in found
+
+
+def test_attributes_and_pragmas_of_ordinary_kernels_are_fine(workshop: Workshop) -> None:
+    source = source_of("""#include <immintrin.h>
+#include <math.h>
+#include <tgmath.h>
+#include <assert.h>
+#include <string.h>
+typedef float v8 __attribute__((vector_size(32), aligned(32)));
+static inline __attribute__((always_inline)) float one(float x) { return fabs(x); }
+__attribute__((target("avx2"))) void f(const float *x, float *y, long n) {
+  assert(n >= 0);
+#pragma GCC ivdep
+  for (long i = 0; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(y + i, _mm256_max_ps(_mm256_loadu_ps(x + i), _mm256_setzero_ps()));
+#pragma GCC unroll 4
+  for (long i = 0; i < n; i++) y[i] = one(y[i]);
+}
+""")
+    assert isinstance(source, CSource), source
+    assert build_library(source, workshop)[1] == ""
+
+
+def test_a_compiler_error_names_the_line_of_the_candidate(workshop: Workshop) -> None:
+    source = read_c(
+        "import torch\n\nC_SOURCE = r'''\nvoid f(float *x) {\n  x[0] = nothing;\n}\n'''\n"
+    )
+    assert isinstance(source, CSource)
+    assert build_library(source, workshop)[1].startswith("line 5: error: ‘nothing’ undeclared")

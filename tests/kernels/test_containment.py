@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
 from torchstone.kernels import Candidate, load_problem, verify
 from torchstone.kernels.calls import Main
+from torchstone.kernels.confinement import require_confinement
+from torchstone.kernels.harness import cell
 from torchstone.kernels.run import Run
+from torchstone.kernels.verdict import LONGEST_FIELD, GateResult, Verdict
 from torchstone.kernels.workshop import Workshop
 
 FORM = """import ctypes, gc, os, signal, socket, subprocess, sys, threading, time
@@ -137,6 +142,71 @@ def test_no_answer_lies_in_the_process(attack: Attack) -> None:
             frame = frame.f_back
         assert not found"""
     assert said(attack(body.strip())) == ""
+
+
+SYSV = """libc = ctypes.CDLL(None, use_errno=True)
+        made = libc.{call}
+        assert made >= 0, os.strerror(ctypes.get_errno())"""
+
+
+@pytest.mark.parametrize("call", ["shmget(77, 4096, 0o1666)", "msgget(77, 0o1666)", "semget(77, 1, 0o1666)"])  # fmt: skip
+def test_leaves_nothing_shared_behind(attack: Attack, call: str) -> None:
+    assert "Operation not permitted" in said(attack(SYSV.format(call=call)))
+
+
+def test_changes_nobodys_priority(attack: Attack) -> None:
+    for body in (
+        "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+        "os.sched_setaffinity(os.getppid(), {0})",
+        "os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0))",
+    ):
+        assert said(attack(body)).startswith("PermissionError"), body
+
+
+def test_fills_no_disk(attack: Attack) -> None:
+    """Many files, each below the limit of one."""
+    body = """
+        for number in range(40):
+            with open(f"f{number}", "wb") as file:
+                file.write(bytes(32 << 20))"""
+    assert "No space left" in said(attack(body.strip(), seconds=60))
+    assert said(attack("os.memfd_create('x')")).startswith("PermissionError")
+    assert said(attack("open('../kept', 'w')")).startswith("PermissionError")
+
+
+def test_is_not_root(attack: Attack) -> None:
+    if os.geteuid() != 0:
+        assert said(attack("assert os.getuid() == 0 or os.geteuid() != 0")) == ""
+        return
+    assert said(attack("assert os.getresuid() == (65534,) * 3, os.getresuid()")) == ""
+    assert said(attack("os.setuid(0)")).startswith("PermissionError")
+
+
+@pytest.mark.parametrize("wall", ["files", "system calls", "network"])
+def test_a_missing_wall_is_announced_everywhere(wall: str) -> None:
+    walls = {"files": "Landlock 7", "system calls": "seccomp", "network": "own"}
+    problem, candidate = load_problem("relu"), Candidate("", "torch")
+    quiet = Verdict(problem, candidate, (), True, environment=walls).report()
+    assert quiet.gaps == ()
+    report = Verdict(problem, candidate, (), True, environment={**walls, wall: "none"}).report()
+    for name in ("text", "json", "markdown", "html", "agent"):
+        assert "not kept from" in report.to(name), name
+    assert "未被隔离" in report.to("text", lang="zh")
+
+
+def test_generate_refuses_where_nothing_confines(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_confinement(allowed=False)  # this system has the walls
+    monkeypatch.setattr(cell, "available", lambda: {"files": "none", "calls": "seccomp"})
+    with pytest.raises(UsageError, match="allow-unconfined"):
+        require_confinement(allowed=False)
+    require_confinement(allowed=True)
+
+
+def test_a_prompt_has_fields_of_limited_length() -> None:
+    long = GateResult("build", "failed", Text("x" * 5000 + "\x1b[0m\n", ""))
+    log = Verdict(load_problem("relu"), Candidate("", "c"), (long,), False).error_log()
+    assert max(map(len, log.splitlines())) < LONGEST_FIELD + 40
+    assert "\x1b" not in log
 
 
 def test_a_crash_is_told(attack: Attack) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.trace.server import Server, says
+from tests.trace.server import Server, says, send
 from torchstone.core.errors import InputError
 from torchstone.core.report import Report
 from torchstone.trace import ActionType, Trace
@@ -87,6 +89,25 @@ def test_a_recorder_keeps_what_was_said_without_secrets() -> None:
     assert recorder.take() == ()
     assert [item.response.text for item in kept] == [f"use {MARK}"]
     assert (call_of(kept, question("a")).input_tokens, broke.take()[0].spent) == (7, True)
+
+
+def test_a_server_that_repeats_the_key_shows_it_to_nobody() -> None:
+    """A 401 quotes the key; a question that holds it leaves without it."""
+    key = "local-secret-0123456789"
+
+    def refuse(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        said = {"error": {"message": f"Incorrect API key provided: {key}."}}
+        send(handler, 401, json.dumps(said).encode())
+
+    with Server(refuse).open() as server:
+        client = HttpClient(server.url, environment={"OPENAI_API_KEY": key})
+        recorder = Recorder(client, redactor({"OPENAI_API_KEY": key}))
+        with pytest.raises(ModelError) as caught:
+            recorder.complete(question(f"my key is {key}"))
+    assert key not in caught.value.say("en") + caught.value.say("zh")
+    assert f"provided: {MARK}" in caught.value.given
+    assert key not in json.dumps(server.asked)
+    assert MARK in json.dumps(server.asked)
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[3]", '[{"key": 3}]', "[" * 100_000])

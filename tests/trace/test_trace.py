@@ -162,6 +162,17 @@ def test_redaction_leaves_code_alone() -> None:
     assert redact("https://me:s3cr3tpw@host/x") == f"https://me:{MARK}@host/x"
 
 
+@pytest.mark.parametrize(
+    "word", ["a", "a.", "-eyJaaaaaaaaa", "://a", "authorization: ", "secret", "x-", "bearer ", "sk-", "-----BEGIN "]
+)  # fmt: skip
+def test_redaction_takes_time_in_proportion_to_the_text(word: str) -> None:
+    """CPU time of this process, which no neighbour changes: quadratic, it would be minutes."""
+    text = word * (400_000 // len(word))
+    start = time.process_time()
+    redactor({})(text)
+    assert time.process_time() - start < 20
+
+
 def work(folder: Path, who: int, count: int) -> None:
     trace = Trace("op", "1", folder, fsync=False)
     for number in range(count):

@@ -54,6 +54,10 @@ class GenerateOptions:
         "", "generate: name of the task; by default the next number",
         "generate：任务名；默认取下一个编号", config=False,
     )  # fmt: skip
+    allow_unconfined: bool = option(
+        False, "generate: run a model's code even where this system cannot confine it",
+        "generate：即使本系统无法隔离，也运行模型编写的代码", config=False,
+    )  # fmt: skip
 
 
 def run_generate(
@@ -62,6 +66,7 @@ def run_generate(
     """Exit 0 when a kernel was accepted, 1 when none was, 3 when the model or a part failed."""
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
+    from torchstone.kernels.confinement import require_confinement
     from torchstone.kernels.generate import generate
     from torchstone.kernels.loop import Settings
     from torchstone.kernels.problem import load_problem
@@ -69,6 +74,7 @@ def run_generate(
     from torchstone.trace.connect import connect
 
     given = load_problem(problem)
+    require_confinement(options.allow_unconfined)
     settings = Settings(
         given.name,
         given.source,

@@ -18,6 +18,7 @@ from typing import Any
 from torchstone.kernels.workshop import Session, SessionError, Workshop
 
 MEMORY_BYTES = 4 << 30
+_SAID_KEPT_BYTES = 4000
 LATE = "did not end in its CPU time"
 _ASSEMBLER_SECONDS = 10
 """CPU time of the assembler for one kernel; it takes a tenth of a second for most."""
@@ -41,19 +42,13 @@ class Assembler:
         name = f"sm_{arch}{'a' if arch >= 90 else ''}"
         command = [self.path, "-v", "-lineinfo", *([] if fusion else ["--fmad=false"]),
                    "--regAllocOptLevel=2", f"--gpu-name={name}", "kernel.ptx", "-o", "kernel.cubin"]  # fmt: skip
-        session = workshop.open(
-            "candidate", scratch=folder, memory_bytes=MEMORY_BYTES,
-            cpu_seconds=_ASSEMBLER_SECONDS, execute=command, environment={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
-        )  # fmt: skip
-        try:
-            session.ask({}, seconds=seconds)
-        except SessionError as error:
-            made = folder / "kernel.cubin"
-            code = made.read_bytes() if made.is_file() else b""
-            late = "time is up" in error.ended.reason
-            said = f"ptxas {LATE}" if late else error.ended.output
-            return (b"" if late else code), said or error.ended.reason
-        raise AssertionError("an assembler that speaks the protocol of a session")
+        done = workshop.run_program(command, folder, seconds=seconds, memory_bytes=MEMORY_BYTES,
+                                    cpu_seconds=_ASSEMBLER_SECONDS)  # fmt: skip
+        if "time is up" in done.reason:
+            return b"", f"ptxas {LATE}"
+        made = folder / "kernel.cubin"
+        code = made.read_bytes() if made.is_file() else b""
+        return code, done.output[-_SAID_KEPT_BYTES:] or done.reason
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
+from torchstone.kernels.confinement import unconfined_gap
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.verdict import GateResult, Verdict
 
@@ -45,6 +46,7 @@ def report_of(verdict: Verdict) -> Report:
         gaps=(
             *(_gap(verdict, item) for item in verdict.results if item.status == "gap"),
             *_crash(verdict),
+            *unconfined_gap(verdict.problem.name, verdict.environment),
         ),
         environment=verdict.environment,
         rules={

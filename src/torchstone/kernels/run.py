@@ -13,7 +13,9 @@ from typing import Any
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.kernels import c_build, first_session
+from torchstone.kernels import first_session
+from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.calls import Burst, Call, Main, new_call
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.problem import Problem
@@ -104,16 +106,16 @@ class Run:
     # the candidate
 
     @functools.cached_property
-    def c_source(self) -> c_build.CSource | c_build.Fault | None:
+    def c_source(self) -> CSource | Fault | None:
         if self.candidate.implementation != "c":
             return None
-        return c_build.read_c(self.candidate.source)
+        return read_c(self.candidate.source)
 
     @functools.cached_property
     def c_library(self) -> tuple[str, str]:
         """Path of the compiled library, and what the compiler said."""
-        assert isinstance(self.c_source, c_build.CSource)
-        path, said = c_build.build_library(self.c_source, self.workshop.scratch())
+        assert isinstance(self.c_source, CSource)
+        path, said = build_library(self.c_source, self.workshop)
         return str(path), said
 
     def open(self, mode: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
@@ -123,7 +125,7 @@ class Run:
             "do": "open", "source": self.candidate.source, "mode": mode,
             "implementation": self.candidate.implementation,
         }  # fmt: skip
-        if isinstance(self.c_source, c_build.CSource):
+        if isinstance(self.c_source, CSource):
             local = scratch / "kernel.so"
             local.write_bytes(open(self.c_library[0], "rb").read())  # noqa: SIM115
             header |= {"library": str(local), "prototypes": self.c_source.prototypes}

@@ -13,6 +13,8 @@ from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.problem import Problem
 
+LONGEST_FIELD = 800
+"""Characters of one field in a prompt: the longest detail of the corpus has 540."""
 Status = Literal["passed", "failed", "skipped", "gap"]
 
 
@@ -49,17 +51,21 @@ class Verdict:
         return tuple(item for item in self.results if item.status == "failed")
 
     def error_log(self) -> str:
-        """What went wrong, for a prompt: byte for byte the same for the same inputs."""
+        """What went wrong, for a prompt: byte for byte the same for the same inputs.
+
+        Of each gate that did not pass: its name, its status, its detail and its remedy, nothing
+        else, and each of limited length.
+        """
         if self.accepted:
             return ""
         lines = []
         for item in self.results:
             if item.status in ("failed", "gap"):
-                lines.append(f"[{item.gate}] {item.status}: {item.detail.en}")
+                lines.append(f"[{item.gate}] {item.status}: {_bounded(item.detail.en)}")
             if item.status == "failed":
                 gate = next(gate for gate in all_gates() if gate.name == item.gate)
                 remedy = item.remedy.en or gate.remedy.en
-                lines += [f"[{item.gate}] remedy: {remedy}"] if remedy else []
+                lines += [f"[{item.gate}] remedy: {_bounded(remedy)}"] if remedy else []
         return "\n".join(lines)
 
     def report(self) -> Report:
@@ -67,3 +73,9 @@ class Verdict:
         from torchstone.kernels.report import report_of
 
         return report_of(self)
+
+
+def _bounded(text: str) -> str:
+    """A field of a prompt: one line of printable characters, cut where it grows too long."""
+    line = "".join(item if item.isprintable() else " " for item in text)
+    return line if len(line) <= LONGEST_FIELD else f"{line[:LONGEST_FIELD]} …"

@@ -13,6 +13,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.calls import Call
 from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
+from torchstone.kernels.confinement import walls_of
 from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import Problem, load_problem
 from torchstone.kernels.run import Progress, Run
@@ -154,7 +155,7 @@ def _cpu(seconds: float) -> Measure:
 def _environment(run: Run) -> dict[str, str]:
     versions = {name: value for name, value in run.workshop.loaded.items() if value[:1] != "!"}
     return {
-        "torchstone": __version__, **versions,
-        "files": run.walls.get("files", "none"), "system calls": run.walls.get("calls", "none"),
-        "network": run.workshop.network or run.walls.get("calls", "none"),
-    }  # fmt: skip
+        "torchstone": __version__,
+        **versions,
+        **walls_of(run.walls, run.workshop.network),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -18,10 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from torchstone.kernels.harness.cell import NOBODY, is_system_root
 from torchstone.kernels.wire import WireError, receive, send
 
 _PACKAGE_HOME = Path(__file__).resolve().parents[2]
 _OUTPUT_KEPT_BYTES = 4000
+_PROGRAM_FILE_BYTES = 256 << 20
 START_SECONDS = 180.0
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -42,6 +45,16 @@ class Ended:
     reason: str
     output: str = ""
     """The end of what it printed; no part of any judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A program of the system that ran in a cell."""
+
+    reason: str
+    """How it ended; empty when it ended well."""
+    output: str
+    """All that it printed."""
 
 
 class SessionError(Exception):
@@ -115,9 +128,9 @@ def _reason(status: int, why: str) -> str:
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
             return "CPU time is up"
-        if number != signal.SIGKILL:
+        if number != signal.SIGKILL or not why:
             return f"killed by {signal.Signals(number).name}"
-        return why or "ended"
+        return why
     code = os.WEXITSTATUS(status)
     return f"exit code {code}" if code else why or "ended"
 
@@ -143,8 +156,9 @@ class Workshop:
             return
         ours, theirs = socket.socketpair()
         self._home = Path(tempfile.mkdtemp(prefix="torchstone-kernel-"))
-        wall = ["unshare", "-rn"] if _can_unshare() else []
-        self.network = "own network namespace" if wall else ""
+        self._home.chmod(0o711)  # entered by processes that are not root; its names are not listed
+        wall = namespaces()
+        self.network = "own network namespace" if wall else "none"
         with theirs:
             self._process = subprocess.Popen(
                 [*wall, sys.executable, "-I", "-c", _START, str(_PACKAGE_HOME),
@@ -195,6 +209,8 @@ class Workshop:
         self._sessions += 1
         folder = self._home / f"s{self._sessions}"
         folder.mkdir()
+        if is_system_root():  # the process that writes here will be nobody
+            os.chown(folder, NOBODY, NOBODY)
         return folder
 
     def open(
@@ -204,30 +220,55 @@ class Workshop:
         scratch: Path | None = None,
         memory_bytes: int = 3 << 29,
         cpu_seconds: int = 120,
-        execute: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
     ) -> Session:
         """Fork a child into a cell of its own; `role` names the module that serves there."""
+        limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}
+        return self._fork(scratch or self.scratch(), {"role": role, "limits": limits})
+
+    def run_program(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        seconds: float,
+        cpu_seconds: int,
+        memory_bytes: int = 0,
+        readable: Sequence[Path] = (),
+        may_fork: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Finished:
+        """Run a program of the system in a cell of its own, until it ends or time is up.
+
+        It writes into `folder` only; `readable` is all that it may read besides, and without it
+        what a candidate may read.
+        """
+        limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds,
+                  "file_bytes": _PROGRAM_FILE_BYTES}  # fmt: skip
+        around = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": str(folder)}
+        session = self._fork(folder, {
+            "limits": limits, "execute": list(command), "environment": around | dict(environment or {}),
+            "readable": [str(path) for path in readable], "may_fork": may_fork,
+        })  # fmt: skip
+        ended = session.end(late=not self.pause_for(session.pid, seconds))
+        output = session.printed.read_bytes().decode("utf-8", "replace")
+        return Finished("" if ended.reason == "ended" else ended.reason, output)
+
+    def _fork(self, folder: Path, request: dict[str, Any]) -> Session:
         ours, theirs = socket.socketpair()
-        folder = scratch or self.scratch()
         assert self._control is not None
         printed = folder.with_name(folder.name + ".txt")
-        limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}
-        request = {
-            "do": "fork", "role": role, "limits": limits, "scratch": str(folder),
-            "execute": list(execute), "environment": dict(environment or {}),
-            "device": self.device not in _HOST,
-        }  # fmt: skip
+        request |= {"do": "fork", "scratch": str(folder), "device": self.device not in _HOST}
         with theirs, open(printed, "wb") as out:
             self._tell(request, [theirs.fileno(), out.fileno(), out.fileno()])
             pid = int(self._answer()["pid"])
         return Session(pid, ours, self, printed)
 
-    def pause_for(self, pid: int, seconds: float = 2.0) -> None:
-        """Give a process that has said its last word time to die by itself."""
+    def pause_for(self, pid: int, seconds: float = 2.0) -> bool:
+        """Give a process time to end by itself; whether it did."""
         until = time.monotonic() + seconds
-        while time.monotonic() < until and not _is_zombie(pid):
+        while not (ended := _is_zombie(pid)) and time.monotonic() < until:
             time.sleep(0.002)
+        return ended
 
     def reap(self, pid: int) -> int:
         """The exit status of a child that was killed or has ended."""
@@ -266,12 +307,19 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def _can_unshare() -> bool:
+@functools.cache
+def namespaces() -> tuple[str, ...]:
+    """The command that gives a process a network, shared memory and mounts of its own.
+
+    Root of the machine needs no user namespace for it, and stays able to become nobody.
+    """
     program = shutil.which("unshare")
     if program is None:
-        return False
-    done = subprocess.run([program, "-rn", "true"], capture_output=True, check=False)
-    return done.returncode == 0
+        return ()
+    for flags in ("-nim",) if is_system_root() else (), ("-rnim",), ("-rni",), ("-rn",):
+        if flags and not subprocess.run([program, *flags, "true"], capture_output=True, check=False).returncode:  # fmt: skip
+            return (program, *flags)
+    return ()
 
 
 _HOST = ("", "cpu")

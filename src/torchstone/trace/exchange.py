@@ -51,8 +51,9 @@ def request_key(request: Request, redact: Callable[[str], str]) -> str:
 
 @dataclass
 class Recorder:
-    """A client that remembers every exchange. Secrets are taken out of an answer before anyone
-    uses it, so that a run from the record sees the same words as the live one."""
+    """A client that remembers every exchange, and the one place where secrets are taken out: of
+    what is sent before it leaves, of an answer or a server's message before anyone uses it. So a
+    run from the record sees the same words as the live one."""
 
     client: Client
     redact: Callable[[str], str]
@@ -61,18 +62,23 @@ class Recorder:
     def complete(self, request: Request) -> Response:
         key = request_key(request, self.redact)
         try:
-            answer = self.client.complete(request)
+            answer = self.client.complete(self._clean(request))
         except BudgetSpentError as error:
             self._kept.append(Exchange(key, error=self.redact(error.given), spent=True))
             raise
         except ModelError as error:
-            self._kept.append(Exchange(key, error=self.redact(error.given)))
-            raise
+            said = self.redact(error.given)
+            self._kept.append(Exchange(key, error=said))
+            raise ModelError(error.where, said, error.again, error.wait) from None
         clean = replace(
             answer, text=self.redact(answer.text), reasoning=self.redact(answer.reasoning)
         )
         self._kept.append(Exchange(key, clean))
         return clean
+
+    def _clean(self, request: Request) -> Request:
+        messages = (replace(item, text=self.redact(item.text)) for item in request.messages)
+        return replace(request, messages=tuple(messages))
 
     def take(self) -> tuple[Exchange, ...]:
         """The exchanges since the last time, which are forgotten here."""

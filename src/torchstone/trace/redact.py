@@ -9,19 +9,23 @@ from collections.abc import Callable, Mapping
 MARK = "[redacted]"
 _SHORTEST = 8
 _NAMED = re.compile(r"(?i)(key|token|secret|passw|credential)")
+# Every repetition is bounded or gives nothing back, so that time grows with the length of the text.
 _PATTERNS = (
-    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
-    re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"),
-    re.compile(r"\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|hf|xox[abprs])[_-][A-Za-z0-9_\-]{16,}"),
+    re.compile(
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+        re.S,
+    ),
+    re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}+"),
+    re.compile(r"\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|hf|xox[abprs])[_-][A-Za-z0-9_\-]{16,}+"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}"),
-    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
+    re.compile(r"\bAIza[A-Za-z0-9_\-]{30,}+"),
+    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,2000}+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+"),
 )
 _AFTER = (
-    re.compile(r"(?i)(\b(?:authorization|proxy-authorization)\s*[:=]\s*(?:bearer|basic|token)?\s*)\S+"),
-    re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/\-]{12,}=*"),
-    re.compile(r"(?i)([\"']?\b[\w-]*(?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token)\b[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]{8,}"),
-    re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*://[^/\s:@]+:)[^@\s/]+(?=@)"),
+    re.compile(r"(?i)(\b(?:authorization|proxy-authorization)\s{0,9}+[:=]\s{0,9}+(?:(?:bearer|basic|token)\b\s{0,9}+)?)\S++"),
+    re.compile(r"(?i)(\bbearer\s{1,9}+)[A-Za-z0-9._~+/\-]{12,}+=*+"),
+    re.compile(r"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token)\b[\"']?\s{0,9}+[:=]\s{0,9}+[\"']?)[^\s\"',;}]{8,}+"),
+    re.compile(r"(://[^/\s:@]{1,200}+:)[^@\s/]{1,500}+(?=@)"),
 )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
-from torchstone.kernels import c_build
+from torchstone.kernels.c.build import compiler
+from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import ended_text, error_text, steady
@@ -15,7 +16,7 @@ GATE = Gate(
     order=20,
     title=Text("Loads and compiles", "可加载与编译"),
     why=Text("What does not load computes nothing.", "无法加载的代码不会计算任何东西。"),
-    remedy=Text("mend the error that is quoted", "修正所引用的错误"),
+    remedy=Text("fix the error that is quoted", "修正所引用的错误"),
     stops=True,
     problem="relu",
     good={
@@ -81,8 +82,8 @@ def check(run: Run) -> GateResult:
                 GATE.name, "gap", Text(f"{name} is not there: {said}", f"缺少 {name}：{said}"),
                 close=_INSTALL.get(name, f"pip install {name}"),
             )  # fmt: skip
-    if isinstance(run.c_source, c_build.CSource):
-        if not c_build.compiler():
+    if isinstance(run.c_source, CSource):
+        if not compiler():
             return GateResult(
                 GATE.name, "gap", Text("no C compiler was found", "未找到 C 编译器"),
                 close="install gcc or clang",
@@ -90,11 +91,10 @@ def check(run: Run) -> GateResult:
         said = run.c_library[1]
         if said:
             text = steady(said)
-            first = next((row for row in text.splitlines() if "error" in row), text.splitlines()[0])
+            first = text.splitlines()[0]
             return GateResult(
-                GATE.name, "failed", Text(f"C: {first.strip()}", f"C：{first.strip()}"),
-                (Command("cc -O2 -shared kernel.c", 1, text[:2000]),),
-                line=run.c_source.line,
+                GATE.name, "failed", Text(f"C: {first}", f"C：{first}"),
+                (Command("cc -O2 -shared kernel.c", 1, text),), line=run.c_source.line,
             )  # fmt: skip
     main = run.main
     error = main.load_error or main.build_error

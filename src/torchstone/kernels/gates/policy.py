@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Snippet
 from torchstone.core.text import Text
-from torchstone.kernels import c_build
+from torchstone.kernels.c.source import Fault
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.policy import breaches
 from torchstone.kernels.run import Run
@@ -84,7 +84,7 @@ def check(run: Run) -> GateResult:
     texts = [item.what for item in found]
     lines = [item.line for item in found]
     fault = run.c_source if not texts else None
-    if isinstance(fault, c_build.Fault):
+    if isinstance(fault, Fault):
         texts.append(Text(f"C: {fault.text}", f"C：{fault.text}"))
         lines.append(fault.line)
     if not texts:

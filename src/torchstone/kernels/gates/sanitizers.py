@@ -7,13 +7,14 @@ from pathlib import Path
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
-from torchstone.kernels import c_build
+from torchstone.kernels.c.build import build_driver
+from torchstone.kernels.c.replay import in_a_row, pack_calls
+from torchstone.kernels.c.source import CSource
 from torchstone.kernels.calls import Call
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import both, joined
 from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import SessionError
 
 GATE = Gate(
     name="sanitizers",
@@ -82,9 +83,9 @@ _DIED = tuple(f"killed by {name}" for name in ("SIGABRT", "SIGILL", "SIGTRAP", "
 @GATE.check
 def check(run: Run) -> GateResult:
     source = run.c_source
-    assert isinstance(source, c_build.CSource)
+    assert isinstance(source, CSource)
     folder = run.workshop.scratch()
-    driver, said = c_build.build_driver(source, folder)
+    driver, said = build_driver(source, run.workshop, folder)
     if said:
         return GateResult(
             GATE.name, "gap",
@@ -92,11 +93,11 @@ def check(run: Run) -> GateResult:
             close="install gcc with libasan and libubsan",
         )  # fmt: skip
     packed = {
-        call.name: c_build.pack_calls(source, call.reply["records"], _numbered(call))
+        call.name: pack_calls(source, call.reply["records"], _numbered(call))
         for call in _chosen(run)
     }
     # a process for each would cost more than all the calls: alone only to name the one that fails
-    row = c_build.in_a_row(list(packed.values()))
+    row = in_a_row(list(packed.values()))
     if not any(_replayed(run, driver, folder, row)):
         return GateResult(GATE.name, "passed")
     for name, calls in {**packed, "all calls in a row": row}.items():
@@ -150,17 +151,10 @@ def _run(run: Run, program: str, folder: Path) -> tuple[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0:hard_rss_limit_mb=1024:symbolize=0:disable_coredump=0",
         "UBSAN_OPTIONS": "print_stacktrace=0", "PATH": "/usr/bin:/bin",
     }  # fmt: skip
-    session = run.workshop.open(
-        "candidate", scratch=folder, memory_bytes=0, cpu_seconds=30, execute=[program],
-        environment=environment,
-    )  # fmt: skip
-    try:
-        session.ask({}, seconds=run.timeout_seconds)
-    except SessionError as error:
-        ended = error.ended
-        well = not ended.reason.startswith(("killed", "exit code", "time", "CPU"))
-        return ended.output, "" if well else ended.reason
-    raise AssertionError("a program that speaks the protocol of a session")
+    done = run.workshop.run_program(
+        [program], folder, seconds=run.timeout_seconds, cpu_seconds=30, environment=environment
+    )
+    return done.output, done.reason
 
 
 def _reports(output: str) -> list[str]:

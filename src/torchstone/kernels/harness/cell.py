@@ -17,6 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+NOBODY = 65534
+_PR_SET_KEEPCAPS = 8
+_CAP_DAC_READ_SEARCH = 2
+_CLONE_NEWNS, _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 0x20000, 2, 4, 0x4000, 1 << 18
+TEMPORARY = "tmp"
+"""Folder inside a scratch folder that a candidate may write into, where it has a size."""
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
 _RULESET, _RULE, _RESTRICT = 444, 445, 446
 _O_PATH = getattr(os, "O_PATH", 0)
@@ -36,24 +42,92 @@ class Limits:
     cpu_seconds: int
     file_bytes: int = 64 << 20
     open_files: int = 256
+    disk_bytes: int = 256 << 20
+    """All files together, where the system can hold a process to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a cell allows to a program of the system that runs in it, as a compiler does."""
+
+    readable: tuple[Path, ...]
+    """All that it may read besides its scratch folder; empty: what candidates may read."""
+    may_fork: bool = False
 
 
 def enter(
-    scratch: Path, limits: Limits, *, may_execute: bool = False, device: bool = False
+    scratch: Path, limits: Limits, *, program: Program | None = None, device: bool = False
 ) -> dict[str, str]:
     """Close the cell around this process; says for each wall what holds it.
 
-    With `device` the files through which a driver is reached stay open.
+    Without a `program` no other program can be started, and only a folder of limited size can be
+    written to. With `device` the files through which a driver is reached stay open.
     """
     os.setsid()
-    os.chdir(scratch)
+    disk = "" if program else _mount_temporary(scratch / TEMPORARY, limits.disk_bytes)
+    own = scratch / TEMPORARY if disk else scratch
+    os.chdir(own)
+    user = _drop_user()
     _limit(limits)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    _LIBC.prctl(_PR_SET_DUMPABLE, 1 if may_execute or device else 0, 0, 0, 0)
+    _LIBC.prctl(_PR_SET_DUMPABLE, 1 if program or device else 0, 0, 0, 0)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    files = _landlock(scratch, device_paths() if device else ())
-    calls = _seccomp(may_execute)
-    return {"files": files, "calls": calls}
+    readable = program.readable if program and program.readable else tuple(readable_paths())
+    files = _landlock((*readable, scratch), own, device_paths() if device else ())
+    calls = _seccomp(program)
+    return {"files": files, "calls": calls, "user": user, "disk": disk or "none"}
+
+
+def available() -> dict[str, str]:
+    """Walls that this system can hold, by the same names; nothing is closed."""
+    linux = sys.platform.startswith("linux")
+    version = _LIBC.syscall(_RULESET, None, 0, 1) if linux else 0
+    calls = linux and platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").is_dir()
+    return {
+        "files": f"Landlock {version}" if version >= 1 else "none",
+        "calls": "seccomp" if calls else "none",
+    }
+
+
+def _mount_temporary(folder: Path, size_bytes: int) -> str:
+    """A folder in memory with a size of its own, seen by this process alone."""
+    if not sys.platform.startswith("linux") or _LIBC.unshare(_CLONE_NEWNS) != 0:
+        return ""
+    _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+    folder.mkdir(exist_ok=True)
+    settings = f"size={size_bytes},nr_inodes=4096,mode=0777".encode()
+    done = _LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID | _MS_NODEV, settings)
+    return "tmpfs of limited size" if done == 0 else ""
+
+
+def is_system_root() -> bool:
+    """Whether this process is root of the machine, and not only of a namespace of its own."""
+    try:
+        mapped = Path("/proc/self/uid_map").read_text().split()
+    except OSError:
+        return False
+    return os.geteuid() == 0 and mapped == ["0", "0", str(2**32 - 1)]
+
+
+def _drop_user() -> str:
+    """Root becomes nobody; only the right to read what Landlock leaves open stays.
+
+    Python and its packages may lie in a folder that only root can enter.
+    """
+    if os.geteuid() != 0:
+        return "not root"
+    if not is_system_root():
+        return "own user namespace"
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    _LIBC.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    right = 1 << _CAP_DAC_READ_SEARCH
+    header = ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0))
+    data = ctypes.create_string_buffer(struct.pack("<6I", right, right, 0, 0, 0, 0))
+    if _LIBC.capset(header, data) != 0:
+        raise OSError(ctypes.get_errno(), "the rights of root could not be given up")
+    return "nobody"
 
 
 def _limit(limits: Limits) -> None:
@@ -85,8 +159,8 @@ def device_paths() -> Iterable[Path]:
         yield Path(name)
 
 
-def _landlock(scratch: Path, written: Iterable[Path]) -> str:
-    """Files: write only in the scratch folder and to `written`, read only what programs need."""
+def _landlock(readable: Iterable[Path], own: Path, devices: Iterable[Path]) -> str:
+    """Files: written in a folder of its own and to devices only, read there and below `readable`."""
     if not sys.platform.startswith("linux"):
         return "none"
     version = _LIBC.syscall(_RULESET, None, 0, 1)
@@ -99,13 +173,13 @@ def _landlock(scratch: Path, written: Iterable[Path]) -> str:
     ruleset = _LIBC.syscall(_RULESET, attributes, size, 0)
     if ruleset < 0:
         return "none"
-    for path in readable_paths():
+    for path in readable:
         _allow(ruleset, path, _READ)
     for name in ("/dev/null", "/dev/zero"):
         _allow(ruleset, Path(name), _READ | 1 << 1)
-    for path in written:
+    for path in devices:
         _allow(ruleset, path, _READ | 1 << 1)
-    _allow(ruleset, scratch, handled)
+    _allow(ruleset, own, handled)
     done = _LIBC.syscall(_RESTRICT, ruleset, 0)
     os.close(ruleset)
     return f"Landlock {version}" if done == 0 else "none"
@@ -151,23 +225,31 @@ class _Numbers:
     audit: int
     clone: int
     execute: tuple[int, ...]
+    fork: tuple[int, ...]
+    modes: tuple[int, ...]
+    """Permissions and limits of its own files and processes: programs of the system set them."""
     refused: tuple[int, ...]
+    own: tuple[int, ...]
+    """Priorities and processors: allowed for the calling thread (0), not for other processes."""
     signals: tuple[int, ...]
     prlimit: int
 
 
 _MACHINES = {
     "x86_64": _Numbers(
-        0xC000003E, 56, (59, 322),
-        (41, 53, 57, 58, 101, 310, 311, 129, 434, 424, 438, 425, 321, 298, 165, 272, 308, 250,
-         323, 90, 91, 268, 452, 92, 93, 94, 260, 280, 188, 189, 190, 197, 198, 199, 160),
-        (62, 200, 234), 302,
+        0xC000003E, 56, (59, 322), (57, 58), (90, 91, 268, 452, 160),
+        (41, 53, 101, 310, 311, 129, 434, 424, 438, 425, 321, 298, 165, 272, 308, 250,
+         323, 92, 93, 94, 260, 280, 188, 189, 190, 197, 198, 199, 141, 251, 303, 304, 319, 447,
+         29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 166, 155, 428, 429, 430, 431, 432, 442),
+        (142, 144, 203, 314), (62, 200, 234), 302,
     ),
     "aarch64": _Numbers(
-        0xC00000B7, 220, (221, 281),
-        (198, 199, 117, 270, 271, 138, 434, 424, 438, 425, 280, 241, 40, 97, 268, 219, 282, 52,
-         53, 452, 55, 54, 88, 5, 6, 7, 14, 15, 16, 164),
-        (129, 130, 131), 261,
+        0xC00000B7, 220, (221, 281), (), (52, 53, 452, 164),
+        (198, 199, 117, 270, 271, 138, 434, 424, 438, 425, 280, 241, 40, 97, 268, 219, 282,
+         55, 54, 88, 5, 6, 7, 14, 15, 16, 140, 30, 264, 265, 279, 447,
+         194, 195, 196, 190, 191, 192, 193, 186, 187, 188, 189, 180, 39, 41, 428, 429, 430, 431,
+         432, 442),
+        (118, 119, 122, 274), (129, 130, 131), 261,
     ),
 }  # fmt: skip
 _CLONE3, _CLONE_THREAD = 435, 0x10000
@@ -175,41 +257,42 @@ _LOAD, _EQUAL, _SET, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 
 
-def _seccomp(may_execute: bool) -> str:
+def _seccomp(program: Program | None) -> str:
     """System calls: no sockets, no new processes, no signals to others, no looking into others."""
     numbers = _MACHINES.get(platform.machine())
     if numbers is None or not sys.platform.startswith("linux"):
         return "none"
-    program = _program(numbers, may_execute)
-    code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in program))
+    lines = _filter(numbers, program)
+    code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in lines))
     filter_ = ctypes.create_string_buffer(
-        struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(code))
+        struct.pack("<HxxxxxxQ", len(lines), ctypes.addressof(code))
     )
     done = _LIBC.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_), 0, 0)
     return "seccomp" if done == 0 else "none"
 
 
-def _program(numbers: _Numbers, may_execute: bool) -> list[tuple[int, int, int, int]]:
+def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, int, int]]:
     """A filter as instructions: each test is followed by the answer that it guards."""
 
     def when(number: int, *body: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
         return [(_EQUAL, 0, len(body), number), *body]
 
-    refuse = (_RETURN, 0, 0, _EPERM)
+    refuse, allow = (_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)
+    may_fork = program is not None and program.may_fork
+    refused = numbers.refused
+    refused += () if program else (*numbers.execute, *numbers.modes)
+    refused += () if may_fork else numbers.fork
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, numbers.audit), refuse, (_LOAD, 0, 0, 0)]
-    for number in (*numbers.refused, *(() if may_execute else numbers.execute)):
+    for number in refused:
         lines += when(number, refuse)
     lines += when(_CLONE3, (_RETURN, 0, 0, _ENOSYS))
-    lines += when(
-        numbers.clone, (_LOAD, 0, 0, 16), (_SET, 1, 0, _CLONE_THREAD), refuse,
-        (_RETURN, 0, 0, _ALLOW),
-    )  # fmt: skip
+    if not may_fork:
+        lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 1, 0, _CLONE_THREAD), refuse, allow)
+    for number in numbers.own:
+        lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), refuse, allow)
     for number in numbers.signals:
-        lines += when(
-            number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, os.getpid()), refuse, (_RETURN, 0, 0, _ALLOW)
-        )
+        lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, os.getpid()), refuse, allow)
     # Limits may be read, not set: the third argument is the new limit.
-    lines += when(
-        numbers.prlimit, (_LOAD, 0, 0, 32), (_EQUAL, 1, 0, 0), refuse, (_RETURN, 0, 0, _ALLOW)
-    )
-    return [*lines, (_RETURN, 0, 0, _ALLOW)]
+    if program is None:
+        lines += when(numbers.prlimit, (_LOAD, 0, 0, 32), (_EQUAL, 1, 0, 0), refuse, allow)
+    return [*lines, allow]

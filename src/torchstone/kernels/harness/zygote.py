@@ -72,7 +72,11 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
         os.dup2(err, 2)
         limits = cell.Limits(**request["limits"])
         command = request.get("execute")
-        walls = cell.enter(Path(request["scratch"]), limits, may_execute=bool(command),
+        program = None
+        if command:
+            readable = tuple(Path(name) for name in request["readable"])
+            program = cell.Program(readable, bool(request["may_fork"]))
+        walls = cell.enter(Path(request["scratch"]), limits, program=program,
                            device=bool(request.get("device")) and not command)  # fmt: skip
         if command:
             os.set_inheritable(channel, False)

@@ -1,0 +1,1 @@
+"""C candidates: read, judged, compiled in a cell, and repeated under sanitizers."""
