@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.core.files import read_regular, write_atomically
 from torchstone.cli.main import run
+from torchstone.core.files import read_regular, write_atomically
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
 from torchstone.render import render

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from torchstone.core.report import Report
 from torchstone.cli.main import run
+from torchstone.core.report import Report
 
 MODEL = """
 import torch
@@ -105,8 +105,9 @@ def test_what_does_not_fit_is_a_finding(project: Path, capsys: pytest.CaptureFix
     )
     assert run(["cost", LLAMA, "--device", "tiny", "--devices", "mine.toml"]) == 1
     out = capsys.readouterr().out
-    assert "does not fit on Tiny" in out
-    assert "COST01" in out
+    assert "Does not fit on Tiny" in out
+    assert run(["cost", LLAMA, "--device", "tiny", "--devices", "mine.toml", "-v"]) == 1
+    assert "COST01" in capsys.readouterr().out
     assert run(["cost", LLAMA, "--device", "tiny", "--devices", "mine.toml", "--lang", "zh"]) == 1
     assert "放不进 Tiny" in capsys.readouterr().out
 
@@ -195,8 +196,8 @@ def test_conventions(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_that_stops_half_way(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["cost", "net.py:Breaks", "--input", "2,3,16,16"]) == 3
     out = capsys.readouterr().out
-    assert "[NOT CHECKED] head" in out
-    assert "FLOPs: " in out
+    assert "Failed: head" in out
+    assert "FLOP" in out
 
 
 @pytest.mark.parametrize(
@@ -247,11 +248,9 @@ def test_mistakes_are_told(
     assert not (project / "out.json").exists()
 
 
-@pytest.mark.parametrize(
-    "format", ["text", "concise", "markdown", "html", "agent", "sarif", "github"]
-)
+@pytest.mark.parametrize("format", ["text", "markdown", "html", "agent"])
 def test_every_format(project: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
     for lang in ("en", "zh"):
         assert run(["cost", "net.py:build", "--train", "--format", format, "--lang", lang]) == 0
-        if format not in ("concise", "sarif", "github", "agent"):
+        if format != "agent":
             assert "FLOPs" in capsys.readouterr().out

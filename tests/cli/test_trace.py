@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.core.report import Report
 from torchstone.cli.main import run
+from torchstone.core.report import Report
 from torchstone.trace import ActionType, Call, Trace
 
 CALL = Call("small", {"temperature": 0}, 120, 30, 1.5, "stop")
@@ -29,7 +29,7 @@ def record(folder: Path, code: str = "x = 1", task: str = "7") -> Path:
 
 def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = record(tmp_path)
-    for lang, words in (("en", "tokens asked: 360"), ("zh", "输入 token：360")):
+    for lang, words in (("en", "after 3 steps, 450 tokens"), ("zh", "共 3 步，450 token")):
         assert run(["trace", "show", str(folder), "--lang", lang]) == 0
         out = capsys.readouterr().out
         assert words in out
@@ -51,7 +51,7 @@ def test_what_is_missing_or_changed_is_told(
     (folder / "I7_S02_swish_DO_CODER_result.txt").unlink()
     with open(folder / "trace.jsonl", "ab") as file:
         file.write(b"{}\n{torn")
-    assert run(["trace", "show", str(folder)]) == 0
+    assert run(["trace", "show", str(folder), "-v"]) == 0
     out = capsys.readouterr().out
     assert "another prompt" not in out
     assert out.count("gone or was changed") == 2

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.cli.main import run
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
-from torchstone.cli.main import run
 from torchstone.lint import engine, fixer
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions

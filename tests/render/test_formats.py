@@ -172,7 +172,7 @@ def test_html_escapes_what_files_hold() -> None:
 def test_html_folds_what_does_not_fit() -> None:
     page = render(many(9000), "html")
     assert len(page.encode()) < 5_000_000
-    assert "are folded" in page
+    assert "are left out" in page
 
 
 def test_unknown_format_names_the_nearest() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 from tests.samples import finding, full_report
 from torchstone.core.finding import Severity
@@ -16,23 +14,6 @@ from torchstone.core.report import Report
 from torchstone.render import render
 
 pytestmark = pytest.mark.browser
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if program is None:
-        # in CI a missing browser is a failure: `make setup` installs one
-        if os.environ.get("CI"):
-            pytest.fail("no chromium: run `make setup` as root, or install chromium")
-        pytest.skip("no chromium on this machine: install it, or run `make setup` as root")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
-             "--disable-component-update", "--no-first-run", "--disable-quic"]  # fmt: skip
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program, args=flags)
-        yield made
-        made.close()
 
 
 @pytest.fixture
@@ -85,7 +66,7 @@ def test_search_narrows(page: Page) -> None:
     assert shown(page) == 0
     page.keyboard.press("Escape")
     assert shown(page) == everything
-    assert page.locator("#shown").inner_text() == f"{everything} / {everything}"
+    assert page.locator("#shown").inner_text() == f"{everything} of {everything} shown"
 
 
 def test_levels_filter_by_mouse_and_key(page: Page) -> None:
@@ -136,6 +117,40 @@ def test_dark_is_followed(browser: Browser, tmp_path: Path) -> None:
     assert len(colours) == 2
 
 
+def test_what_the_filters_leave_is_counted_everywhere(page: Page) -> None:
+    page.locator("input[name=level][value=LOW]").uncheck()
+    left = shown(page)
+    assert page.locator("#shown").inner_text().startswith(f"{left} of")
+    chips = [int(item.inner_text()) for item in page.locator(".chip[data-level] b").all()]
+    assert sum(chips) == left
+    assert chips[2] == 0
+    for chart in page.locator(".bars").all():
+        assert sum(int(bar.inner_text()) for bar in chart.locator(".bar > b").all()) == left
+
+
+def test_an_empty_search_says_so_and_can_be_cleared(page: Page) -> None:
+    page.locator("#search").fill("no such words")
+    assert page.locator("#none").is_visible()
+    page.locator("#clear").click()
+    assert shown(page) > 30
+    assert page.locator("#none").is_hidden()
+
+
+def test_no_language_is_mixed_into_the_other(page: Page) -> None:
+    def visible() -> str:
+        text: str = page.evaluate(
+            "document.querySelector('nav').innerText"
+            " + [...document.querySelectorAll('[placeholder],[title]')]"
+            ".filter(e => !e.closest('pre,.bars')).map(e => (e.placeholder ?? '') + e.title).join(' ')"
+        )
+        return text.replace("中 / EN", "")
+
+    assert not any("\u4e00" <= char <= "\u9fff" for char in visible())
+    page.locator("#lang").click()
+    assert "search" not in visible()
+    assert "搜索" in visible()
+
+
 def test_bar_click_searches(page: Page) -> None:
     page.locator(".bar").first.click()
     assert page.locator("#search").input_value() != ""
@@ -152,13 +167,18 @@ def test_nothing_flows_out_sideways(page: Page, width: int) -> None:
 
 
 def test_every_picture_is_drawn(page: Page) -> None:
+    page.locator("body").press("e")
+    for figure in page.locator("figure[data-kind]").all():
+        figure.scroll_into_view_if_needed()
+    page.wait_for_selector("figure svg path.curve", state="attached")
     for name in (
-        "figure svg polyline",
+        "figure svg path.curve",
         "figure svg rect",
         "table",
         "pre.diff .added",
         "pre.command",
     ):
+        page.locator(name).first.scroll_into_view_if_needed()
         assert page.locator(name).first.is_visible(), name
     page.locator("#help").click()
     assert page.locator("dialog#keys").is_visible()

@@ -40,10 +40,18 @@ class CommonOptions:
         choices=("auto", "always", "never"),
     )
     quiet: bool = option(
-        False, "the bare findings only", "只输出问题本身", short="-q", config=False
+        False,
+        "the answer in one line, or the bare findings",
+        "只用一行给出结论，或只列问题",
+        short="-q",
+        config=False,
     )
     verbose: bool = option(
-        False, "all evidence and measures", "输出全部证据与度量", short="-v", config=False
+        False,
+        "all evidence, figures and tables",
+        "输出全部证据、数值与表格",
+        short="-v",
+        config=False,
     )
     budget: int = option(
         1500, "tokens that the agent format may use", "agent 格式可用的 token 数", metavar="TOKENS"
@@ -52,3 +60,6 @@ class CommonOptions:
         "", "this pyproject.toml instead of the nearest", "使用该 pyproject.toml 而非最近的一个",
         config=False, metavar="FILE",
     )  # fmt: skip
+    command: str = ""
+    """The command line itself, for pages that say how they were made."""
+    date: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from torchstone.core.errors import UsageError
@@ -27,18 +28,24 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(self.prog, given, expected, todo)
 
 
-def add_options(parser: Parser, cls: type, lang: str) -> None:
-    """One flag (or positional) per option; what is not given stays UNSET."""
+def add_options(
+    parser: Parser, cls: type, lang: str, only: Mapping[str, tuple[str, ...]] | None = None
+) -> None:
+    """One flag (or positional) per option; what is not given stays UNSET.
+
+    `only` narrows the choices of an option, where a command does not have all of them.
+    """
     flags: list[str] = []
     for item in options_of(cls):
-        _add(parser, item, lang)
+        choices = (only or {}).get(item.name, item.about.choices)
+        _add(parser, item, lang, choices)
         flags += [item.flag, item.about.short]
     parser.known_flags = (*parser.known_flags, *(flag for flag in flags if flag))
 
 
-def _add(parser: Parser, item: Option, lang: str) -> None:
+def _add(parser: Parser, item: Option, lang: str, choices: tuple[str, ...]) -> None:
     about = item.about
-    text = about.help.get(lang).replace("%", "%%")
+    text = (about.help.get(lang) + _default(item, lang)).replace("%", "%%")
     if about.positional:
         parser.add_argument(item.name, nargs="*" if item.many else "?", default=UNSET,
                             metavar=about.metavar or None, help=text)  # fmt: skip
@@ -54,11 +61,20 @@ def _add(parser: Parser, item: Option, lang: str) -> None:
         dest=item.name,
         action="append" if item.many else "store",
         default=None if item.many else UNSET,
-        choices=about.choices or None,
+        choices=choices or None,
         type=item.scalar,
-        metavar=None if about.choices else about.metavar or item.key.upper(),
+        metavar=None if choices else about.metavar or item.key.upper(),
         help=text,
     )
+
+
+def _default(item: Option, lang: str) -> str:
+    """The default in brackets, where there is one that says something."""
+    if item.default in ("", 0, 0.0, None, ()) or item.scalar is bool or item.about.positional:
+        return ""
+    value = f"{item.default:g}" if isinstance(item.default, float) else item.default
+    shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    return f"（默认 {shown}）" if lang == "zh" else f" (default: {shown})"
 
 
 def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:

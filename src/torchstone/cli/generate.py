@@ -4,66 +4,76 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchstone.core.options import option
-from torchstone.core.text import Text
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option
+from torchstone.core.text import Text
+
+IMPLEMENTATIONS = ("triton", "numba", "c", "torch", "numpy", "swft")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
     """Which model writes the kernel, within which limits, and where it is recorded."""
 
-    model: str = option(
-        "", "generate: the model that writes", "generate：编写内核的模型", config=False
-    )
+    words: tuple[str, ...] = option(
+        (), "a problem: a .py file or the name of a shipped one",
+        "问题：.py 文件或内置问题的名称", config=False, positional=True, metavar="PROBLEM",
+    )  # fmt: skip
+    impl: str = option(
+        "", "what the kernel is written in", "内核的实现方式",
+        choices=IMPLEMENTATIONS, config=False,
+    )  # fmt: skip
+
+    model: str = option("", "the model that writes", "编写内核的模型", config=False)
     base_url: str = option(
-        "", "generate: address of an OpenAI-compatible server",
-        "generate：OpenAI 兼容服务地址", config=False, metavar="URL",
+        "", "address of an OpenAI-compatible server",
+        "OpenAI 兼容服务地址", config=False, metavar="URL",
     )  # fmt: skip
     provider: str = option(
-        "http", "generate: how the model is reached", "generate：访问模型的方式",
+        "http", "how the model is reached", "访问模型的方式",
         choices=("http", "openai", "anthropic"), config=False,
     )  # fmt: skip
     log_dir: str = option(
-        "torchstone-runs", "generate: the record goes here, one folder for each problem",
-        "generate：记录存放处，每个问题一个文件夹", config=False, metavar="DIR",
+        "torchstone-runs", "the record goes here, one folder for each problem",
+        "记录存放处，每个问题一个文件夹", config=False, metavar="DIR",
     )  # fmt: skip
-    max_steps: int = option(10, "generate: steps at most", "generate：最多步数", config=False)
+    max_steps: int = option(10, "steps at most", "最多步数", config=False)
     max_tokens: int = option(
-        200_000, "generate: tokens at most, asked and answered",
-        "generate：输入与输出 token 总数上限", config=False,
+        200_000, "tokens at most, asked and answered",
+        "输入与输出 token 总数上限", config=False,
     )  # fmt: skip
-    max_seconds: float = option(
-        3600.0, "generate: seconds at most", "generate：最长秒数", config=False
-    )
+    max_seconds: float = option(3600.0, "seconds at most", "最长秒数", config=False)
     answer_tokens: int = option(
         8192,
-        "generate: tokens that one answer may have",
-        "generate：单次回答的 token 上限",
+        "tokens that one answer may have",
+        "单次回答的 token 上限",
         config=False,
     )
-    temperature: float = option(
-        0.0, "generate: temperature of the model", "generate：模型温度", config=False
-    )
-    model_seed: int = option(
-        0, "generate: seed of the model", "generate：模型的随机种子", config=False
-    )
+    temperature: float = option(0.0, "temperature of the model", "模型温度", config=False)
+    model_seed: int = option(0, "seed of the model", "模型的随机种子", config=False)
     task: str = option(
-        "", "generate: name of the task; by default the next number",
-        "generate：任务名；默认取下一个编号", config=False,
+        "", "name of the task; by default the next number",
+        "任务名；默认取下一个编号", config=False,
     )  # fmt: skip
     allow_unconfined: bool = option(
-        False, "generate: run a model's code even where this system cannot confine it",
-        "generate：即使本系统无法隔离，也运行模型编写的代码", config=False,
+        False, "run a model's code even where this system cannot confine it",
+        "即使本系统无法隔离，也运行模型编写的代码", config=False,
     )  # fmt: skip
 
 
-def run_generate(
-    problem: str, implementation: str, options: GenerateOptions, common: CommonOptions
-) -> int:
+def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     """Exit 0 when a kernel was accepted, 1 when none was, 3 when the model or a part failed."""
+    if len(options.words) != 1 or not options.impl:
+        count = len(options.words)
+        raise UsageError(
+            "kernel generate", f"{count} problems" if count != 1 else "no --impl",
+            Text("a problem, --impl and --model", "一个问题、--impl 和 --model"),
+            Text("for example: torchstone kernel generate relu --impl triton --model NAME",
+                 "例如：torchstone kernel generate relu --impl triton --model 模型名"),
+        )  # fmt: skip
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
     from torchstone.kernels.confinement import require_confinement
@@ -73,12 +83,12 @@ def run_generate(
     from torchstone.kernels.verifier import verify
     from torchstone.trace.connect import connect
 
-    given = load_problem(problem)
+    given = load_problem(options.words[0])
     require_confinement(options.allow_unconfined)
     settings = Settings(
         given.name,
         given.source,
-        known_implementation(implementation),
+        known_implementation(options.impl),
         options.model,
         options.max_steps,
         options.max_tokens,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import io
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,13 +16,13 @@ from types import ModuleType
 from typing import Any
 
 from torchstone._version import __version__
-from torchstone.core.errors import TorchstoneError
-from torchstone.core.options import unknown
-from torchstone.core.registry import names_in
-from torchstone.core.text import locale_lang
+from torchstone.cli.command import Subcommand, UnknownCommandError
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.flags import Parser, add_options, given
 from torchstone.cli.settings import find_config, read_table, split_table
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.registry import names_in
+from torchstone.core.text import locale_lang
 from torchstone.render.style import printable
 
 OK, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
@@ -56,34 +58,61 @@ def _run(words: list[str], lang: str) -> int:
     names = names_in(_COMMANDS)
     if words[:1] == ["--lang"] and len(words) > 2:  # before the command it is meant for the command
         words = [*words[2:], *words[:2]]
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview(names, lang))
         return OK if words else USAGE
     if words[0] in ("-V", "--version"):
         print(f"torchstone {__version__}")
         return OK
-    name = words[0]
+    name, *rest = words
     if name not in names:
-        raise unknown("torchstone", name, names)
-    command = import_module(f"{_COMMANDS}.{name}")
+        raise UnknownCommandError("torchstone", name, names)
+    module = import_module(f"{_COMMANDS}.{name}")
+    command = _chosen(module, name, rest, lang)
+    if command is None:
+        return OK
+    rest = rest[1:] if command.title != name else rest
+    return _call(module, command, rest, lang, shlex.join(["torchstone", *words]))
+
+
+def _chosen(module: ModuleType, name: str, rest: list[str], lang: str) -> Subcommand | None:
+    """The command itself, or the part of it that is named first; None when help was enough."""
+    parts: Mapping[str, Subcommand] = getattr(module, "SUBCOMMANDS", {})
+    if not parts:
+        return Subcommand(name, module.HELP, getattr(module, "OPTIONS", None), module.run)
+    if rest[:1] in (["-h"], ["--help"]):
+        print(_parts_overview(module, name, parts, lang))
+        return None
+    if not rest or rest[0] not in parts:
+        raise UnknownCommandError(f"torchstone {name}", rest[0] if rest else "", list(parts))
+    return parts[rest[0]]
+
+
+def _call(module: ModuleType, command: Subcommand, words: list[str], lang: str, line: str) -> int:
     parser = Parser(
-        prog=f"torchstone {name}", description=command.HELP.get(lang), allow_abbrev=False,
+        prog=f"torchstone {command.title}", description=command.help.get(lang), allow_abbrev=False,
         formatter_class=_formatter(),
     )  # fmt: skip
-    own = getattr(command, "OPTIONS", None)
+    own = command.options
     if own is not None:
         add_options(parser, own, lang)
-    add_options(parser, CommonOptions, lang)
-    parsed = parser.parse_args(words[1:])
+    only = {"format": tuple(module.FORMATS)} if hasattr(module, "FORMATS") else None
+    add_options(parser, CommonOptions, lang, only)
+    parsed = parser.parse_args(words)
     flags = given(CommonOptions, parsed)
     own_flags = given(own, parsed) if own is not None else {}
-    common, mine = _configured(command, name, flags, own, own_flags)
-    common_options = CommonOptions(**{**common, **flags})
+    name = command.title.partition(" ")[0]
+    common, mine = _configured(module, name, flags, own, own_flags)
+    now = datetime.datetime.now().astimezone()
+    common_options = CommonOptions(
+        **{**common, **flags}, command=line, date=now.strftime("%Y-%m-%d %H:%M %z")
+    )
     if not common_options.lang:
         common_options = replace(common_options, lang=lang)
     options = own(**{**mine, **own_flags}) if own is not None else None
-    code: int = command.run(options, common_options)
-    return code
+    return command.run(options, common_options)
 
 
 def _configured(
@@ -100,7 +129,7 @@ def _configured(
     if not table:
         return {}, {}
     common, tables = split_table(table, path, CommonOptions, tool_options())
-    return common, tables.get(name, {}) if own is not None else {}
+    return common, tables.get(name, {}) if own is getattr(command, "OPTIONS", None) else {}
 
 
 def _start(own_flags: dict[str, Any]) -> Path:
@@ -144,13 +173,26 @@ def _overview(names: list[str], lang: str) -> str:
     lines += [
         "",
         say("start with:  torchstone check .", "从这里开始：torchstone check ."),
-        say("more:        torchstone COMMAND --help", "更多：torchstone 命令 --help"),
+        say("more:        torchstone help COMMAND", "更多：torchstone help 命令"),
         say(
             "exit codes:  0 clean, 1 findings, 2 usage or configuration, 3 part of the work failed",
             "退出码：0 无问题，1 有问题，2 用法或配置错误，3 部分工作失败",
         ),
     ]
     return "\n".join(lines)
+
+
+def _parts_overview(
+    module: ModuleType, name: str, parts: Mapping[str, Subcommand], lang: str
+) -> str:
+    zh = lang == "zh"
+    lines = [
+        module.HELP.get(lang), "",
+        f"用法：torchstone {name} 子命令 [选项]" if zh else f"usage: torchstone {name} COMMAND [OPTIONS]", "",
+    ]  # fmt: skip
+    lines += [f"  {key:<10} {part.help.get(lang)}" for key, part in parts.items()]
+    more = f"torchstone {name} {next(iter(parts))} --help"
+    return "\n".join([*lines, "", f"更多：{more}" if zh else f"more:  {more}"])
 
 
 def _flag_lang(words: Sequence[str]) -> str:

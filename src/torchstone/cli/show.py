@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from torchstone.cli.common import CommonOptions
 from torchstone.core.files import write_atomically
 from torchstone.core.options import unknown
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.cli.common import CommonOptions
 from torchstone.render import render
 
 LONG = 30
+_WITH_COMMAND = ("html", "json")
+"""Formats that are kept, and so say how they were made."""
 CHECKING = Text("checking", "检查中")
 
 
@@ -56,14 +59,18 @@ def format_for(report: Report, options: CommonOptions) -> str:
 
 def show(report: Report, options: CommonOptions) -> None:
     """Print the report, or write it whole to the file that was named."""
+    form = format_for(report, options)
+    if form in _WITH_COMMAND:
+        report = replace(report, command=options.command, date=options.date)
     text = render(
         report,
-        format_for(report, options),
+        form,
         lang=options.lang,
         colour=not options.output and use_colour(options.colour),
         width=terminal_width(options),
         detail=0 if options.quiet else 2 if options.verbose else 1,
         budget=options.budget,
+        folder=os.getcwd() if form == "html" else "",
     )
     put(text, options)
 

@@ -73,8 +73,9 @@ class Option:
 def options_of(cls: type) -> list[Option]:
     hints = typing.get_type_hints(cls)
     return [
-        Option(field.name, hints[field.name], field.default, field.metadata.get(_KEY, About()))
+        Option(field.name, hints[field.name], field.default, field.metadata[_KEY])
         for field in dataclasses.fields(cls)
+        if _KEY in field.metadata  # others are handed on by the program, not set by a person
     ]
 
 

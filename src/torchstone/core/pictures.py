@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from torchstone.core.answer import State
 from torchstone.core.evidence import Command, Diff, Number, Snippet
 from torchstone.core.text import Text, Words
 
@@ -28,6 +29,12 @@ class Series:
     how: Words
     x_name: str = "step"
     marks: tuple[float, ...] = ()
+    """Places on the x axis that are marked, such as alerts."""
+    mark_names: tuple[Words, ...] = ()
+    """What each mark is, in the same order; may be shorter."""
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    """The usual range at each point, drawn as a band; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Heatmap:
-    """A grid of values; None is an empty place."""
+    """A grid of values; None is an empty place. `x_name` says what the columns are."""
 
     kind: ClassVar[str] = "heatmap"
     name: Words
@@ -104,6 +111,7 @@ class Heatmap:
     unit: str
     how: Words
     log: bool = False
+    x_name: Words = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,8 @@ class Branch:
     name: str
     value: float
     children: tuple[Branch, ...] = ()
+    group: str = ""
+    """What kind of thing it is, such as the class of a module: nodes of one kind share a colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +165,128 @@ class Graph:
     edges: tuple[Edge, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a Stack."""
+
+    name: Words
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A place on the scale of a Stack that must not be passed, such as a device's memory."""
+
+    name: Words
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Parts of a whole as one bar, with limits marked on its scale."""
+
+    kind: ClassVar[str] = "stack"
+    name: Words
+    parts: tuple[Part, ...]
+    unit: str
+    how: Words = ""
+    limits: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One of a Strip: its name, how it ended, and why."""
+
+    name: Words
+    state: State
+    note: Words = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Checks in the order in which they were made."""
+
+    kind: ClassVar[str] = "strip"
+    name: Words
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One bar of a Timeline. Without times the spans follow each other, one unit each."""
+
+    name: Words
+    start: float
+    length: float
+    state: State = "plain"
+    note: Words = ""
+    lane: str = ""
+    link: str = ""
+    """Name of the Document that has the details."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened one after the other, in lanes."""
+
+    kind: ClassVar[str] = "timeline"
+    name: Words
+    spans: tuple[Span, ...]
+    unit: str = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One event of a Lane; marks that stand at the same `column` belong together."""
+
+    column: int
+    label: str
+    state: State = "plain"
+    note: Words = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The events of one class of processes, in order."""
+
+    name: Words
+    marks: tuple[Mark, ...]
+    state: State = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A lane that waits for another, both by their place, and in what."""
+
+    lane: int
+    other: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Events of several processes side by side, and who waits for whom."""
+
+    kind: ClassVar[str] = "lanes"
+    name: Words
+    lanes: tuple[Lane, ...]
+    waits: tuple[Wait, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A longer text that is there when it is wanted: a prompt, an answer, a file."""
+
+    kind: ClassVar[str] = "document"
+    name: Words
+    text: str
+    language: str = ""
+    """`python`, `diff`, `json` or nothing."""
+    note: Words = ""
+    state: State = "plain"
+
+
 Evidence = (
     Snippet
     | Number
@@ -168,4 +300,9 @@ Evidence = (
     | Heatmap
     | Tree
     | Graph
+    | Stack
+    | Strip
+    | Timeline
+    | Lanes
+    | Document
 )

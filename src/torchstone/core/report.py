@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchstone._version import __version__
+from torchstone.core.answer import Answer
 from torchstone.core.codec import from_data, schema_of, to_data
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Finding, Severity, in_order
@@ -36,7 +37,7 @@ class RuleInfo:
 
 @dataclass(frozen=True)
 class Report:
-    """What a room hands out. `a + b` merges; `a - b` is what `a` has and `b` has not."""
+    """What a tool hands out. `a + b` merges; `a - b` is what `a` has and `b` has not."""
 
     tool: str
     findings: tuple[Finding, ...] = ()
@@ -45,6 +46,11 @@ class Report:
     environment: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, RuleInfo] = field(default_factory=dict)
     subject: str = ""
+    answer: Answer | None = None
+    """The first screen; without one, findings and measures stand for themselves."""
+    command: str = ""
+    """The command that made it, where one did."""
+    date: str = ""
 
     def __add__(self, other: Report) -> Report:
         seen = {_identity(finding) for finding in self.findings}
@@ -58,6 +64,9 @@ class Report:
             environment={**other.environment, **self.environment},
             rules={**other.rules, **self.rules},
             subject=self.subject or other.subject,
+            answer=self.answer or other.answer,
+            command=self.command or other.command,
+            date=self.date or other.date,
         )
 
     def __sub__(self, other: Report) -> Report:
@@ -93,6 +102,9 @@ class Report:
             "version": __version__,
             "tool": self.tool,
             "subject": self.subject,
+            **({"answer": to_data(self.answer)} if self.answer else {}),
+            **({"command": self.command} if self.command else {}),
+            **({"date": self.date} if self.date else {}),
             "environment": dict(self.environment),
             "findings": [_finding_data(item) for item in self.findings],
             "measures": [to_data(item) for item in self.measures],
@@ -122,6 +134,17 @@ class Report:
 
     def __str__(self) -> str:
         return self.to("text")
+
+    def __repr__(self) -> str:
+        """Three lines: what it is about, what was found, where to look further."""
+        found = Counter(item.severity for item in self.findings)
+        listed = ", ".join(f"{found[level]} {level}" for level in Severity if found[level])
+        parts = (f"{len(self.measures)} measures", f"{len(self.gaps)} gaps")
+        head = self.answer.headline.en if self.answer else listed or "no findings"
+        return (
+            f"<Report of {self.tool}: {self.subject or '(no subject)'}>\n  {head}\n"
+            f"  {len(self.findings)} findings, {', '.join(parts)}; print(report), report.to('html')"
+        )
 
     def _repr_html_(self) -> str:
         """In a notebook: the page itself, in a frame of its own."""

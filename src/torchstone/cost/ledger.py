@@ -168,6 +168,8 @@ class Cost:
     train: bool = False
     seconds: float = 0.0
     """What the counting itself took."""
+    idle: frozenset[str] = frozenset()
+    """Modules that hold parameters of which none was used."""
 
     def select(self, where: Callable[[Key], bool] = lambda _: True) -> Iterator[tuple[Key, Tally]]:
         return ((key, tally) for key, tally in self.entries.items() if where(key))

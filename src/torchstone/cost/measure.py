@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,10 +18,12 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Message, Text
 from torchstone.cost import pictures
+from torchstone.cost.answer import assumed, cost_answer, idle_text
 from torchstone.cost.arguments import choice, module
 from torchstone.cost.conventions import CONVENTIONS, by_convention
 from torchstone.cost.engine import Inputs, MakeOptimizer, run
 from torchstone.cost.gaps import gaps_of
+from torchstone.cost.idle import idle_parts
 from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
 from torchstone.cost.report import CostReport
 from torchstone.cost.stages import StageMap, Stages, preset, top_stages
@@ -52,10 +55,12 @@ def measure_cost(
     """What one pass of `model` on `inputs` costs, counted on meta tensors: no weights are read,
     nothing is computed, the model stays as it was.
 
-    `inputs` is a tensor, a tuple of positional arguments or a mapping of keyword arguments.
-    With `train`, the backward and one step of `optimizer` (adamw by default) are counted too.
+    `inputs` is a tensor, a tuple of positional arguments, a mapping of keyword arguments, or a
+    shape such as `(8, 3, 224, 224)` or several. With `train`, the backward and one step of
+    `optimizer` (adamw by default) are counted too. A warning says when parts of the model never ran.
     """
     module("measure_cost", model)
+    inputs = inputs_from_shapes(inputs, model)
     choice("measure_cost: convention", convention, list(CONVENTIONS))
     if autocast not in (None, torch.bfloat16, torch.float16):
         raise UsageError(
@@ -77,6 +82,9 @@ def measure_cost(
     )
     _refuse_nothing(cost, model, inputs)
     config = getattr(model, "config", None)
+    idle = idle_parts(cost)
+    if idle:
+        warnings.warn(idle_text(cost, idle).en, PartialCostWarning, stacklevel=2)
     return report_of(
         cost,
         subject=type(model).__name__,
@@ -86,6 +94,28 @@ def measure_cost(
         config=config,
         batch=batch,
         sequence=sequence,
+    )
+
+
+class PartialCostWarning(UserWarning):
+    """Part of the model never ran: its cost is not in the figures."""
+
+
+def inputs_from_shapes(inputs: Inputs, model: nn.Module) -> Inputs:
+    """A shape, or several, as tensors of the model's number format; anything else as it is."""
+    shapes = (inputs,) if _is_shape(inputs) else inputs
+    if not isinstance(shapes, (tuple, list)) or not shapes or not all(map(_is_shape, shapes)):
+        return inputs
+    first = next((item for item in model.parameters() if item.is_floating_point()), None)
+    dtype = torch.get_default_dtype() if first is None else first.dtype
+    return tuple(torch.empty(tuple(shape), dtype=dtype, device="meta") for shape in shapes)
+
+
+def _is_shape(value: object) -> bool:
+    return (
+        isinstance(value, (tuple, list, torch.Size))
+        and bool(value)
+        and all(type(size) is int and size >= 0 for size in value)
     )
 
 
@@ -175,8 +205,9 @@ def _filled(
                 tool="cost",
             )
         )  # fmt: skip
-    own += [_assumption(item) for item in _assumed(report.cost)]
-    return replace(report, measures=(*own, *measures), gaps=(*gaps_of(report.cost), *gaps))
+    own += [_assumption(item) for item in assumed(report.cost)]
+    made = replace(report, measures=(*own, *measures), gaps=(*gaps_of(report.cost), *gaps))
+    return replace(made, answer=cost_answer(made))
 
 
 def _figures(report: CostReport) -> list[Measure]:
@@ -209,13 +240,13 @@ def _figures(report: CostReport) -> list[Measure]:
             )
     return [
         _measure("params", total["params"], "", Text("parameters", "参数量"),
-                 Text("each counted once, tied ones too", "每个只计一次，共享参数也是")),
+                 Text("shared weights counted once", "共享权重只计一次")),
         _measure("flops", total["flops"], unit, Text("FLOPs", "FLOPs"), how, tables),
         *(_measure(key, total[key], unit, Text(f"FLOPs, {name.en}", f"FLOPs，{name.zh}"), how)
           for phase, key, name in phases if cost.total(phase).calls),
         _measure("vector_flops", total["vector_flops"], "FLOP", Text("vector FLOPs", "向量 FLOPs"),
-                 Text("norms, activations, sums: everything that is no matrix product",
-                      "归一化、激活、求和等一切非矩阵乘法的运算")),
+                 Text("all non-matmul operations: norms, activations, sums",
+                      "一切非矩阵乘法的运算：归一化、激活、求和")),
         _measure("bytes", total["bytes"], "B", Text("bytes moved", "访存字节"),
                  Text("every operator reads its inputs and writes its outputs once, unfused",
                       "每个算子读一次输入、写一次输出，不考虑融合"), details),
@@ -276,17 +307,6 @@ def _measure(
     name: str, value: int, unit: str, label: Text, how: Text, evidence: Sequence[Evidence] = ()
 ) -> Measure:
     return Measure(name, float(value), unit, how, label, evidence=tuple(evidence), tool="cost")
-
-
-def _assumed(cost: Cost) -> list[tuple[Message, str, int]]:
-    """Assumptions, those of equal layers taken together."""
-    found: dict[tuple[str, str], tuple[Message, str, int]] = {}
-    for item in cost.assumptions:
-        where = pictures._NUMBER.sub("*", item.where)
-        key = (item.text.say("en"), where)
-        times = found[key][2] if key in found else 0
-        found[key] = (item.text, where, times + item.times)
-    return list(found.values())
 
 
 def _assumption(item: tuple[Message, str, int]) -> Measure:

@@ -14,11 +14,8 @@ from torchstone.cost.report import CostReport, Figures
 COUNTED = Text(
     "counted on meta tensors, operator by operator", "在 meta 张量上逐算子统计"
 )  # fmt: skip
-LIVES = Text(
-    "from the life of every tensor storage in the same pass",
-    "来自同一次运行中每个张量存储的生命周期",
-)
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+LIVES = Text("from tensor lifetimes in the same pass", "来自同一次运行中的张量生命周期")
+NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 _SMALLEST = 0.002
 _NAMES = (
     Text("parameters", "参数"),
@@ -111,7 +108,7 @@ def folded(report: CostReport) -> Iterable[tuple[str, int, str, Figures]]:
     kinds = {path: item.kind for path, item in report.cost.modules.items()}
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for path, item in report.modules.items():
-        shape = (_NUMBER.sub("*", path), tuple(item[key] for key in _KEYS[:5]))
+        shape = (NUMBER.sub("*", path), tuple(item[key] for key in _KEYS[:5]))
         groups.setdefault(shape, []).append(path)
     for (pattern, _), paths in groups.items():
         first = paths[0]
@@ -122,7 +119,7 @@ def folded(report: CostReport) -> Iterable[tuple[str, int, str, Figures]]:
 
 
 def _numbers(paths: list[str]) -> str:
-    found = [int(match.group()) for path in paths if (match := _NUMBER.search(path))]
+    found = [int(match.group()) for path in paths if (match := NUMBER.search(path))]
     low, high = min(found), max(found)
     return f"[{low}–{high}]" if high > low else str(low)
 
@@ -140,15 +137,21 @@ def flame(report: CostReport, key: str, unit: str, name: Text) -> Tree | None:
 
     def branch(path: str) -> Branch:
         inner = [item for item in children.get(path, ()) if figures[item][key] >= least]
-        label = path.rpartition(".")[2] or report.cost.modules[""].kind
         kind = report.cost.modules[path].kind
-        return Branch(
-            f"{label} ({kind})" if path else label,
-            float(figures[path][key]),
-            tuple(branch(item) for item in inner),
-        )
+        label = path.rpartition(".")[2] or kind
+        parts = [branch(item) for item in inner]
+        if not path and (rest := _optimizer_share(report, key)) >= least:
+            parts.append(Branch("optimizer step", float(rest), group="optimizer"))
+        whole = float(figures[path][key])
+        return Branch(label, whole, tuple(parts), kind)
 
     return Tree(name, branch(""), unit, LIVES if key == "activations" else COUNTED)
+
+
+def _optimizer_share(report: CostReport, key: str) -> int:
+    """What the optimizer step adds to a figure of the model: it belongs to no module."""
+    tally = report.cost.total("optimizer")
+    return {"flops": tally.flops, "bytes": tally.bytes}.get(key, 0)
 
 
 def memory_plot(cost: Cost) -> Plot | None:
@@ -157,13 +160,17 @@ def memory_plot(cost: Cost) -> Plot | None:
     if len(points) < 2:
         return None
     x = tuple(float(point[0]) for point in points)
-    changes = tuple(
-        float(after[0]) for before, after in itertools.pairwise(points)
+    changes = [
+        (float(after[0]), _kind(after[1]))
+        for before, after in itertools.pairwise(points)
         if _kind(before[1]) != _kind(after[1])
-    )  # fmt: skip
+    ]
+    marks, names = tuple(at for at, _ in changes), tuple(_PHASES[kind] for _, kind in changes)
 
     def series(name: Text, pick: Callable[[tuple[int, str, int, int]], int]) -> Series:
-        return Series(name, x, tuple(float(pick(p)) for p in points), "B", LIVES, "op", changes)
+        return Series(
+            name, x, tuple(float(pick(p)) for p in points), "B", LIVES, "op", marks, names
+        )
 
     return Plot(
         Text("Memory over the run", "运行过程中的内存"),
@@ -174,6 +181,13 @@ def memory_plot(cost: Cost) -> Plot | None:
         "operator",
         "B",
     )
+
+
+_PHASES = {
+    "forward": Text("forward begins", "前向开始"),
+    "backward": Text("backward begins", "反向开始"),
+    "optimizer": Text("optimizer step begins", "优化器步骤开始"),
+}
 
 
 def _kind(phase: str) -> str:

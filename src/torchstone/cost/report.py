@@ -14,7 +14,7 @@ from torchstone.cost.stages import Stages
 Figures = Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CostReport(Report):
     """What a model costs. `total`, `stages`, `modules` and `operators` read as mappings."""
 

@@ -13,6 +13,7 @@ from torchstone.cost.books import Books, Scope
 from torchstone.cost.ends import Arguments, Inputs, arguments_of, ends_of
 from torchstone.cost.facts import facts_of
 from torchstone.cost.filling import fill
+from torchstone.cost.idle import idle_modules, observe_parameters
 from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, Cost, Failure, Memory, thinned
 from torchstone.cost.meta_mode import MetaMode
 from torchstone.cost.replay import Replay
@@ -43,6 +44,8 @@ class Session:
         self.held: dict[str, int] = {}
         """Bytes kept for the backward, by module."""
         self.replay: Replay | None = None
+        self.asked: set[int] = set()
+        """Ids of the parameters that the model's code asked for."""
         self.parameters: list[nn.Parameter] = []
         self.buffers: list[torch.Tensor] = []
 
@@ -65,6 +68,7 @@ class Session:
         if replay:
             self.replay = Replay(self.parts, self.mode, self.books)
             self.replay.open(undo)
+        self.asked = observe_parameters(undo, self.parts)
         self.parameters = _held(self.parts, "_parameters")
         self.buffers = _held(self.parts, "_buffers")
         for tensor in (*self.parameters, *self.buffers):
@@ -135,8 +139,11 @@ class Session:
         stands: dict[str, str] = {}
         if self.replay and not failure:
             stands = fill(self.replay.copies, self.books, self.held)
+        entries = self.books.entries()
+        ran = {key.module for key in entries if key.phase != OPTIMIZER}
         return Cost(
-            entries=self.books.entries(),
+            entries=entries,
+            idle=idle_modules(self.parts, self.asked, ran, stands),
             modules=facts_of(self.parts, self.books, self.held, stands),
             memory=self._memory(train),
             uncounted=self.books.uncounted(),

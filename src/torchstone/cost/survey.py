@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchstone.core.answer import Fact
 from torchstone.core.measure import Measure
 from torchstone.core.text import Message, Text
+from torchstone.cost.answer import cost_answer, with_devices
 from torchstone.cost.answers import (
     TOO_LARGE,
     Progress,
@@ -23,11 +26,12 @@ from torchstone.cost.answers import (
     utilised,
 )
 from torchstone.cost.fitting import fit
-from torchstone.cost.measure import described, measure_cost
+from torchstone.cost.measure import PartialCostWarning, described, measure_cost
 from torchstone.cost.options import CostOptions
 from torchstone.cost.plan import plan_from
 from torchstone.cost.prepared import InputMaker, check_formats_asked, low_format, prepared
 from torchstone.cost.report import CostReport
+from torchstone.cost.roofline_time import roofline
 from torchstone.cost.serving import Served, serve
 from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
 from torchstone.cost.sweep import Point, swept
@@ -58,8 +62,11 @@ def survey(
     steps = len(batches) * len(lengths) + len(contexts)
     progress(0, steps, options.target)
     given = inputs(batches[0], lengths[0])
-    report = _measured(model, given, options, stages, batches[0], lengths[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PartialCostWarning)  # the report says it itself
+        report = _measured(model, given, options, stages, batches[0], lengths[0])
     report = replace(report, subject=options.target)
+    report = replace(report, answer=cost_answer(report))
     extra = [*_notes(options, target, model, given, stages, report), *times_on(report, devices)]
     sweep = list(_sweep(report, model, inputs, options, stages, batches, lengths, progress))
     if len(sweep) > 1:
@@ -78,12 +85,27 @@ def survey(
     ]  # fmt: skip
     findings = [too_large(item, options) for item in verdicts if not item.fits]
     extra += [*map(room_on, verdicts), *utilised(report, options, devices)]
+    times = [(item, roofline(report.cost, item).total()) for item in devices]
+    report = replace(report, answer=with_devices(report, _about(options, given), times, verdicts))
     return replace(
         report,
         measures=(*report.measures, *extra),
         findings=(*report.findings, *findings),
         rules={TOO_LARGE.id: TOO_LARGE} if findings else {},
     )
+
+
+def _about(options: CostOptions, given: Any) -> list[Fact]:
+    """What was counted: the input, the number format, the plan."""
+    facts = [Fact(Text("input", "输入"), described(given))]
+    wanted = (
+        (Text("weights", "权重"), options.dtype),
+        (Text("autocast", "autocast"), options.autocast),
+        (Text("optimizer", "优化器"), options.optimizer if options.train else ""),
+        (Text("plan", "并行方案"), options.plan),
+        (Text("checkpointing", "激活检查点"), "on" if options.checkpoint else ""),
+    )
+    return [*facts, *(Fact(label, value) for label, value in wanted if value)]
 
 
 def _sizes(text: str, flag: str) -> tuple[int, ...]:

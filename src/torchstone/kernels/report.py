@@ -9,6 +9,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
+from torchstone.kernels.answer import verdict_answer
 from torchstone.kernels.confinement import unconfined_gap
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.verdict import GateResult, Verdict
@@ -31,7 +32,7 @@ def report_of(verdict: Verdict) -> Report:
     measures = (
         Measure(
             "accepted", float(verdict.accepted), "", Text("decided by the gates", "由各关卡决定"),
-            Text("accepted (1: yes, 0: no)", "接受（1：是，0：否）"),
+            Text("accepted", "接受"),
             evidence=(_table(verdict),), tool=TOOL,
         ),
         Measure("gates_passed", float(passed), "", _COUNTED, Text("gates passed", "通过的关卡"),
@@ -57,6 +58,7 @@ def report_of(verdict: Verdict) -> Report:
             for item in failed
         },
         subject=f"{verdict.problem.name} ({verdict.candidate.implementation})",
+        answer=verdict_answer(verdict),
     )  # fmt: skip
 
 

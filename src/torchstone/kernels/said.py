@@ -85,7 +85,7 @@ def wrong_text(call: Call) -> list[Text]:
     """What the referee found wrong with a call's values."""
     texts = [
         *(_value_text(call, fact, _PATTERN) for fact in call.wrong("pattern")),
-        *(_value_text(call, fact, _WHOLE) for fact in call.wrong("whole")),
+        *(_value_text(call, fact, _PATTERN) for fact in call.wrong("whole")),
     ]
     for fact in call.wrong("error"):
         amount = {"units": number(fact["units"]), "allowed": number(fact["allowed"])}
@@ -94,17 +94,13 @@ def wrong_text(call: Call) -> list[Text]:
 
 
 _PATTERN = Text(
-    "{name}: {got} at {at} where {want} is right ({count} of {of} elements)",
-    "{name}：{at} 处为 {got}，应为 {want}（{of} 个元素中有 {count} 个）",
-)
-_WHOLE = Text(
-    "{name}: {got} at {at}, {want} is right ({count} of {of} elements)",
-    "{name}：{at} 处为 {got}，正确值为 {want}（{of} 个元素中有 {count} 个）",
+    "{name}: got {got} at {at}, expected {want} ({count} of {of} elements)",
+    "{name}：{at} 处得到 {got}，应为 {want}（{of} 个元素中有 {count} 个）",
 )
 _ERROR = Text(
-    "{name}: {got} at {at}, {want} is right; {units} units of rounding off, {allowed} allowed; "
+    "{name}: got {got} at {at}, expected {want}; error {units} ULP, tolerance {allowed} ULP; "
     "{count} of {of} elements",
-    "{name}：{at} 处为 {got}，正确值为 {want}；偏差 {units} 个舍入单位，允许 {allowed}；"
+    "{name}：{at} 处得到 {got}，应为 {want}；误差 {units} ULP，容差 {allowed} ULP；"
     "{of} 个元素中有 {count} 个",
 )
 
@@ -114,10 +110,17 @@ def _value_text(call: Call, fact: dict[str, Any], text: Text, **more: object) ->
 
 
 def _pick(fact: dict[str, Any]) -> dict[str, object]:
-    return {
-        "got": number(float(fact["got"])), "want": number(float(fact["want"])),
-        "count": fact["count"], "of": fact["of"],
-    }  # fmt: skip
+    got, want = told_apart(float(fact["got"]), float(fact["want"]))
+    return {"got": got, "want": want, "count": fact["count"], "of": fact["of"]}
+
+
+def told_apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers with as few digits as show that they differ."""
+    for digits in range(3, 18):
+        shown = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if shown[0] != shown[1]:
+            break
+    return shown
 
 
 def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
@@ -127,8 +130,8 @@ def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
         return tuple(_map(fact["map"], call) for call in calls for fact in call.wrong("whole"))[:1]
     fact, call = max(errors, key=lambda item: float(item[0]["units"]))
     found: list[Evidence] = [
-        Number(Text("largest error", "最大误差"), fact["units"], "units of rounding", COMPARED),
-        Number(Text("allowed", "允许"), fact["allowed"], "units of rounding",
+        Number(Text("largest error", "最大误差"), fact["units"], "ULP", COMPARED),
+        Number(Text("tolerance", "容差"), fact["allowed"], "ULP",
                Text("from the length of the sums, the reference's own error and the cost of ten bits",
                     "由求和长度、参考自身误差与十位尾数的代价得出")),
     ]  # fmt: skip
@@ -136,9 +139,9 @@ def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
     if len(rows) > 1:
         curve = Series(Text("elements", "元素"), tuple(row[0] for row in rows),
                        tuple(row[1] for row in rows), "", COMPARED,
-                       "power of ten of the unit of rounding")  # fmt: skip
+                       "log10 of the error in ULP")  # fmt: skip
         found.append(Plot(Text("Elements by their error", "按误差统计的元素"), (curve,),
-                          "log10 of the error in units", "elements", bars=True))  # fmt: skip
+                          "log10 of the error in ULP", "elements", bars=True))  # fmt: skip
     found.append(_map(fact["map"], call))
     return tuple(found)
 

@@ -34,6 +34,20 @@ class GateResult:
 
 
 @dataclass(frozen=True, slots=True)
+class WrongElement:
+    """One element that is not what the reference gives."""
+
+    case: str
+    index: str
+    expected: str
+    got: str
+    wrong: int
+    elements: int
+    error_ulp: float | None = None
+    tolerance_ulp: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """All gates on one candidate; accepted when none failed and every one that decides ran."""
 
@@ -45,6 +59,7 @@ class Verdict:
     environment: dict[str, str] = field(default_factory=dict)
     crash: str = ""
     """Why our own machinery failed: the verdict is then no verdict (exit 3)."""
+    first_wrong: WrongElement | None = None
 
     @property
     def failed(self) -> tuple[GateResult, ...]:

@@ -17,8 +17,8 @@ from torchstone.kernels.confinement import walls_of
 from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import Problem, load_problem
 from torchstone.kernels.run import Progress, Run
-from torchstone.kernels.said import COMPARED
-from torchstone.kernels.verdict import GateResult, Verdict
+from torchstone.kernels.said import COMPARED, place, told_apart
+from torchstone.kernels.verdict import GateResult, Verdict, WrongElement
 from torchstone.kernels.workshop import Workshop, WorkshopError, workshop_for
 
 TIMEOUT_SECONDS = 60.0
@@ -62,7 +62,9 @@ def verify(
         measures = (*_measures(run), _cpu(_used(ready) - before))
         environment = _environment(run)
     accepted = not crash and not any(_counts(item) for item in results)
-    return Verdict(problem, candidate, results, accepted, measures, environment, crash)
+    return Verdict(
+        problem, candidate, results, accepted, measures, environment, crash, _first_wrong(run)
+    )
 
 
 def preload_for(implementation: str, framework: str = "torch") -> tuple[str, ...]:
@@ -117,6 +119,19 @@ def _measures(run: Run) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
+def _first_wrong(run: Run) -> WrongElement | None:
+    """The first element of the first case that is not what the reference gives."""
+    for call in run.main.calls if "main" in vars(run) else ():
+        for kind in ("pattern", "whole", "error"):
+            for fact in call.wrong(kind):
+                got, want = told_apart(float(fact["got"]), float(fact["want"]))
+                return WrongElement(
+                    call.name, place(fact), want, got, int(fact["count"]), int(fact["of"]),
+                    fact.get("units"), fact.get("allowed"),
+                )  # fmt: skip
+    return None
+
+
 def _table(calls: list[Call]) -> Table:
     """By family: how many cases, the largest error, and what is allowed."""
     rows = []
@@ -131,8 +146,8 @@ def _table(calls: list[Call]) -> Table:
         ))  # fmt: skip
     columns = (
         Text("family", "类别"), Text("cases", "用例"), Text("right", "正确"),
-        Text("refused", "拒绝"), Text("largest error, units", "最大误差（单位）"),
-        Text("allowed, units", "允许（单位）"),
+        Text("refused", "拒绝"), Text("largest error, ULP", "最大误差（ULP）"),
+        Text("tolerance, ULP", "容差（ULP）"),
     )  # fmt: skip
     return Table(Text("Families of inputs", "输入类别"), columns, tuple(rows), COMPARED)
 

@@ -9,7 +9,7 @@ from torchstone.core.registry import names_in
 from torchstone.core.report import Report
 from torchstone.render.style import Style
 
-_HELPERS = frozenset(("draw", "markup", "order", "style", "words"))
+_HELPERS = frozenset(("draw", "markup", "order", "page", "style", "words"))
 
 
 def formats() -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torchstone.core.finding import Finding
 from torchstone.core.pictures import Table
 from torchstone.core.quantity import human
@@ -9,6 +11,7 @@ from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.order import counts, worst_first
 from torchstone.render.style import Style, printable
+from torchstone.render.text import answer_lines
 
 
 def tokens(text: str) -> int:
@@ -22,10 +25,10 @@ def render(report: Report, style: Style) -> str:
     total = sum(found.values())
     listed = " ".join(f"{level}={count}" for level, count in found.items() if count)
     head = f"torchstone {report.tool}: {total} findings {listed}".rstrip()
-    gaps = [f"NOT-CHECKED {gap.subject}: {gap.reason.say(style.lang)}" for gap in report.gaps[:5]]
+    gaps = [f"SKIPPED {gap.subject}: {gap.reason.say(style.lang)}" for gap in report.gaps[:5]]
     if len(report.gaps) > 5:
-        gaps.append(f"NOT-CHECKED {len(report.gaps) - 5} more")
-    lines = [head, *map(printable, gaps)]
+        gaps.append(f"SKIPPED {len(report.gaps) - 5} more")
+    lines = [head, *_answer(report, style), *map(printable, gaps)]
     left = style.budget - tokens("\n".join(lines)) - 60
     shown = 0
     for item in worst_first(report.findings):
@@ -47,6 +50,13 @@ def render(report: Report, style: Style) -> str:
             "expand: torchstone check PATH --show ID -v; torchstone explain RULE; fix: --diff, --fix"
         )
     return "\n".join(lines) + "\n"
+
+
+def _answer(report: Report, style: Style) -> list[str]:
+    if report.answer is None:
+        return []
+    plain = replace(style, colour=False, width=0, detail=1)
+    return [*answer_lines(report.answer, plain), *(f"next: {line}" for line in report.answer.next)]
 
 
 def _measures(report: Report, left: int, style: Style) -> list[str]:

@@ -7,11 +7,11 @@ from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.render.order import by_file
 from torchstone.render.style import SEVERITY_COLOUR, Style, printable
-from torchstone.render.text import summary
+from torchstone.render.text import answer_lines, gap_line, summary
 
 
 def render(report: Report, style: Style) -> str:
-    lines: list[str] = []
+    lines: list[str] = answer_lines(report.answer, style) if report.answer else []
     for _, findings in by_file(report):
         for item in findings:
             level = style.paint(f"[{item.severity}]", SEVERITY_COLOUR[item.severity])
@@ -20,14 +20,11 @@ def render(report: Report, style: Style) -> str:
             lines.append(
                 f"{where}: {level} {printable(f'{item.rule} {item.message(style.lang)}')}{mark}"
             )
-    for gap in report.gaps:
-        place = f"{gap.subject}:{gap.location.line}" if gap.location.line else gap.subject
-        word = (
-            style.say("[NOT CHECKED]", "[未检查]") if gap.failed else style.say("[GAP]", "[缺口]")
-        )
-        lines.append(f"{printable(place)}: {word} {printable(gap.reason.say(style.lang))}")
+    lines += [gap_line(gap, style) for gap in report.gaps]
     if not report.tool.startswith("check"):
         lines += [_figure(item, style) for item in report.measures]
+    if any(item.fix and item.fix.safety == "safe" for item in report.findings) and style.detail:
+        lines.append(style.say("[*] can be fixed safely: --fix", "[*] 可安全修复：--fix"))
     if style.detail:
         lines += ["", summary(report, style)] if lines else [summary(report, style)]
     return "\n".join(lines) + "\n" if lines else ""

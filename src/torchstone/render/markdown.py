@@ -14,7 +14,7 @@ from torchstone.render.style import Style, printable
 
 
 def render(report: Report, style: Style) -> str:
-    out = [f"# torchstone {report.tool}", "", _summary(report, style), ""]
+    out = [f"# torchstone {report.tool}", "", *_top(report, style), ""]
     for path, findings in by_file(report):
         out += [f"## {_plain(path or report.subject)}", ""]
         for item in findings:
@@ -22,7 +22,7 @@ def render(report: Report, style: Style) -> str:
     if report.measures:
         out += _measures(report, style)
     if report.gaps:
-        out += ["## " + style.say("Not checked", "未检查"), ""]
+        out += ["## " + style.say("Skipped", "已跳过"), ""]
         for gap in report.gaps:
             line = f":{gap.location.line}" if gap.location.line else ""
             out.append(
@@ -30,6 +30,22 @@ def render(report: Report, style: Style) -> str:
             )
         out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _top(report: Report, style: Style) -> list[str]:
+    """The answer, or how many findings there are."""
+    if report.answer is None:
+        return [_summary(report, style)]
+    out = [f"**{_plain(style.words(report.answer.headline))}**", ""]
+    out += [f"> {_plain(style.words(item))}" for item in report.answer.warnings]
+    colon = style.say(": ", "：")
+    pairs = [(item.label, item.value) for item in report.answer.about]
+    pairs += [(item.label, item.value) for item in report.answer.tiles]
+    out += [
+        f"- {_plain(style.words(label))}{colon}{_plain(style.words(value))}"
+        for label, value in pairs
+    ]
+    return [*out, *(f"- {_plain(style.words(item))}" for item in report.answer.lines)]
 
 
 def _summary(report: Report, style: Style) -> str:

@@ -26,6 +26,8 @@ class Style:
     """0 is quiet (the bare findings), 1 the usual, 2 everything."""
     budget: int = 1500
     """Tokens, for the agent format."""
+    folder: str = ""
+    """Where relative paths start, for links that open an editor."""
 
     def paint(self, text: str, *colours: str) -> str:
         """The text in colour, when colour is wanted; what it says never depends on it."""
@@ -100,3 +102,15 @@ def cells(text: str) -> int:
     import unicodedata  # plain text does without the tables
 
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """A text within so many columns; where it is cut, it ends in `…`."""
+    if cells(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if cells(kept) + cells(char) > width - 1:
+            break
+        kept += char
+    return kept + "…"

@@ -3,34 +3,122 @@
 from __future__ import annotations
 
 from torchstone.core import quantity
+from torchstone.core.answer import Answer, Tile
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.render import draw
+from torchstone.render.draw.strip import COLOURS, MARKS
 from torchstone.render.order import by_file, counts, worst_first
-from torchstone.render.style import SEVERITY_COLOUR, Style, printable, wrapped
+from torchstone.render.style import SEVERITY_COLOUR, Style, cells, printable, wrapped
 from torchstone.render.words import CONFIDENCE, FIX
 
 _INDENT = "     "
 
 
 def render(report: Report, style: Style) -> str:
-    blocks: list[str] = []
+    if report.answer is not None:
+        return _answered(report, report.answer, style)
+    blocks = _findings(report, style)
+    if style.detail:
+        blocks += [_measures(report, style)] if style.detail > 1 or report.tool != "check" else []
+        blocks += [gap_line(gap, style) for gap in report.gaps]
+        blocks.append(summary(report, style))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _findings(report: Report, style: Style) -> list[str]:
+    blocks = []
     for path, findings in by_file(report):
         title = style.paint(f"File: {printable(path or report.subject or report.tool)}", "bold")
         blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
-    if style.detail:
-        blocks += [_measures(report, style)] if style.detail > 1 or report.tool != "check" else []
-        blocks += [_gap(gap, style) for gap in report.gaps]
-        blocks.append(summary(report, style))
+    return blocks
+
+
+def _answered(report: Report, answer: Answer, style: Style) -> str:
+    """The first screen; with more detail, the findings and figures behind it."""
+    first = answer_lines(answer, style)
+    if not style.detail:
+        return first[0] + "\n"
+    shown = report.gaps if style.detail > 1 else report.gaps[:_MOST_GAPS]
+    first += [gap_line(gap, style) for gap in shown]
+    if len(report.gaps) > len(shown):
+        first.append(style.say(f"… {len(report.gaps) - len(shown)} more skipped: -v",
+                               f"… 另有 {len(report.gaps) - len(shown)} 项跳过：-v"))  # fmt: skip
+    blocks = ["\n".join(first)]
+    if style.detail > 1:
+        blocks += [*_findings(report, style), _measures(report, style)]
+    follow = _follow(report, answer, style)
+    if follow:
+        blocks.append(follow)
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+_MOST_GAPS = 3
+"""Skipped parts on a first screen; all of them with -v."""
+
+
+def answer_lines(answer: Answer, style: Style) -> list[str]:
+    """The headline first: quiet output is this one line."""
+    colour = COLOURS[answer.state]
+    mark = f"{MARKS[answer.state]} " if answer.state != "plain" else ""
+    lines = [style.paint(printable(mark + style.words(answer.headline)), "bold", colour)]
+    if not style.detail:
+        return lines
+    lines = [
+        style.paint(printable("! " + style.words(item)), "yellow") for item in answer.warnings
+    ] + lines
+    lines = [row for line in lines for row in wrapped(line, style.width, "  ")]
+    colon = style.say(": ", "：")
+    facts = [f"{style.words(f.label)}{colon}{style.words(f.value)}" for f in answer.about]
+    if facts:
+        lines += wrapped(printable("  " + " · ".join(facts)), style.width, "  ")
+    lines += _tile_lines(answer.tiles, style)
+    for picture in answer.pictures:
+        if style.detail > 1 or picture.kind in _SMALL:
+            lines += (f"  {row}" for row in draw.text(picture, style))
+    for line in answer.lines:
+        lines += wrapped(printable(f"  - {style.words(line)}"), style.width, "    ")
+    if answer.assumptions and style.detail > 1:
+        word = style.say("Assumption: ", "假设：")
+        lines += (printable(f"  {word}{style.words(item)}") for item in answer.assumptions)
+    return lines
+
+
+_SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline"))
+"""Pictures that take a line or two in a terminal."""
+
+
+def _tile_lines(tiles: tuple[Tile, ...], style: Style) -> list[str]:
+    labels = [printable(style.words(tile.label)) for tile in tiles]
+    values = [printable(style.words(tile.value)) for tile in tiles]
+    wide, long = (max(map(cells, column), default=0) for column in (labels, values))
+    lines = []
+    for tile, label, value in zip(tiles, labels, values, strict=True):
+        shown = style.paint(value, "bold", COLOURS[tile.state]) if tile.state != "plain" else value
+        room = " " * (long - cells(value))
+        row = f"  {label}{' ' * (wide - cells(label))}  {shown}{room}  {printable(style.words(tile.note))}"
+        lines += wrapped(row.rstrip(), style.width, " " * (wide + 4))
+    return lines
+
+
+def _follow(report: Report, answer: Answer, style: Style) -> str:
+    """Where to look further."""
+    word = style.say("Next: ", "下一步：")
+    lines = [f"{word}{printable(line)}" for line in answer.next]
+    if style.detail == 1 and (report.measures or report.findings):
+        lines.append(style.say("More: -v, or -o report.html", "更多：-v，或 -o report.html"))
+    return "\n".join(lines)
 
 
 def _finding(item: Finding, style: Style) -> str:
     colour = SEVERITY_COLOUR[item.severity]
     level = style.paint(f"[{item.severity}]", "bold", colour)
-    lines = [f"{_place(item, style)}: {level} {printable(item.message(style.lang))}"]
+    head = f"{_place(item, style)}: {level} {printable(item.message(style.lang))}"
+    lines = wrapped(
+        head, style.width + len(level) - len(str(item.severity)) - 2 if style.width else 0, "  "
+    )
     if item.why:
         lines.append(_arrow(item.why.say(style.lang), style))
     if item.remedy:
@@ -58,7 +146,8 @@ def _place(item: Finding, style: Style) -> str:
 
 
 def _footer(item: Finding, style: Style) -> str:
-    parts = [f"{item.rule} {item.name}"]
+    where = str(item.location) if item.path and item.line else ""
+    parts = [*([where] if where else []), f"{item.rule} {item.name}"]
     parts.append(style.words(CONFIDENCE[item.confidence]))
     if item.fix and item.fix.edits:
         parts.append(style.words(FIX[item.fix.safety]))
@@ -67,14 +156,16 @@ def _footer(item: Finding, style: Style) -> str:
     return " · ".join(parts)
 
 
-def _gap(gap: Gap, style: Style) -> str:
-    word = style.say("NOT CHECKED" if gap.failed else "GAP", "未检查" if gap.failed else "缺口")
+def gap_line(gap: Gap, style: Style) -> str:
+    """What was skipped, why, and what to run."""
+    word = style.say("Failed" if gap.failed else "Skipped", "失败" if gap.failed else "已跳过")
+    colon, stop = style.say(": ", "："), style.say(". ", "。")
     line = f":{gap.location.line}" if gap.location.line else ""
-    head = f"{style.paint(f'[{word}]', 'magenta')} {printable(gap.subject)}{line}"
-    close = style.say("to close it: ", "补上的办法：")
-    return (
-        f"{head}\n  -> {printable(gap.reason.say(style.lang))}\n  -> {close}{printable(gap.close)}"
-    )
+    head = f"{style.paint(word, 'magenta')}{colon}{printable(gap.subject)}{line}"
+    reason = printable(gap.reason.say(style.lang)).rstrip(".。")
+    run = style.say("Run: ", "运行：") + printable(gap.close) if gap.close.strip("–- ") else ""
+    said = f"{head}{style.say(' – ', '，')}{reason}{stop}{run}".rstrip()
+    return "\n".join(wrapped(said, style.width, "  "))
 
 
 def _measures(report: Report, style: Style) -> str:
@@ -110,7 +201,7 @@ def summary(report: Report, style: Style) -> str:
     found = counts(report)
     total = sum(found.values())
     gaps = len(report.gaps)
-    tail = style.say(f", {gaps} not checked", f"，{gaps} 处未检查") if gaps else ""
+    tail = style.say(f", {gaps} skipped", f"，跳过 {gaps} 处") if gaps else ""
     stop = style.say(".", "。")
     if not total:
         nothing = style.say("No findings", "没有发现问题") + _extent(report, style)
@@ -139,7 +230,7 @@ def _extent(report: Report, style: Style) -> str:
 
 
 def _next(report: Report, style: Style) -> list[str]:
-    """Commands that say more or mend it, for what is there."""
+    """Commands that say more or fix it, for what is there."""
     own = [item for item in worst_first(report.findings) if item.rule in report.rules]
     if not report.tool.startswith("check") or not own:
         return []

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import Progress, put, show, use_colour
 from torchstone.core.finding import Severity
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.cli.common import CommonOptions
-from torchstone.cli.show import Progress, put, show, use_colour
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
 from torchstone.render.style import printable

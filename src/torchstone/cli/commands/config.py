@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchstone.core.options import Option, option, options_of, options_schema, unknown
-from torchstone.core.text import Text
-from torchstone.cli.main import tool_options
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.main import tool_options
 from torchstone.cli.settings import find_config, read_table, split_table
 from torchstone.cli.show import only, put, use_colour
+from torchstone.core.options import Option, option, options_of, options_schema, unknown
+from torchstone.core.text import Text
 from torchstone.render.style import Style
 
 HELP = Text(

@@ -6,18 +6,19 @@ import contextlib
 import sys
 from pathlib import Path
 
-from torchstone.core.errors import InputError, TorchstoneError, UsageError
-from torchstone.core.text import Text
-from torchstone.cost.options import CostOptions
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.settings import find_config, read_table
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import InputError, TorchstoneError, UsageError
+from torchstone.core.text import Text
+from torchstone.cost.options import CostOptions
 
 HELP = Text(
     en="parameters, FLOPs, bytes, memory and time of a model, per stage, module and operator",
     zh="模型的参数量、FLOPs、访存、内存与时间，按阶段、模块、算子给出",
 )
+FORMATS = ("text", "json", "markdown", "html", "agent")
 OPTIONS = CostOptions
 CONFIGURABLE = True
 

@@ -6,14 +6,14 @@ import platform
 import sys
 
 from torchstone._version import __version__
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.show import format_for, put, show, use_colour
 from torchstone.core.files import cache_folder
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.cli.common import CommonOptions
-from torchstone.cli.show import format_for, put, show, use_colour
 from torchstone.lint.catalog import all_rules
 from torchstone.lint.outside._process import program
 from torchstone.render.style import Style
@@ -22,6 +22,7 @@ HELP = Text(
     en="what is installed here, and what each missing part would add",
     zh="本机已安装的部件，以及缺少的部件能带来什么",
 )
+FORMATS = ("text", "json")
 
 _PACKAGES = (
     (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from torchstone.core.errors import UsageError
-from torchstone.core.options import option, unknown
-from torchstone.core.text import Text
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import only, put, terminal_width, use_colour
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option, unknown
+from torchstone.core.text import Text
 from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style

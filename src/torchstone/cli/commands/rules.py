@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from torchstone.core.options import option
-from torchstone.core.text import Text
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import only, put, terminal_width, use_colour
+from torchstone.core.options import option
+from torchstone.core.text import Text
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.render.style import SEVERITY_COLOUR, Style, cells
 

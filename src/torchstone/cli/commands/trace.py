@@ -6,14 +6,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from torchstone.core.errors import UsageError
-from torchstone.core.options import option, unknown
-from torchstone.core.text import Text
+from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import put, show
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option, unknown
+from torchstone.core.text import Text
 
 if TYPE_CHECKING:
     from torchstone.core.report import Report
@@ -24,30 +25,59 @@ HELP = Text(
     en="recorded runs: show one, diff two, replay without a model, export to other tools",
     zh="已记录的运行：查看、对比、无模型重放、导出到其他工具",
 )
-ACTIONS = ("show", "diff", "export", "replay")
+FORMATS = ("text", "json", "markdown", "html", "agent")
+
+
+def _run_option(many: bool) -> Any:
+    return option(
+        (), "a run: LOG_DIR/OP_NAME", "一次运行：LOG_DIR/OP_NAME",
+        config=False, positional=True, metavar="RUN RUN" if many else "RUN",
+    )  # fmt: skip
+
+
+def _task_option() -> Any:
+    return option("", "only this task", "只看该任务", config=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TraceOptions:
-    """What to do with which runs."""
+class ShowOptions:
+    """Which run, and which part of it."""
 
-    words: tuple[str, ...] = option(
-        (), "show RUN, diff RUN RUN, export RUN, or replay RUN; RUN is LOG_DIR/OP_NAME",
-        "show RUN、diff RUN RUN、export RUN 或 replay RUN；RUN 为 LOG_DIR/OP_NAME",
-        config=False, positional=True, metavar="ACTION RUN",
-    )  # fmt: skip
-    task: str = option("", "only this task", "只看该任务", config=False)
+    words: tuple[str, ...] = _run_option(False)
+    task: str = _task_option()
     step: int = option(0, "only this step, from 1", "只看该步骤，从 1 起", config=False)
-    to: str = option(
-        "otel", "format of export", "导出格式", choices=("otel", "chrome"), config=False
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOptions:
+    """Which two runs."""
+
+    words: tuple[str, ...] = _run_option(True)
+    task: str = _task_option()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which run, and for which tool."""
+
+    words: tuple[str, ...] = _run_option(False)
+    task: str = _task_option()
+    to: str = option("otel", "format", "导出格式", choices=("otel", "chrome"), config=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Which run is done again, and from which step on by a live model."""
+
+    words: tuple[str, ...] = _run_option(False)
+    task: str = _task_option()
     from_step: int = option(
-        0, "replay: the record up to this step, then the model of --model (a fork)",
-        "replay：该步骤之前用记录，之后使用 --model 的模型（分叉）", config=False, metavar="STEP",
+        0, "the record up to this step, then the model of --model (a fork)",
+        "该步骤之前用记录，之后使用 --model 的模型（分叉）", config=False, metavar="STEP",
     )  # fmt: skip
     log_dir: str = option(
-        "", "replay: record the new run here; a fork needs it",
-        "replay：把新运行记录到此处；分叉时必需", config=False, metavar="DIR",
+        "", "record the new run here; a fork needs it",
+        "把新运行记录到此处；分叉时必需", config=False, metavar="DIR",
     )  # fmt: skip
     model: str = option("", "fork: the live model", "分叉：实际模型", config=False)
     base_url: str = option(
@@ -67,47 +97,48 @@ class TraceOptions:
     )  # fmt: skip
 
 
-OPTIONS = TraceOptions
-
-
-def run(options: TraceOptions, common: CommonOptions) -> int:
-    action, *paths = options.words or ("",)
-    if action not in ACTIONS:
-        raise unknown("trace", action, list(ACTIONS))
-    wanted = 2 if action == "diff" else 1
-    if len(paths) != wanted:
+def _load(action: str, words: tuple[str, ...], task: str, wanted: int = 1) -> list[Run]:
+    if len(words) != wanted:
         raise UsageError(
             f"trace {action}",
-            f"{len(paths)} runs",
+            f"{len(words)} runs",
             Text(f"{wanted} run(s)", f"{wanted} 个运行"),
             Text("pass LOG_DIR/OP_NAME", "请传入 LOG_DIR/OP_NAME"),
         )
     from torchstone.trace.run import load
 
-    runs = [load(Path(path), options.task) for path in paths]
-    if action == "replay":
-        return _replay(runs[0], options, common)
-    if action == "export":
-        from torchstone.trace.export import export
+    return [load(Path(word), task) for word in words]
 
-        put(export(runs[0], options.to), common)
-        return 0
-    if action == "diff":
-        from torchstone.trace.compare import compare
 
-        report = compare(*runs)
-        show(report, common)
-        return 1 if report.measures[0].value else 0
+def _show(options: ShowOptions, common: CommonOptions) -> int:
     from torchstone.trace.view import report_of
 
-    show(report_of(runs[0], options.step or None), common)
+    (run,) = _load("show", options.words, options.task)
+    show(report_of(run, options.step or None), common)
     return 0
 
 
-def _replay(run: Run, options: TraceOptions, common: CommonOptions) -> int:
+def _diff(options: DiffOptions, common: CommonOptions) -> int:
+    from torchstone.trace.compare import compare
+
+    report = compare(*_load("diff", options.words, options.task, 2))
+    show(report, common)
+    return 1 if report.measures[0].value else 0
+
+
+def _export(options: ExportOptions, common: CommonOptions) -> int:
+    from torchstone.trace.export import export
+
+    (run,) = _load("export", options.words, options.task)
+    put(export(run, options.to), common)
+    return 0
+
+
+def _replay(options: ReplayOptions, common: CommonOptions) -> int:
     """Tools run again on recorded answers; exit 1 when anything comes out otherwise."""
     from torchstone.trace.replay import replay, settings_of
 
+    (run,) = _load("replay", options.words, options.task)
     settings = settings_of(run)
     again = _again(str(settings.get("tool")))
     if options.from_step or options.model:
@@ -121,7 +152,7 @@ def _replay(run: Run, options: TraceOptions, common: CommonOptions) -> int:
     return 1 if report.findings else 0
 
 
-def _fork(run: Run, options: TraceOptions, common: CommonOptions) -> int:
+def _fork(run: Run, options: ReplayOptions, common: CommonOptions) -> int:
     """The record up to a step, then a live model; the exit code is that of the new run."""
     from torchstone.trace.connect import connect
     from torchstone.trace.replay import fork, settings_of
@@ -156,7 +187,7 @@ def _again(tool: str) -> Callable[[str], Again]:
     return lambda model: again(verify, model)
 
 
-def _empty(run: Run, options: TraceOptions) -> Path:
+def _empty(run: Run, options: ReplayOptions) -> Path:
     """A place for the new run; a folder that holds this operator already would mix the two."""
     folder = Path(options.log_dir).expanduser()
     if (folder / run.folder.name).exists():
@@ -167,3 +198,25 @@ def _empty(run: Run, options: TraceOptions) -> Path:
             Text("choose another folder", "请换一个文件夹"),
         )
     return folder
+
+
+SUBCOMMANDS = {
+    "show": Subcommand(
+        "trace show", Text("a recorded run, step by step", "逐步查看一次运行"), ShowOptions, _show
+    ),
+    "diff": Subcommand(
+        "trace diff", Text("where two runs differ", "两次运行的不同之处"), DiffOptions, _diff
+    ),
+    "export": Subcommand(
+        "trace export", Text("a run for other tools", "导出到其他工具"), ExportOptions, _export
+    ),
+    "replay": Subcommand(
+        "trace replay",
+        Text(
+            "do a run again without a model, or from a step on with another",
+            "无模型重放，或从某步起换用其他模型",
+        ),
+        ReplayOptions,
+        _replay,
+    ),
+}

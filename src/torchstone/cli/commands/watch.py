@@ -9,17 +9,18 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchstone.core.errors import UsageError
-from torchstone.core.options import option
-from torchstone.core.text import Text
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import show
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import UsageError
+from torchstone.core.options import option
+from torchstone.core.text import Text
 
 HELP = Text(
     en="what a watched training run recorded: live, after, under other thresholds, or beside another",
     zh="查看被监控的训练：实时、事后、其他阈值下，或与另一次运行对比",
 )
+FORMATS = ("text", "json", "markdown", "html", "agent")
 
 
 @dataclass(frozen=True, slots=True)

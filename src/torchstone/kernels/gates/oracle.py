@@ -11,7 +11,7 @@ from torchstone.kernels.verdict import GateResult
 GATE = Gate(
     name="oracle",
     order=50,
-    title=Text("Error against the oracle", "与精确答案的误差"),
+    title=Text("Error against the fp64 reference", "与双精度参考的误差"),
     why=Text(
         "A fixed tolerance passes zeros for a wide softmax and half precision for a sum; a share "
         "of outliers passes a lost tail.",

@@ -16,4 +16,7 @@ def text(evidence: Command, style: Style) -> list[str]:
 def html(evidence: Command, style: Style) -> str:
     code = "" if evidence.exit_code is None else f" <small>exit {evidence.exit_code}</small>"
     output = f"\n{escape(evidence.output)}" if evidence.output else ""
-    return f'<pre class="command"><b>$ {escape(evidence.line)}</b>{code}{output}</pre>'
+    return (
+        f'<div data-copy="{escape(evidence.line, quote=True)}"><pre class="command">'
+        f"<b>$ {escape(evidence.line)}</b>{code}{output}</pre></div>"
+    )

@@ -6,8 +6,8 @@ import math
 
 from torchstone.core.pictures import Heatmap
 from torchstone.render.draw import _scale
-from torchstone.render.markup import escape, markup
-from torchstone.render.style import Style, cells, joined, printable
+from torchstone.render.draw._figure import Json, figure, point, points, said
+from torchstone.render.style import Style, cells, printable
 
 _SHADES = " ░▒▓█"
 
@@ -39,26 +39,14 @@ def text(evidence: Heatmap, style: Style) -> list[str]:
 
 def html(evidence: Heatmap, style: Style) -> str:
     low, high = _ends(evidence)
-    size, left = 14, 150
-    parts: list[str] = []
-    for y, (name, row) in enumerate(zip(evidence.rows, evidence.values, strict=False)):
-        parts.append(
-            f'<text x="{left - 6}" y="{y * size + 11}" text-anchor="end">{escape(name[-24:])}</text>'
-        )
-        for x, value in enumerate(row):
-            share = _share(value, low, high, evidence.log)
-            fill = "none" if share is None else "var(--heat)"
-            column = evidence.columns[x] if x < len(evidence.columns) else ""
-            parts.append(
-                f'<rect x="{left + x * size}" y="{y * size}" width="{size - 1}" height="{size - 1}" fill="{fill}" '
-                f'fill-opacity="{0.08 + 0.92 * (share or 0):.2f}" class="cell">'
-                f"<title>{escape(name)} · {escape(column)}: {_scale.number(value)} {escape(evidence.unit)}</title></rect>"
-            )
-    columns = max((len(row) for row in evidence.values), default=0)
-    ends = f": {_scale.number(low)} … {_scale.number(high)} {evidence.unit} – "
-    caption = markup(joined(evidence.name, ends, evidence.how))
-    return (
-        f'<figure><figcaption>{caption}</figcaption><svg role="img" aria-label="{escape(style.words(evidence.name))}" '
-        f'viewBox="0 0 {left + columns * size} {len(evidence.rows) * size}" '
-        f'style="max-width:{left + columns * size}px">{"".join(parts)}</svg></figure>'
-    )
+    data: dict[str, Json] = {
+        "rows": [printable(name) for name in evidence.rows],
+        "columns": [printable(name) for name in evidence.columns],
+        "values": [points(row) for row in evidence.values],
+        "low": point(low),
+        "high": point(high),
+        "unit": evidence.unit,
+        "log": evidence.log,
+        "x_name": said(evidence.x_name),
+    }
+    return figure("heatmap", evidence.name, evidence.how, data, text(evidence, style))

@@ -25,15 +25,15 @@ def text(evidence: Snippet, style: Style) -> list[str]:
 
 
 def html(evidence: Snippet, style: Style) -> str:
-    from torchstone.render.markup import escape  # the terminal does without it
+    from torchstone.render.draw._syntax import coloured  # the terminal does without it
 
     rows: list[str] = []
     for number, row in enumerate(evidence.text.split("\n"), evidence.line):
-        body = escape(row)
         css = ""
+        start, end = (0, 0)
         if number == evidence.mark_line:
-            css = ' class="marked"'
-            start, end = evidence.mark_start, evidence.mark_end
-            body = f"{escape(row[:start])}<mark>{escape(row[start:end])}</mark>{escape(row[end:])}"
+            css, start, end = ' class="marked"', evidence.mark_start, evidence.mark_end
+        parts = [coloured(part) for part in (row[:start], row[start:end], row[end:])]
+        body = f"{parts[0]}<mark>{parts[1]}</mark>{parts[2]}" if end > start else coloured(row)
         rows.append(f"<span{css}><b>{number}</b>{body}\n</span>")
     return f'<pre class="snippet">{"".join(rows)}</pre>'

@@ -7,7 +7,7 @@ from torchstone.core.quantity import human, scales
 from torchstone.core.text import Text
 from torchstone.render.draw import _scale
 from torchstone.render.markup import escape, markup
-from torchstone.render.style import Style, cells, joined, printable
+from torchstone.render.style import Style, cells, cut, joined, printable
 
 _ROWS = 40
 _LONG = 12
@@ -39,11 +39,11 @@ def text(evidence: Table, style: Style) -> list[str]:
         for row in evidence.rows[:_ROWS]
     ]
     head = [printable(style.words(name)) for name in evidence.columns]
-    widths = [max(cells(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    widths = _fitted([max(cells(row[i]) for row in (head, *rows)) for i in range(len(head))], style)
     right = [all(_is_number(row[i]) for row in evidence.rows) for i in range(len(head))]
 
     def line(row: list[str]) -> str:
-        parts = (_pad(cell, widths[i], right[i]) for i, cell in enumerate(row))
+        parts = (_pad(cut(row[i], wide), wide, right[i]) for i, wide in enumerate(widths))
         return "  ".join(parts).rstrip()
 
     title = style.words(evidence.name) + (f" ({style.words(evidence.how)})" if evidence.how else "")
@@ -54,7 +54,33 @@ def text(evidence: Table, style: Style) -> list[str]:
         out.append(
             style.say(f"… {more} more rows: --format json", f"… 还有 {more} 行：--format json")
         )
+    if len(widths) < len(head):
+        more = len(head) - len(widths)
+        out.append(
+            style.say(f"… {more} more columns: --format html", f"… 还有 {more} 列：--format html")
+        )
     return out
+
+
+_NARROWEST = 12
+"""Columns of a terminal that a cell keeps when a table is too wide."""
+
+
+def _fitted(widths: list[int], style: Style) -> list[int]:
+    """Widths within the terminal's: wide columns are cut, and what still does not fit is left out."""
+    room = style.width - 8 if style.width else 0
+    if not room:
+        return widths
+    widths = list(widths)
+    while sum(widths) + 2 * (len(widths) - 1) > room:
+        widest = max(range(len(widths)), key=lambda i: widths[i])
+        if widths[widest] > _NARROWEST:
+            widths[widest] -= 1
+        elif len(widths) > 1:
+            widths.pop()
+        else:
+            break
+    return widths
 
 
 def _pad(cell: str, width: int, right: bool) -> str:
@@ -68,7 +94,7 @@ def html(evidence: Table, style: Style) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td class="n">{escape(_shown(c, unit, style))}</td>'
+            f'<td class="n" data-value="{c}">{escape(_shown(c, unit, style))}</td>'
             if _is_number(c)
             else f"<td>{markup(c) if isinstance(c, Text) else escape(_shown(c, unit, style))}</td>"
             for c, unit in zip(row, units, strict=True)
@@ -82,6 +108,6 @@ def html(evidence: Table, style: Style) -> str:
         count = f" ({len(evidence.rows)})"
         return (
             f'<details class="more"><summary>{caption}{count}</summary>'
-            f'<div class="scroll"><table>{inner}</details>'
+            f'<div class="scroll"><table class="sortable">{inner}</details>'
         )
-    return f'<p class="caption">{caption}</p><div class="scroll"><table>{inner}'
+    return f'<p class="caption">{caption}</p><div class="scroll"><table class="sortable">{inner}'

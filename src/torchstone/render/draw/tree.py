@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from torchstone.core.pictures import Branch, Tree
 from torchstone.core.quantity import human
-from torchstone.render.draw import _scale
-from torchstone.render.markup import escape, markup
-from torchstone.render.style import Style, joined, printable
+from torchstone.render.draw._figure import Json, figure, point
+from torchstone.render.style import Style, printable
 
-_LINES, _DEPTH, _ROW = 40, 12, 18
+_LINES, _DEPTH = 40, 12
+_DEEPEST = 60
 
 
 def text(evidence: Tree, style: Style) -> list[str]:
@@ -22,7 +24,7 @@ def text(evidence: Tree, style: Style) -> list[str]:
         share = branch.value / total
         bar = "█" * max(round(share * 20), 1)
         value = human(branch.value, evidence.unit)
-        lines.append(printable(f"{share:6.1%} {bar:<20} {'  ' * depth}{branch.name} {value}"))
+        lines.append(printable(f"{share:6.1%} {bar:<20} {'  ' * depth}{_named(branch)} {value}"))
         if depth < _DEPTH:
             stack += [
                 (child, depth + 1) for child in sorted(branch.children, key=lambda c: c.value)
@@ -32,33 +34,28 @@ def text(evidence: Tree, style: Style) -> list[str]:
     return lines
 
 
+def _named(branch: Branch) -> str:
+    shown = branch.group and branch.group != branch.name
+    return f"{branch.name} ({branch.group})" if shown else branch.name
+
+
 def html(evidence: Tree, style: Style) -> str:
-    parts: list[str] = []
-    deepest = 0
-    stack: list[tuple[Branch, int, float, float]] = [(evidence.root, 0, 0.0, float(_scale.WIDTH))]
-    total = evidence.root.value or 1.0
-    while stack:
-        branch, depth, x, width = stack.pop()
-        if width < 0.4 or depth > 60:
-            continue
-        deepest = max(deepest, depth)
-        colour = _scale.SERIES_COLOURS[(len(branch.name) + depth) % len(_scale.SERIES_COLOURS)]
-        title = f"{branch.name}: {human(branch.value, evidence.unit)} ({branch.value / total:.1%})"
-        label = escape(branch.name[: int(width / 7)]) if width > 24 else ""
-        parts.append(
-            f'<g><title>{escape(title)}</title><rect x="{x:.1f}" y="{depth * _ROW}" width="{max(width - 0.5, 0.3):.1f}" '
-            f'height="{_ROW - 1}" fill="{colour}" fill-opacity=".55"/>'
-            f'<text x="{x + 3:.1f}" y="{depth * _ROW + 13}">{label}</text></g>'
-        )
-        at = x
-        for child in branch.children:
-            share = child.value / (branch.value or 1.0) * width
-            stack.append((child, depth + 1, at, share))
-            at += share
-    total_shown = f": {human(evidence.root.value, evidence.unit)} – "
-    caption = markup(joined(evidence.name, total_shown, evidence.how))
-    return (
-        f'<figure class="flame"><figcaption>{caption}</figcaption>'
-        f'<svg role="img" aria-label="{escape(style.words(evidence.name))}" '
-        f'viewBox="0 0 {_scale.WIDTH} {(deepest + 1) * _ROW}">{"".join(parts)}</svg></figure>'
-    )
+    weights: Counter[str] = Counter()
+    data: dict[str, Json] = {
+        "root": _node(evidence.root, weights, 0),
+        "unit": evidence.unit,
+        "groups": [name for name, _ in weights.most_common()],
+    }
+    return figure("tree", evidence.name, evidence.how, data, text(evidence, style))
+
+
+def _node(branch: Branch, weights: Counter[str], depth: int) -> Json:
+    own = branch.value - sum(child.value for child in branch.children)
+    if branch.group:
+        weights[branch.group] += max(int(own), 1)
+    node: dict[str, Json] = {"n": printable(branch.name), "v": point(branch.value)}
+    if branch.group:
+        node["g"] = printable(branch.group)
+    if branch.children and depth < _DEEPEST:
+        node["c"] = [_node(child, weights, depth + 1) for child in branch.children]
+    return node
