@@ -173,7 +173,7 @@ def test_every_picture_is_drawn(page: Page) -> None:
     page.wait_for_selector("figure svg path.curve", state="attached")
     for name in (
         "figure svg path.curve",
-        "figure svg rect",
+        "figure svg rect.cell",
         "table",
         "pre.diff .added",
         "pre.command",
