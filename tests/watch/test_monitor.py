@@ -22,7 +22,6 @@ from torch.nn import functional as F
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
-from torchstone.watch.alerts import Episodes
 from torchstone.watch.runfile import load_run
 
 OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
@@ -538,14 +537,6 @@ def test_a_new_optimizer_takes_the_place_of_the_old() -> None:
         for _ in range(3):
             step(model, optimizer)
     assert len(step.watch.actors) == 1  # type: ignore[attr-defined]
-
-
-def test_a_signal_that_never_stops_mutes_no_other() -> None:
-    episodes = Episodes(50)
-    told = [step for step in range(0, 500, 5) if episodes.admit(step, "noisy")]
-    assert told == [0]
-    assert episodes.admit(300, "non_finite")
-    assert episodes.admit(400, "non_finite")
 
 
 def test_skip_with_a_loss_scaler() -> None:

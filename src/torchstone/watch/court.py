@@ -24,9 +24,10 @@ from torch import nn
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.actor import Actor
-from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
+from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
+from torchstone.watch.episodes import Episode, Episodes
 from torchstone.watch.idle import Idle
 from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call, measure
 from torchstone.watch.lines import say
@@ -220,21 +221,35 @@ class Court:
             self._alert(alert)
 
     def _alert(self, alert: Alert) -> bool:
-        """Tell it, unless its episode has been told; what was learned is silent in warm-up."""
+        """Tell it, unless it has been told in its episode; learned signals are silent in warm-up."""
         if alert.learned and alert.step <= self.settings.warmup_steps:
             return False
-        if not self.episodes.admit(alert.step, alert.signal):
-            return True
+        episode = self.episodes.take(alert)
+        if episode is not None:
+            self.episodes.keep(_MOST_ALERTS)
+            self._tell(episode)
+        return True
+
+    def _tell(self, episode: Episode) -> None:
+        """The last alert of the episode goes to the log, the record, the writers and the user."""
+        alert = episode.alerts[-1]
         self.alerts.append(alert)
         del self.alerts[:-_MOST_ALERTS]
         level = logging.ERROR if alert.severity is Severity.HIGH else logging.WARNING
         say(self._from_rank(alert.line(self.settings.lang)), level)
+        if alert.opens:
+            say(alert.next_line(self.settings.lang), level)
         if self.recorder:
             self.recorder.alert(alert, self._call_of(alert.step), self.function, self.actors)
         self._write(lambda writer: writer.alert(alert))
         if alert.signal in ("non_finite", "loss_not_finite") and self._zoom is None:
             self._zoom = Zoom(self.models())
             self._zoomed_from = self.call.step
+        if episode.just_became_worse:
+            self._act_on(alert)
+
+    def _act_on(self, alert: Alert) -> None:
+        """What the user asked for, once for each episode and again when it becomes more severe."""
         action = self.settings.on_alert
         if action == "raise":
             raise TrainingAlertError(alert, self.settings.lang)
@@ -243,7 +258,6 @@ class Court:
                 action(alert)
             except Exception as error:
                 raise UsersError(error) from error
-        return True
 
     def _call_of(self, step: int) -> Call:
         return next((call for call in self._calls if call.step == step), self.call)

@@ -10,7 +10,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.watch.report import RECORDED, count_episodes, measure, title_of
+from torchstone.watch.report import RECORDED, alert_text, count_episodes, measure, title_of
 from torchstone.watch.runfile import Run
 
 _POINTS = 600
@@ -101,9 +101,7 @@ def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
 def _alerts(a: Run, b: Run) -> Measure:
     rows = []
     for name, run in (("A", a), ("B", b)):
-        rows += [
-            (name, int(e["step"]), Text(str(e.get("en")), str(e.get("zh")))) for e in run.alerts
-        ]
+        rows += [(name, int(e[0]["step"]), alert_text(e[0], e[1:])) for e in run.episodes]
     table = Table(
         Text("Alerts of both runs", "两次运行的告警"),
         (Text("run", "运行"), Text("step", "步"), Text("alert", "告警")), tuple(rows), RECORDED,

@@ -22,6 +22,7 @@ from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
 from torchstone.watch.ends import Ends
+from torchstone.watch.episodes import Episode
 from torchstone.watch.eye import Eye
 from torchstone.watch.idle import Idle
 from torchstone.watch.lines import LOGGER, say, show_lines
@@ -72,6 +73,12 @@ class Watch:
         """What was told, up to the step that has just ended."""
         self._guard(self._court.sit)
         return self._court.alerts
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The alerts by their cause: each episode has the alert that opened it, and what followed."""
+        self._guard(self._court.sit)
+        return self._court.episodes.all
 
     @property
     def call(self) -> Call:

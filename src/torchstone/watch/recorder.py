@@ -25,7 +25,7 @@ from torchstone.core.text import Text
 from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert
 from torchstone.watch.beat import Call
-from torchstone.watch.bundle import write_bundle
+from torchstone.watch.bundle import add_to_bundle, write_bundle
 from torchstone.watch.lines import say
 from torchstone.watch.runfile import (
     FORMAT,
@@ -72,6 +72,8 @@ class Recorder:
         """The last steps with their columns, for the evidence of an alert."""
         self._alerts = 0
         self._bundles = 0
+        self._bundle = ""
+        """The evidence of the episode that is open; empty where none was written."""
         self._flushed = time.monotonic()
         self._last_step = time.monotonic()
         self._put(json_frame("H", {
@@ -146,7 +148,7 @@ class Recorder:
         self, alert: Alert, call: Call, function: Callable[..., Any] | None,
         actors: Mapping[int, Actor],
     ) -> None:  # fmt: skip
-        """An alert with its evidence."""
+        """An alert; one that opens an episode with its evidence, the others in that."""
         self._alerts += 1
         if self._alerts > _MOST_ALERTS:
             return
@@ -154,12 +156,16 @@ class Recorder:
             "event": "alert", "step": alert.step, "signal": alert.signal, "layer": alert.layer,
             "value": alert.value, "severity": str(alert.severity), "centre": alert.centre,
             "width": alert.width, "sigmas": alert.sigmas, "channel": alert.channel,
-            "others": alert.others, "en": alert.body("en"), "zh": alert.body("zh"),
+            "others": alert.others, "episode": alert.episode, "opens": alert.opens,
+            "en": alert.body("en"), "zh": alert.body("zh"),
         }  # fmt: skip
-        if self._bundles < _MOST_BUNDLES:
+        if not alert.opens:
+            with self._careful():
+                add_to_bundle(self.folder, self._bundle, alert)
+        elif self._bundles < _MOST_BUNDLES:
             self._bundles += 1
             with self._careful():
-                event["evidence"] = write_bundle(
+                event["evidence"] = self._bundle = write_bundle(
                     self.folder,
                     alert,
                     call,
@@ -167,6 +173,8 @@ class Recorder:
                     actors.values(),
                     [*self.recent, {"step": float(call.step), **scalars(call, actors.values())}],
                 )
+        else:
+            self._bundle = ""
         self._flush_rows()
         self._put(json_frame("E", event))
 

@@ -22,6 +22,7 @@ SIGNAL = Signal(
         "look at the batch of this step, then at what changed since the last good step",
         "先检查该步的批次，再看自上次正常以来的改动",
     ),
+    high=8.0,  # more than any mixture of easy and hard batches makes of it
     limits=Limits(
         spike=(3.0, NEVER),
         shift=(1.1, 2.0),
