@@ -19,12 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
 from torchstone.watch.runfile import load_run
 
-OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
+OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "clock": STILL}
 
 
 def _net() -> nn.Sequential:
@@ -973,3 +974,22 @@ def test_an_embedding_of_rare_words_is_no_alarm() -> None:
             optimizer.step()
             watch.step(loss.detach())
         assert [alert.line() for alert in watch.alerts] == []
+
+
+def test_another_input_size_is_named_also_where_the_batch_was_not_given(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, **OPTIONS, lang="en") as watch:
+        for step in range(40):
+            loss = model(torch.randn(64 if step > 20 else 16, 8)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        for _ in range(6):  # a step without any input
+            watch.step(loss.detach())
+    assert caplog.text.count("input size changed to 64 × 8 values: learning again") == 1
+    assert caplog.text.count("input size changed") == 1

@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.core.errors import InputError
 from torchstone.core.pictures import Table
@@ -30,6 +31,7 @@ from torchstone.watch.report import replay_report, report_of
 from torchstone.watch.runfile import (
     NAME,
     Frame,
+    Run,
     counts_frame,
     frames_in,
     json_frame,
@@ -280,12 +282,9 @@ def test_no_traceback_for_a_bad_run(tmp_path: Path) -> None:
 def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path: Path) -> None:
     model = nn.Linear(8, 8)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    with Watch(model, optimizer, folder=tmp_path / "run", budget=10) as watch:
+    with Watch(model, optimizer, folder=tmp_path / "run", clock=STILL) as watch:
         watch._budget.every = 2  # step 30 is read, step 40 is not
-        watch._budget.share = 0.01
-        for step in range(113):
-            if step == 60:
-                watch._budget.own_seconds = watch._budget.all_seconds = 1e3  # as if it were dear
+        for _ in range(113):
             optimizer.zero_grad()
             model(torch.randn(8, 8)).square().mean().backward()
             optimizer.step()
@@ -294,9 +293,6 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     values = [item.value for item in report.measures if item.name.startswith("layers_")]
     assert values
     assert not any(math.isnan(float(value)) for value in values)
-    [gap] = [item for item in report.gaps if item.reason.id == "watch.thinned"]
-    assert "from step 100 on" in gap.reason.text.en
-    assert "two of every 8 optimizer steps" in gap.reason.text.en
 
 
 def _until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
@@ -378,6 +374,52 @@ def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:
     assert isinstance(table, Table)
     assert ("loss", 61) in [row[1:] for row in table.rows]
     assert compare_watched(runs[0], runs[2]).measures[0].name == "note"
+
+
+def _run_of(folder: Path, columns: dict[str, list[float]], thinned: bool = False) -> Run:
+    frames = [json_frame("H", {"format": 1}), json_frame("C", {"columns": list(columns)})]
+    rows = list(zip(*columns.values(), strict=True))
+    frames.append(rows_frame([(float(step), *row) for step, row in enumerate(rows, 1)]))
+    if thinned:
+        frames.append(json_frame("E", {"event": "note", "step": 1, "kind": "thinned", "en": "x"}))
+    folder.mkdir()
+    (folder / NAME).write_bytes(b"".join(frame.pack() for frame in frames))
+    return load_run(folder)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf])
+@pytest.mark.parametrize("swap", [False, True])
+def test_what_is_not_finite_never_equals_a_number(odd: float, swap: bool, tmp_path: Path) -> None:
+    a = _run_of(tmp_path / "a", {"loss": [1.0] * 40})
+    b = _run_of(tmp_path / "b", {"loss": [1.0] * 20 + [odd] * 20})
+    runs = (b, a) if swap else (a, b)
+    first = compare_watched(*runs).measures[0]
+    assert (first.name, first.value) == ("parts_at", 21.0)
+    assert compare_watched(b, b).measures[0].name == "note", "and equals itself"
+
+
+def test_steps_that_were_not_read_are_no_difference(tmp_path: Path) -> None:
+    whole = [float(step) for step in range(40)]
+    some = [value if step % 16 < 2 else math.nan for step, value in enumerate(whole)]
+    a = _run_of(tmp_path / "a", {"loss": whole, "grad_norm": whole})
+    b = _run_of(tmp_path / "b", {"loss": whole, "grad_norm": some}, thinned=True)
+    assert compare_watched(a, b).measures[0].name == "note"
+    other = [value * (2 if step > 20 else 1) for step, value in enumerate(some)]
+    c = _run_of(tmp_path / "c", {"loss": whole, "grad_norm": other}, thinned=True)
+    assert compare_watched(a, c).measures[0].name == "note", "fewer than five steps"
+
+
+def test_a_layer_that_is_nan_in_one_run_is_named(tmp_path: Path) -> None:
+    runs = []
+    for name, value in (("a", 1.0), ("b", math.nan)):
+        run = _run_of(tmp_path / name, {"loss": [1.0] * 10})
+        run.actors.append({"layers": ["one", "two"], "signals": ["update_ratio"]})
+        run.layers.append((10, 0, np.array([[0.5, value]])))
+        runs.append(run)
+    [layers] = [m for m in compare_watched(*runs).measures if m.name == "layers_that_differ"]
+    [table] = layers.evidence
+    assert isinstance(table, Table)
+    assert table.rows == (("update_ratio", "two", 1.0, "nan"),)
 
 
 def test_what_was_asked_for_comes_first(recorded: Path) -> None:

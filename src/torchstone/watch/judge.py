@@ -75,6 +75,8 @@ def judge_bank(
             continue
         place = int(bad[np.abs(judgement.sigmas[start:end][bad]).argmax()])
         worst = start + place
+        if judgement.sigmas[worst] < 0 and bank.seen < signal.falls_from:
+            continue
         value = bank.value_of(judgement, worst, float(values[worst]))
         centre = float(judgement.centre[worst])
         yield Alert(

@@ -9,7 +9,6 @@ import math
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert
 from torchstone.watch.beat import Call
 from torchstone.watch.bundle import add_to_bundle, write_bundle
+from torchstone.watch.clock import Clock
 from torchstone.watch.lines import say
 from torchstone.watch.runfile import (
     FORMAT,
@@ -55,7 +55,11 @@ _MOST_BUNDLES = 20
 class Recorder:
     """Appends what a run shows to one file; a disk that fails ends the recording, not the run."""
 
-    def __init__(self, folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, what: dict[str, Any], limit: int,
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        self._now = (clock or Clock()).now
         self.folder = folder
         self._settings = settings
         self._process = os.getpid()
@@ -74,8 +78,7 @@ class Recorder:
         self._bundles = 0
         self._bundle = ""
         """The evidence of the episode that is open; empty where none was written."""
-        self._flushed = time.monotonic()
-        self._last_step = time.monotonic()
+        self._flushed = self._last_step = self._now()
         self._put(json_frame("H", {
             "format": FORMAT, "torchstone": __version__, "python": sys.version.split()[0],
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -105,7 +108,7 @@ class Recorder:
         numbers = (float(call.step), *row.values())
         self._recent.append((self._columns, numbers))
         self._rows.append(numbers)
-        now = time.monotonic()
+        now = self._now()
         if now - self._flushed + (now - self._last_step) > _FLUSH_SECONDS or len(self._rows) >= 512:
             self._flush_rows()
         self._last_step = now
@@ -140,9 +143,10 @@ class Recorder:
             "sizes": actor.by_layer(actor.sizes.astype(float)).tolist(),
         }))  # fmt: skip
 
-    def note(self, step: int, text: Text) -> None:
-        """Something that was said."""
-        self._put(json_frame("E", {"event": "note", "step": step, "en": text.en, "zh": text.zh}))
+    def note(self, step: int, text: Text, kind: str = "") -> None:
+        """Something that is no alert; `kind` is for those that a report looks for."""
+        event = {"event": "note", "step": step, "en": text.en, "zh": text.zh, "kind": kind}
+        self._put(json_frame("E", event))
 
     def alert(
         self, alert: Alert, call: Call, function: Callable[..., Any] | None,
@@ -197,7 +201,7 @@ class Recorder:
         if self._rows:
             self._put(rows_frame(self._rows))
             self._rows = []
-        self._flushed = time.monotonic()
+        self._flushed = self._now()
 
     def _put(self, frame: Frame) -> None:
         if self._file.closed or os.getpid() != self._process:
@@ -275,14 +279,18 @@ def thin(frames: list[Frame]) -> list[Frame]:
 
 
 def open_recorder(
-    settings: Settings, what: dict[str, Any], writes: bool, limit: int = LIMIT_BYTES
+    settings: Settings,
+    what: dict[str, Any],
+    writes: bool,
+    clock: Clock | None = None,
+    limit: int = LIMIT_BYTES,
 ) -> Recorder | None:
     """A recorder in the folder of the settings; None, and said why, when there can be none."""
     if settings.folder in (False, None) or not writes:
         return None
     try:
         folder = _folder(settings)
-        recorder = _open(folder, settings, what, limit)
+        recorder = _open(folder, settings, what, limit, clock)
     except OSError as error:
         text = Text("nothing is recorded", "不做记录")
         say(f"[Monitor] {text.get(settings.lang)}: {error}", logging.WARNING)
@@ -292,14 +300,16 @@ def open_recorder(
     return recorder
 
 
-def _open(folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> Recorder:
+def _open(
+    folder: Path, settings: Settings, what: dict[str, Any], limit: int, clock: Clock | None
+) -> Recorder:
     for number in range(1, 100):
         place = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         place.mkdir(parents=True, exist_ok=True)
         if (place / NAME).exists() and (place / NAME).stat().st_size:
             continue  # the run of another day is left as it is
         try:
-            return Recorder(place, settings, what, limit)
+            return Recorder(place, settings, what, limit, clock)
         except BlockingIOError:  # another process writes there
             continue
     raise OSError(f"{folder} and 98 more are in use")

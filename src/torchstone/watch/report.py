@@ -352,12 +352,11 @@ def _gaps(run: Run) -> list[Gap]:
             "the run has not ended, or was killed: figures are as of the last record",
             "运行尚未结束或被中止：数字截至最后一条记录",
         ), f"torchstone watch {run.path.parent} --follow"))  # fmt: skip
-    thinner = [n for n in run.notes if str(n.get("en", "")).startswith("watching takes")]
-    if thinner:
-        note = thinner[-1]
+    thinner = [n for n in run.notes if n.get("kind") == "thinned"]
+    if thinner and (note := thinner[-1]).get("en"):
         gaps.append(_gap("thinned", Text(
-            f"from step {int(_number(note.get('step')))} on: {note.get('en')}; curves have gaps between them",
-            f"自第 {int(_number(note.get('step')))} 步起：{note.get('zh')}；曲线在其间有空缺",
+            f"from step {int(_number(note.get('step')))} on {note.get('en')}; curves have gaps between them",
+            f"自第 {int(_number(note.get('step')))} 步起，{note.get('zh')}；曲线在其间有空缺",
         ), "Watch(budget=…)"))  # fmt: skip
     gaps += [
         _gap("unwatched", Text(str(n.get("en")), str(n.get("zh"))), "–")

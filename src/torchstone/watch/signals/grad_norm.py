@@ -26,7 +26,8 @@ SIGNAL = Signal(
         "检查该步的批次和最先变化的层；裁剪梯度或降低学习率",
     ),
     high=30.0,  # without clipping one such step undoes hundreds
-    limits=Limits(spike=(2.5, NEVER), fall_sigmas=11.0),
+    # no ramp downwards: gradients that fade as the loss converges are what is hoped for
+    limits=Limits(spike=(2.5, NEVER), ramp=(4.0, NEVER), fall_sigmas=11.0),
 )
 
 
