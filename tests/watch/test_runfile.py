@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from torch import nn
 
 from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
+from torchstone.cli.main import run as run_command
 from torchstone.core.errors import InputError
 from torchstone.core.pictures import Table
 from torchstone.watch import Watch
@@ -174,8 +176,10 @@ def test_a_killed_run_loses_at_most_the_last_second(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     told = [line.split() for line in log.read_text().splitlines() if line.count(" ") == 1]
-    end = float(told[-1][1])
-    due = [int(step) for step, at in told if float(at) < end - 1.0]
+    times = [float(at) for _, at in told]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    # a busy machine may have taken the process away between two steps
+    due = [int(step) for step, at in told if float(at) < times[-1] - 1.0 - 2 * max(pauses)]
     assert due, "it must have run for a second"
     run = load_run(tmp_path / "run")
     assert run.scalars[-1, 0] >= due[-1]
@@ -220,7 +224,7 @@ def test_a_disk_that_fills_up_ends_the_recording_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     toy = Toy()
-    watch = Watch(folder=tmp_path, warmup_steps=20, budget=10)
+    watch = Watch(folder=tmp_path, warmup_steps=20, clock=STILL)
     watch.prepare(toy.train_step, (), {})
     assert watch.recorder is not None
     watch.recorder._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
@@ -265,17 +269,19 @@ def test_another_dial_judges_the_same_run(recorded: Path) -> None:
     assert replay_report(run, 2.0).measures[0].value == 1
 
 
-def test_no_traceback_for_a_bad_run(tmp_path: Path) -> None:
-    env = {**os.environ, "LANG": "C.UTF-8"}
-    for words in (["watch", str(tmp_path)], ["watch"], ["watch", "diff", "a"],
-                  ["watch", "--replay", str(tmp_path), "--false-alarms", "-1"],
-                  ["watch", str(tmp_path), "--what-if", "fp17"]):  # fmt: skip
-        result = subprocess.run(
-            [sys.executable, "-m", "torchstone", *words], capture_output=True, text=True, env=env,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert result.returncode == 2, result.stderr
-        assert "Traceback" not in result.stderr
+@pytest.mark.parametrize(
+    "words",
+    [["watch"], ["watch", "diff", "a"], ["watch", "RUN"], ["watch", "RUN", "--what-if", "fp17"],
+     ["watch", "--replay", "RUN", "--false-alarms", "-1"]],
+)  # fmt: skip
+def test_a_bad_run_is_one_error(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([word.replace("RUN", str(tmp_path)) for word in words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("torchstone: ")
+    assert "Traceback" not in told.err
 
 
 @pytest.mark.filterwarnings("error")
@@ -336,7 +342,7 @@ def test_what_may_interfere_is_not_judged_by_another_thread() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_that_is_forked_while_steps_are_judged_is_not_locked() -> None:
     toy = Toy()
-    with Watch(toy.model, toy.optimizer, folder=False, budget=10) as watch:
+    with Watch(toy.model, toy.optimizer, folder=False, clock=STILL) as watch:
         watch.step(toy.train_step(toy.next_batch()))
         held, go_on = threading.Event(), threading.Event()
 
@@ -363,7 +369,7 @@ def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:
     runs = []
     for name, at in (("a", 10**6), ("b", 60), ("c", 10**6)):
         toy = Toy()
-        with Watch(toy.model, toy.optimizer, folder=tmp_path / name, budget=10) as watch:
+        with Watch(toy.model, toy.optimizer, folder=tmp_path / name, clock=STILL) as watch:
             for step in range(90):
                 toy.loss_factor = 0.25 if step >= at else 1.0
                 watch.step(toy.train_step(toy.next_batch()))
