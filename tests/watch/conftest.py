@@ -20,6 +20,17 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("watch-cache"))
+
+
+@pytest.fixture(autouse=True)
+def one_cache(own_cache: None, cache_of_all: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that a test starts find the C pass built by the first of them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", cache_of_all)
+
+
+@pytest.fixture(scope="session")
 def built() -> Fused:
     found = load_fused()
     assert isinstance(found, Fused), found

@@ -15,13 +15,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.watch.clocks import STILL
 from torchstone.watch import Watch, host_reader, medians, watch_training
 from torchstone.watch.fused import Fused, Pool
 from torchstone.watch.host_reader import HostReader
 from torchstone.watch.medians import Medians
 from torchstone.watch.reading import Query
 
-OPTIONS: dict[str, Any] = {"folder": False, "budget": 10, "warmup_steps": 40, "print_every": 10**9}
+OPTIONS: dict[str, Any] = {
+    "folder": False,
+    "clock": STILL,
+    "warmup_steps": 40,
+    "print_every": 10**9,
+}
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 
 

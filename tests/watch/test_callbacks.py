@@ -11,9 +11,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.watch.clocks import STILL
 from torchstone.watch.callbacks.accelerate import watch_accelerate
 
-OPTIONS: dict[str, Any] = {"warmup_steps": 10, "folder": False, "budget": 10}
+OPTIONS: dict[str, Any] = {"warmup_steps": 10, "folder": False, "clock": STILL}
 
 
 class _Data(torch.utils.data.Dataset[dict[str, Tensor]]):

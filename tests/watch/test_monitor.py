@@ -19,13 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
-from torchstone.watch.alerts import Episodes
 from torchstone.watch.runfile import load_run
 
-OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "budget": 10}
+OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "clock": STILL}
 
 
 def _net() -> nn.Sequential:
@@ -540,14 +540,6 @@ def test_a_new_optimizer_takes_the_place_of_the_old() -> None:
     assert len(step.watch.actors) == 1  # type: ignore[attr-defined]
 
 
-def test_a_signal_that_never_stops_mutes_no_other() -> None:
-    episodes = Episodes(50)
-    told = [step for step in range(0, 500, 5) if episodes.admit(step, "noisy")]
-    assert told == [0]
-    assert episodes.admit(300, "non_finite")
-    assert episodes.admit(400, "non_finite")
-
-
 def test_skip_with_a_loss_scaler() -> None:
     model = _net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -663,7 +655,7 @@ def test_what_waits_is_judged_before_anyone_looks() -> None:
     """Short steps are judged a few at a time; nobody can tell from what they are shown."""
     model = _net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    step = watch_training(warmup_steps=30, folder=False)(_plain_step)
+    step = watch_training(warmup_steps=30, folder=False, clock=STILL)(_plain_step)
     for number in range(1, 61):
         if number == 58:
             for parameter in model.parameters():
@@ -727,7 +719,7 @@ def test_outputs_that_are_hard_to_look_at_harm_nothing(kind: str) -> None:
     model = _Odd(kind)
     optimizer = torch.optim.AdamW(model.parameters())
     optimizer.param_groups[0]["initial_lr"] = None
-    with Watch(model, optimizer, folder=False) as watch:
+    with Watch(model, optimizer, folder=False, clock=STILL) as watch:
         for _ in range(60):
             optimizer.zero_grad()
             output = model(torch.randn(4, 8))
@@ -743,7 +735,7 @@ def test_outputs_that_are_hard_to_look_at_harm_nothing(kind: str) -> None:
 def test_many_gradients_at_once_do_not_end_the_watching() -> None:
     model = nn.Linear(6, 2)
     optimizer = torch.optim.AdamW(model.parameters())
-    with Watch(model, optimizer, folder=False) as watch:
+    with Watch(model, optimizer, folder=False, clock=STILL) as watch:
         for _ in range(20):
             optimizer.zero_grad()
             losses = model(torch.randn(4, 6)).pow(2).mean(0)
@@ -760,7 +752,7 @@ def test_many_gradients_at_once_do_not_end_the_watching() -> None:
 def test_passes_that_the_program_puts_together_are_not_lost() -> None:
     model = nn.Linear(6, 2)
     optimizer = torch.optim.AdamW(model.parameters())
-    with Watch(model, optimizer, folder=False) as watch:
+    with Watch(model, optimizer, folder=False, clock=STILL) as watch:
         for _ in range(80):
             kept = []
             for _ in range(2):
@@ -777,7 +769,7 @@ def test_passes_that_the_program_puts_together_are_not_lost() -> None:
 def _told(model: nn.Module, shape: tuple[int, ...], between: Any, steps: int = 40) -> set[str]:
     """Signals that spoke while `between(step)` was called after every step."""
     optimizer = torch.optim.AdamW(model.parameters())
-    with Watch(model, optimizer, folder=False, warmup_steps=20) as watch:
+    with Watch(model, optimizer, folder=False, warmup_steps=20, clock=STILL) as watch:
         for step in range(steps):
             optimizer.zero_grad()
             loss = model(torch.randn(shape)).pow(2).mean()
@@ -831,7 +823,6 @@ def test_steps_judged_together_are_judged_alike(
     lines, runs = [], []
     for together in (1, 16):
         monkeypatch.setattr("torchstone.watch.court._TOGETHER", together)
-        monkeypatch.setattr("torchstone.watch.court._PATIENCE_SECONDS", 60.0)
         folder = tmp_path / str(together)
         lines.append([alert.line() for alert in Toy().watched(skip_a_few, folder=folder)])
         runs.append(load_run(folder))
@@ -861,7 +852,7 @@ def test_inputs_that_cannot_be_looked_at_are_named_once(
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-    @watch_training(folder=False)
+    @watch_training(folder=False, clock=STILL)
     def step() -> Tensor:
         optimizer.zero_grad()
         loss: Tensor = model(Shy(x=torch.randn(8, 4)))["y"].square().mean()
@@ -955,7 +946,7 @@ def test_a_small_last_batch_is_no_alarm() -> None:
 
 def test_angles_are_not_taken_over_steps_that_were_not_read(tmp_path: Path) -> None:
     toy = Toy()
-    watch = Watch(toy.model, toy.optimizer, folder=tmp_path / "run", warmup_steps=20)
+    watch = Watch(toy.model, toy.optimizer, folder=tmp_path / "run", warmup_steps=20, clock=STILL)
     watch._budget.every = 2  # two of every four steps are read
     with watch:
         for _ in range(40):
@@ -982,3 +973,22 @@ def test_an_embedding_of_rare_words_is_no_alarm() -> None:
             optimizer.step()
             watch.step(loss.detach())
         assert [alert.line() for alert in watch.alerts] == []
+
+
+def test_another_input_size_is_named_also_where_the_batch_was_not_given(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    model = _net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Watch(model, optimizer, **OPTIONS, lang="en") as watch:
+        for step in range(40):
+            loss = model(torch.randn(64 if step > 20 else 16, 8)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watch.step(loss.detach())
+        for _ in range(6):  # a step without any input
+            watch.step(loss.detach())
+    assert caplog.text.count("input size changed to 64 × 8 values: learning again") == 1
+    assert caplog.text.count("input size changed") == 1

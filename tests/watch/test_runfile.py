@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ import pytest
 import torch
 from torch import nn
 
+from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
+from torchstone.cli.main import run as run_command
 from torchstone.core.errors import InputError
 from torchstone.core.pictures import Table
 from torchstone.watch import Watch
@@ -30,6 +33,7 @@ from torchstone.watch.report import replay_report, report_of
 from torchstone.watch.runfile import (
     NAME,
     Frame,
+    Run,
     counts_frame,
     frames_in,
     json_frame,
@@ -172,8 +176,10 @@ def test_a_killed_run_loses_at_most_the_last_second(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     told = [line.split() for line in log.read_text().splitlines() if line.count(" ") == 1]
-    end = float(told[-1][1])
-    due = [int(step) for step, at in told if float(at) < end - 1.0]
+    times = [float(at) for _, at in told]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    # a busy machine may have taken the process away between two steps
+    due = [int(step) for step, at in told if float(at) < times[-1] - 1.0 - 2 * max(pauses)]
     assert due, "it must have run for a second"
     run = load_run(tmp_path / "run")
     assert run.scalars[-1, 0] >= due[-1]
@@ -218,7 +224,7 @@ def test_a_disk_that_fills_up_ends_the_recording_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     toy = Toy()
-    watch = Watch(folder=tmp_path, warmup_steps=20, budget=10)
+    watch = Watch(folder=tmp_path, warmup_steps=20, clock=STILL)
     watch.prepare(toy.train_step, (), {})
     assert watch.recorder is not None
     watch.recorder._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
@@ -247,7 +253,7 @@ def test_the_evidence_of_an_alert(recorded: Path) -> None:
 
 def test_the_report_of_a_run(recorded: Path, golden: Any) -> None:
     report = report_of(load_run(recorded))
-    assert {finding.name for finding in report.findings} >= {"grad-norm", "loss"}
+    assert [finding.name for finding in report.findings] == ["grad-norm"]
     names = {measure.name for measure in report.measures}
     assert {"steps", "loss", "grad_norm", "layers_layer_consistency", "mean_exponent"} <= names
     page = report.to("html")
@@ -263,29 +269,28 @@ def test_another_dial_judges_the_same_run(recorded: Path) -> None:
     assert replay_report(run, 2.0).measures[0].value == 1
 
 
-def test_no_traceback_for_a_bad_run(tmp_path: Path) -> None:
-    env = {**os.environ, "LANG": "C.UTF-8"}
-    for words in (["watch", str(tmp_path)], ["watch"], ["watch", "diff", "a"],
-                  ["watch", "--replay", str(tmp_path), "--false-alarms", "-1"],
-                  ["watch", str(tmp_path), "--what-if", "fp17"]):  # fmt: skip
-        result = subprocess.run(
-            [sys.executable, "-m", "torchstone", *words], capture_output=True, text=True, env=env,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert result.returncode == 2, result.stderr
-        assert "Traceback" not in result.stderr
+@pytest.mark.parametrize(
+    "words",
+    [["watch"], ["watch", "diff", "a"], ["watch", "RUN"], ["watch", "RUN", "--what-if", "fp17"],
+     ["watch", "--replay", "RUN", "--false-alarms", "-1"]],
+)  # fmt: skip
+def test_a_bad_run_is_one_error(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([word.replace("RUN", str(tmp_path)) for word in words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("torchstone: ")
+    assert "Traceback" not in told.err
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path: Path) -> None:
     model = nn.Linear(8, 8)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    with Watch(model, optimizer, folder=tmp_path / "run", budget=10) as watch:
+    with Watch(model, optimizer, folder=tmp_path / "run", clock=STILL) as watch:
         watch._budget.every = 2  # step 30 is read, step 40 is not
-        watch._budget.share = 0.01
-        for step in range(113):
-            if step == 60:
-                watch._budget.own_seconds = watch._budget.all_seconds = 1e3  # as if it were dear
+        for _ in range(113):
             optimizer.zero_grad()
             model(torch.randn(8, 8)).square().mean().backward()
             optimizer.step()
@@ -294,9 +299,6 @@ def test_a_run_that_was_read_in_part_is_shown_without_gaps_in_its_words(tmp_path
     values = [item.value for item in report.measures if item.name.startswith("layers_")]
     assert values
     assert not any(math.isnan(float(value)) for value in values)
-    [gap] = [item for item in report.gaps if item.reason.id == "watch.thinned"]
-    assert "from step 100 on" in gap.reason.text.en
-    assert "two of every 8 optimizer steps" in gap.reason.text.en
 
 
 def _until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
@@ -340,7 +342,7 @@ def test_what_may_interfere_is_not_judged_by_another_thread() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_that_is_forked_while_steps_are_judged_is_not_locked() -> None:
     toy = Toy()
-    with Watch(toy.model, toy.optimizer, folder=False, budget=10) as watch:
+    with Watch(toy.model, toy.optimizer, folder=False, clock=STILL) as watch:
         watch.step(toy.train_step(toy.next_batch()))
         held, go_on = threading.Event(), threading.Event()
 
@@ -367,7 +369,7 @@ def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:
     runs = []
     for name, at in (("a", 10**6), ("b", 60), ("c", 10**6)):
         toy = Toy()
-        with Watch(toy.model, toy.optimizer, folder=tmp_path / name, budget=10) as watch:
+        with Watch(toy.model, toy.optimizer, folder=tmp_path / name, clock=STILL) as watch:
             for step in range(90):
                 toy.loss_factor = 0.25 if step >= at else 1.0
                 watch.step(toy.train_step(toy.next_batch()))
@@ -378,6 +380,52 @@ def test_two_runs_say_first_where_they_part(tmp_path: Path) -> None:
     assert isinstance(table, Table)
     assert ("loss", 61) in [row[1:] for row in table.rows]
     assert compare_watched(runs[0], runs[2]).measures[0].name == "note"
+
+
+def _run_of(folder: Path, columns: dict[str, list[float]], thinned: bool = False) -> Run:
+    frames = [json_frame("H", {"format": 1}), json_frame("C", {"columns": list(columns)})]
+    rows = list(zip(*columns.values(), strict=True))
+    frames.append(rows_frame([(float(step), *row) for step, row in enumerate(rows, 1)]))
+    if thinned:
+        frames.append(json_frame("E", {"event": "note", "step": 1, "kind": "thinned", "en": "x"}))
+    folder.mkdir()
+    (folder / NAME).write_bytes(b"".join(frame.pack() for frame in frames))
+    return load_run(folder)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf])
+@pytest.mark.parametrize("swap", [False, True])
+def test_what_is_not_finite_never_equals_a_number(odd: float, swap: bool, tmp_path: Path) -> None:
+    a = _run_of(tmp_path / "a", {"loss": [1.0] * 40})
+    b = _run_of(tmp_path / "b", {"loss": [1.0] * 20 + [odd] * 20})
+    runs = (b, a) if swap else (a, b)
+    first = compare_watched(*runs).measures[0]
+    assert (first.name, first.value) == ("parts_at", 21.0)
+    assert compare_watched(b, b).measures[0].name == "note", "and equals itself"
+
+
+def test_steps_that_were_not_read_are_no_difference(tmp_path: Path) -> None:
+    whole = [float(step) for step in range(40)]
+    some = [value if step % 16 < 2 else math.nan for step, value in enumerate(whole)]
+    a = _run_of(tmp_path / "a", {"loss": whole, "grad_norm": whole})
+    b = _run_of(tmp_path / "b", {"loss": whole, "grad_norm": some}, thinned=True)
+    assert compare_watched(a, b).measures[0].name == "note"
+    other = [value * (2 if step > 20 else 1) for step, value in enumerate(some)]
+    c = _run_of(tmp_path / "c", {"loss": whole, "grad_norm": other}, thinned=True)
+    assert compare_watched(a, c).measures[0].name == "note", "fewer than five steps"
+
+
+def test_a_layer_that_is_nan_in_one_run_is_named(tmp_path: Path) -> None:
+    runs = []
+    for name, value in (("a", 1.0), ("b", math.nan)):
+        run = _run_of(tmp_path / name, {"loss": [1.0] * 10})
+        run.actors.append({"layers": ["one", "two"], "signals": ["update_ratio"]})
+        run.layers.append((10, 0, np.array([[0.5, value]])))
+        runs.append(run)
+    [layers] = [m for m in compare_watched(*runs).measures if m.name == "layers_that_differ"]
+    [table] = layers.evidence
+    assert isinstance(table, Table)
+    assert table.rows == (("update_ratio", "two", 1.0, "nan"),)
 
 
 def test_what_was_asked_for_comes_first(recorded: Path) -> None:

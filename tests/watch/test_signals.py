@@ -35,6 +35,7 @@ def test_a_signal_finds_its_own_fault(name: str) -> None:
     found = [alert for alert in alerts if alert.signal == module.SIGNAL.name]
     assert found, [alert.line() for alert in alerts]
     assert found[0].step <= at + 51
+    assert sum(alert.opens for alert in alerts) == 1, "one fault, one episode"
 
 
 @pytest.mark.parametrize("seed", range(3))

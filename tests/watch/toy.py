@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.watch.clocks import STILL
 from torchstone.watch import Watch
 from torchstone.watch.alerts import Alert
 
@@ -79,6 +80,7 @@ class Toy:
             "folder": False,
             "budget": 10,
             "narrow": self.narrow,
+            "clock": STILL,
             **options,
         }
         watch = Watch(**options)

@@ -102,6 +102,8 @@ class Actor:
         self.weight = self.sizes / np.maximum(self.sampled, 1)
         self.layer_sizes = self.by_layer(self.sizes.astype(np.float64))
         self.layer_sampled = np.maximum(self.by_layer(self.sampled), 1)
+        self.precision = np.array([torch.finfo(p.dtype).eps for p in self.parameters])
+        """Distance between 1 and the next larger number, in the format of each parameter."""
         self.tightness = tightness
         self.clipping: tuple[float, Tensor] | None = None
         """The norm that gradients were cut down to after they had been read, and the one they had."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from torchstone.watch.alerts import Alert, Episodes
+from torchstone.watch.alerts import Alert
 from torchstone.watch.bank import CALM, Bank
+from torchstone.watch.episodes import Episodes
 from torchstone.watch.judge import judge_bank
 from torchstone.watch.runfile import Run
 from torchstone.watch.settings import Settings
@@ -36,7 +37,7 @@ def judge_again(run: Run, false_alarms_per_10k: float) -> Outcome:
     alerts = [*_of_scalars(run, settings), *_of_layers(run, settings)]
     alerts.sort(key=lambda alert: alert.step)
     episodes = Episodes(settings.alert_window)
-    told = tuple(a for a in alerts if episodes.admit(a.step, a.signal))
+    told = tuple(e.alerts[-1] for alert in alerts if (e := episodes.take(alert)) is not None)
     return Outcome(false_alarms_per_10k, episodes.count, told)
 
 

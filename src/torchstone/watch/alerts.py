@@ -1,13 +1,13 @@
-"""An alert is what a person is told; an episode is a stretch of alarms that is told once."""
+"""An alert: a signal that left its range, or something that is wrong in itself."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.finding import Severity
-from torchstone.core.text import Text
+from torchstone.core.text import NOTHING, Text
 from torchstone.watch.channels import Channel
 
 _KINDS = {
@@ -20,6 +20,9 @@ _KINDS = {
     "ramp": Text(" | ramp (median of 40 steps)", " | ramp（40 步的中位数）"),
 }
 """What the number is, for each channel."""
+_INDENT = " " * len("[ALERT] ")
+_ALSO = Text("also: ", "另有：")
+_NEXT = Text("next: ", "下一步：")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,27 @@ class Alert:
     unit: str = ""
     others: int = 0
     """Further layers that left their range with this one."""
-    text: Text = Text("", "")
+    text: Text = NOTHING
     """What was seen, for a signal that is not learned."""
+    next: Text = NOTHING
+    """What to look at now."""
+    episode: int = 0
+    """The number of its episode, from 1."""
+    opens: bool = True
+    """It is the first of its episode; the others are listed under that one."""
 
     @property
     def learned(self) -> bool:
         return not math.isnan(self.centre)
 
     def line(self, lang: str = "en") -> str:
-        """The line of the terminal and the log."""
-        return f"[ALERT] Step {self.step} | {self.body(lang)}"
+        """The first line in the terminal and the log: `[ALERT] Step 305 | …`, or `also: …`."""
+        head = "[ALERT] " if self.opens else f"{_INDENT}{_ALSO.get(lang)}"
+        return f"{head}Step {self.step} | {self.body(lang)}"
+
+    def next_line(self, lang: str = "en") -> str:
+        """The line under the one that opens an episode: what to look at now."""
+        return f"{_INDENT}{_NEXT.get(lang)}{self.next.get(lang)}"
 
     def body(self, lang: str = "en") -> str:
         """The line without its head."""
@@ -95,26 +109,3 @@ def short(value: float) -> str:
 def channel_name(channel: int) -> str:
     """The channel as it is printed."""
     return Channel(channel).name.lower()
-
-
-@dataclass(slots=True)
-class Episodes:
-    """Alarms less than `window` steps apart are one episode; each signal speaks once in its own."""
-
-    window: int
-    count: int = 0
-    _last: int = -(10**9)
-    _last_of: dict[str, int] = field(default_factory=dict)
-
-    def admit(self, step: int, signal: str) -> bool:
-        """True when this signal is to be told now; one that never stops mutes no other."""
-        new = step - self._last_of.get(signal, -(10**9)) > self.window
-        self._last_of[signal] = step
-        if new and step - self._last > self.window:
-            self.count += 1
-        self._last = step
-        return new
-
-    def open_at(self, step: int) -> bool:
-        """An episode is going on."""
-        return step - self._last <= self.window

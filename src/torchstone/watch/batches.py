@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchstone.core.text import Text
 from torchstone.watch.beat import Call
 from torchstone.watch.discover import tensors_in
 from torchstone.watch.glance import address_of, glance
@@ -49,6 +50,8 @@ class Batches:
         self._scale = self._sign = self._variety = math.nan
         self._dead: int | None = None
         self._calls = 0
+        self._rows = 0
+        """Samples in the last input of the model."""
         self._elements = self._given = 0
         """Of the input of the model, and of the batch that the step was called with."""
         self._losses: deque[tuple[Tensor, Any]] = deque()
@@ -88,6 +91,7 @@ class Batches:
             if tensor.grad_fn is not None:  # of another model: it moves as that one learns
                 break
             self._elements = tensor.numel()
+            self._rows = tensor.shape[0] if tensor.dim() else 1
             self._length = tensor.numel() / max(tensor.shape[0], 1) if tensor.dim() else 1.0
             if torch.is_autocast_enabled(kind):
                 self.autocast = torch.get_autocast_dtype(kind)
@@ -107,6 +111,8 @@ class Batches:
         call.input_sign, self._sign = self._sign, math.nan
         call.token_variety, self._variety = self._variety, math.nan
         call.dead_inputs, self._dead = self._dead, None
+        if not call.batch_size:  # the step was not called with its batch
+            call.batch_size = self._rows
         if self._elements:  # what the model sees counts, not what the step was called with
             call.batch_elements = self._elements
         self._elements = self._given = 0
@@ -140,6 +146,14 @@ class Batches:
         self._usual, self._other = size, 0
         self._changes += 1
         return True
+
+    def size_text(self, call: Call) -> Text:
+        """What the batches have become."""
+        size = f"{call.batch_size} × {call.batch_elements // max(call.batch_size, 1)}"
+        return Text(
+            f"input size changed to {size} values: learning again",
+            f"输入大小变为 {size} 个值：重新学习",
+        )
 
     def later(self, loss: Tensor) -> float | None:
         """A loss on a device: copied without waiting, and read when it has arrived."""

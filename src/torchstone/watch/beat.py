@@ -192,6 +192,11 @@ class Beat:
         return np.asarray(self.actor.sum_steps([self.steps])[0])
 
     @property
+    def rates(self) -> NDArray[np.float64]:
+        """Learning rate of every parameter; NaN where it is on a device."""
+        return np.asarray(np.array(self.group_rates)[self.actor.group_of])
+
+    @property
     def moving(self) -> NDArray[np.bool_]:
         """Parameters whose group has a learning rate that is not zero."""
         return np.asarray(np.array([rate != 0 for rate in self.group_rates])[self.actor.group_of])

@@ -70,6 +70,10 @@ def write_bundle(
         "layer": alert.layer,
         "what": alert.body("en"),
         "what_zh": alert.body("zh"),
+        "severity": str(alert.severity),
+        "next": alert.next.en,
+        "next_zh": alert.next.zh,
+        "also": [],
         "last_steps": recent,
         "first_layers_to_move": _moved(actors),
         "batch": {"size": call.batch_size, "digest": call.batch_digest,
@@ -79,6 +83,19 @@ def write_bundle(
     write_atomically(place / "evidence.json", json.dumps(_plain(evidence), ensure_ascii=False))
     write_atomically(place / "replay_step.py", _script(alert, call, function))
     return name
+
+
+def add_to_bundle(folder: Path, name: str, alert: Alert) -> None:
+    """List a later alert of the same episode under `also`."""
+    place = folder / name / "evidence.json"
+    if not name or not place.exists():
+        return
+    evidence = json.loads(place.read_text("utf-8"))
+    evidence["also"].append({
+        "step": alert.step, "signal": alert.signal, "layer": alert.layer,
+        "severity": str(alert.severity), "what": alert.body("en"), "what_zh": alert.body("zh"),
+    })  # fmt: skip
+    write_atomically(place, json.dumps(evidence, ensure_ascii=False))
 
 
 def _random_state(call: Call) -> dict[str, str]:

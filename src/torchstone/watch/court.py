@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -24,9 +23,11 @@ from torch import nn
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.actor import Actor
-from torchstone.watch.alerts import Alert, Episodes, TrainingAlertError
+from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
+from torchstone.watch.clock import Clock
+from torchstone.watch.episodes import Episode, Episodes
 from torchstone.watch.idle import Idle
 from torchstone.watch.judge import Values, judge_bank, judge_beat, judge_call, measure
 from torchstone.watch.lines import say
@@ -34,7 +35,7 @@ from torchstone.watch.ranks import Ranks
 from torchstone.watch.recorder import Recorder, scalars
 from torchstone.watch.settings import Settings, Writer
 from torchstone.watch.signal import Phase, learned
-from torchstone.watch.telling import baseline_of, progress_line
+from torchstone.watch.telling import baseline_of, ended_text, progress_line
 from torchstone.watch.zoom import Zoom
 
 _TOGETHER = 32
@@ -56,8 +57,11 @@ class UsersError(Exception):
 class Court:
     """Judges one run; knows its past, its open episodes, and who is to be told."""
 
-    def __init__(self, settings: Settings, actors: dict[int, Actor]) -> None:
+    def __init__(
+        self, settings: Settings, actors: dict[int, Actor], clock: Clock | None = None
+    ) -> None:
         self.settings = settings
+        self.clock = clock or Clock()
         self.actors = actors
         self.alerts: list[Alert] = []
         self.memory: dict[str, object] = {}
@@ -88,6 +92,9 @@ class Court:
         """The loss has been negative."""
         self._zoom: Zoom | None = None
         self._zoomed_from = 0
+        self.skipped = 0
+        """Optimizer steps that were left out because of an alert."""
+        self._skipped = -1
 
     # -- what comes before it
 
@@ -105,7 +112,7 @@ class Court:
         self._matters.append(matter)
         if matter[0] == "call":
             self._waiting += 1
-            self._heard = time.monotonic()
+            self._heard = self.clock.now()
             if self.idle is not None:
                 self.idle.wake()
         long = self._waiting and self._heard > self._sat + _PATIENCE_SECONDS
@@ -117,13 +124,13 @@ class Court:
         if not self._matters:
             return
         with self._lock:  # another thread may ask how it stands
-            start = time.thread_time()
+            start = self.clock.at_work()
             try:
                 self._judge_all()
             finally:
-                self.seconds += time.thread_time() - start
+                self.seconds += self.clock.at_work() - start
                 self._waiting = 0
-                self._sat = time.monotonic()
+                self._sat = self.clock.now()
 
     @property
     def _at_once(self) -> bool:
@@ -132,7 +139,7 @@ class Court:
 
     def rest(self) -> None:
         """No call has come for a while: leave nothing undone."""
-        if time.monotonic() > self._heard + _PATIENCE_SECONDS:
+        if self.clock.now() > self._heard + _PATIENCE_SECONDS:
             if not self._at_once:  # what may interfere does so in the thread that trains
                 self.sit()
             with self._lock:
@@ -196,8 +203,19 @@ class Court:
             if isinstance(item, Values):
                 actor.values[phase] = item
             elif self._alert(item) and phase == "gradient" and self.settings.on_alert == "skip":
-                actor.skip = True
-                self.note(Text(f"step {item.step} is skipped", f"跳过第 {item.step} 步"))
+                self.skip(actor, beat.step)
+
+    def skip(self, actor: Actor, step: int) -> None:
+        """The optimizer leaves this step out; of several in a row the first is named."""
+        if actor.skip:
+            return
+        if self._skipped != step - 1:
+            self.note(
+                Text(f"skipping the optimizer at step {step}", f"跳过第 {step} 步的优化器更新")
+            )
+        actor.skip = True
+        self.skipped += 1
+        self._skipped = step
 
     def _judge_call(self, call: Call) -> None:
         self._judge_loss(call)
@@ -220,21 +238,35 @@ class Court:
             self._alert(alert)
 
     def _alert(self, alert: Alert) -> bool:
-        """Tell it, unless its episode has been told; what was learned is silent in warm-up."""
+        """Tell it, unless it has been told in its episode; learned signals are silent in warm-up."""
         if alert.learned and alert.step <= self.settings.warmup_steps:
             return False
-        if not self.episodes.admit(alert.step, alert.signal):
-            return True
+        episode = self.episodes.take(alert)
+        if episode is not None:
+            self.episodes.keep(_MOST_ALERTS)
+            self._tell(episode)
+        return True
+
+    def _tell(self, episode: Episode) -> None:
+        """The last alert of the episode goes to the log, the record, the writers and the user."""
+        alert = episode.alerts[-1]
         self.alerts.append(alert)
         del self.alerts[:-_MOST_ALERTS]
         level = logging.ERROR if alert.severity is Severity.HIGH else logging.WARNING
         say(self._from_rank(alert.line(self.settings.lang)), level)
+        if alert.opens:
+            say(alert.next_line(self.settings.lang), level)
         if self.recorder:
             self.recorder.alert(alert, self._call_of(alert.step), self.function, self.actors)
         self._write(lambda writer: writer.alert(alert))
         if alert.signal in ("non_finite", "loss_not_finite") and self._zoom is None:
             self._zoom = Zoom(self.models())
             self._zoomed_from = self.call.step
+        if episode.just_became_worse:
+            self._act_on(alert)
+
+    def _act_on(self, alert: Alert) -> None:
+        """What the user asked for, once for each episode and again when it becomes more severe."""
         action = self.settings.on_alert
         if action == "raise":
             raise TrainingAlertError(alert, self.settings.lang)
@@ -243,7 +275,6 @@ class Court:
                 action(alert)
             except Exception as error:
                 raise UsersError(error) from error
-        return True
 
     def _call_of(self, step: int) -> Call:
         return next((call for call in self._calls if call.step == step), self.call)
@@ -255,6 +286,11 @@ class Court:
         say(f"[Monitor] {text.get(self.settings.lang)}", level)
         if self.recorder:
             self.recorder.note(self.call.step, text)
+
+    def note_thinned(self, text: Text) -> None:
+        """How many steps are read: kept for the report, and not said."""
+        if self.recorder:
+            self.recorder.note(self.call.step, text, "thinned")
 
     def end_zoom(self, call: Call) -> None:
         """One call was looked at layer by layer: say where it went wrong first."""
@@ -279,6 +315,14 @@ class Court:
         if self._zoom is not None:
             self._zoom.remove()
         self._write(lambda writer: writer.close())
+
+    def say_ended(self, steps: int, thinned: Text) -> None:
+        """The last line: how many steps, how many episodes, what was not read, where to look."""
+        if self.ranks is not None and self.ranks.rank:
+            return
+        folder = self.recorder.folder if self.recorder else None
+        text = ended_text(steps, self.episodes.count, self.skipped, thinned, folder)
+        say(f"[Monitor] {text.get(self.settings.lang)}")
 
     def baseline(self) -> dict[str, dict[str, float]]:
         """The usual value and spread of the signals of the whole run."""

@@ -10,8 +10,10 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.watch.report import RECORDED, count_episodes, measure, title_of
+from torchstone.watch.report import RECORDED, alert_text, count_episodes, measure, title_of
 from torchstone.watch.runfile import Run
+from torchstone.watch.signal import all_signals
+from torchstone.watch.thinning import around_alerts, thin_curve
 
 _POINTS = 600
 _PART = 0.01
@@ -37,16 +39,37 @@ def compare_watched(first: Run, second: Run) -> Report:
 
 
 def parts_at(a: Run, b: Run, column: str) -> int | None:
-    """The first of five steps in a row at which two runs differ by more than a hundredth."""
+    """The first of five steps in a row at which two runs differ by more than a hundredth.
+
+    NaN and a number differ, and so do infinity and a number.
+    """
     steps, left, right = _joined(a, b, column)
-    with np.errstate(all="ignore"):
-        apart = np.abs(left - right) > _PART * np.maximum(np.abs(left), np.abs(right))
-    row = 0
-    for step, differs in zip(steps, apart, strict=True):
-        row = row + 1 if differs else 0
-        if row == _IN_A_ROW:
-            return int(step) - _IN_A_ROW + 1
+    if _is_read(column) and (_is_thinned(a) or _is_thinned(b)):  # NaN where a step was not read
+        both = ~(np.isnan(left) | np.isnan(right))
+        steps, left, right = steps[both], left[both], right[both]
+    apart = _differ(left, right)
+    for place in range(len(steps) - _IN_A_ROW + 1):
+        if apart[place : place + _IN_A_ROW].all():
+            return int(steps[place])
     return None
+
+
+def _differ(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(all="ignore"):
+        far = np.abs(left - right) > _PART * np.maximum(np.abs(left), np.abs(right))
+    kinds = (np.isnan, np.isposinf, np.isneginf)
+    odd = np.any([kind(left) != kind(right) for kind in kinds], axis=0)
+    return np.asarray(odd | (far & np.isfinite(left) & np.isfinite(right)))
+
+
+def _is_read(column: str) -> bool:
+    """The column comes from gradients or weights, which are not read at every step."""
+    name = column.partition("[")[0]
+    return any(s.name == name and s.phase != "call" for s in all_signals())
+
+
+def _is_thinned(run: Run) -> bool:
+    return any(note.get("kind") == "thinned" for note in run.notes)
 
 
 def _joined(
@@ -62,14 +85,16 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
         values = run.column(column)
         if not np.isfinite(values).any():
             return None
-        keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), _POINTS)).astype(int))
+        alerts = around_alerts(run.scalars[:, 0], (int(e["step"]) for e in run.alerts), 0)
+        keep = thin_curve(values, alerts, _POINTS)
         marks = tuple(float(e["step"]) for e in run.alerts if e["signal"] == column)
         series.append(Series(
             f"{name}: {run.path.parent.name}", tuple(run.scalars[keep, 0]), tuple(values[keep]), "",
             RECORDED, marks=marks,
         ))  # fmt: skip
+    last = next((v for v in reversed(series[1].y) if np.isfinite(v)), 0.0)
     return measure(
-        f"compare_{column}", float(series[1].y[-1]), "", title_of(column),
+        f"compare_{column}", float(last), "", title_of(column),
         (Plot(title_of(column), tuple(series), "step", ""),),
         Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
     )  # fmt: skip
@@ -101,9 +126,7 @@ def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
 def _alerts(a: Run, b: Run) -> Measure:
     rows = []
     for name, run in (("A", a), ("B", b)):
-        rows += [
-            (name, int(e["step"]), Text(str(e.get("en")), str(e.get("zh")))) for e in run.alerts
-        ]
+        rows += [(name, int(e[0]["step"]), alert_text(e[0], e[1:])) for e in run.episodes]
     table = Table(
         Text("Alerts of both runs", "两次运行的告警"),
         (Text("run", "运行"), Text("step", "步"), Text("alert", "告警")), tuple(rows), RECORDED,
@@ -126,7 +149,10 @@ def _layers(a: Run, b: Run) -> Measure | None:
     step = shared[-1]
     with np.errstate(all="ignore"):
         ratio = np.abs(np.log2(right[step] / left[step]))
-    ratio = np.nan_to_num(ratio, nan=0.0, posinf=0.0)
+    one_is_nan = np.isnan(left[step]) != np.isnan(right[step])
+    if _is_thinned(a) or _is_thinned(b):  # NaN where a step was not read
+        one_is_nan[:] = False
+    ratio = np.where(one_is_nan, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
     names, signals = a.actors[0]["layers"], a.actors[0]["signals"]
     order = np.argsort(-ratio, axis=None)[:10]
     rows = []
@@ -134,7 +160,7 @@ def _layers(a: Run, b: Run) -> Measure | None:
         i, j = np.unravel_index(int(place), ratio.shape)
         if ratio[i, j] > 0.1:
             rows.append(
-                (signals[int(i)], names[int(j)], float(left[step][i, j]), float(right[step][i, j]))
+                (signals[int(i)], names[int(j)], _cell(left[step][i, j]), _cell(right[step][i, j]))
             )
     table = Table(
         Text(f"Layers that differ most at step {step}", f"第 {step} 步差异最大的层"),
@@ -143,3 +169,7 @@ def _layers(a: Run, b: Run) -> Measure | None:
         RECORDED,
     )
     return measure("layers_that_differ", float(len(rows)), "", Text("layers that differ", "有差异的层"), (table,))  # fmt: skip
+
+
+def _cell(value: float) -> float | str:
+    return float(value) if np.isfinite(value) else str(value)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torchstone.core.text import Text
@@ -22,10 +23,11 @@ from torchstone.watch.budget import Budget
 from torchstone.watch.court import Court
 from torchstone.watch.host_reader import HostReader
 from torchstone.watch.parts import HISTOGRAM_EVERY
-from torchstone.watch.reading import Reading
+from torchstone.watch.reading import Reading, all_finite
 
 _SAMPLE_EVERY = 10
 _UNDONE_EVERY = 4
+_ULPS = 8  # two interpolations, there and back, with a margin
 
 
 class Eye:
@@ -38,7 +40,7 @@ class Eye:
 
     def read(self, actor: Actor, scale: float, scaled: bool = False) -> None:
         """Read the gradients, and bring what has arrived before the court."""
-        actor.due = self._budget.is_due(actor.beats)
+        actor.due = self._budget.is_due(actor.beats) or self._must_be_read(actor)
         if not actor.due:
             actor.norm = math.nan
             actor.reading = Reading.empty(actor.beats)
@@ -57,7 +59,7 @@ class Eye:
             actor.reader.relaid = False
             actor.after, actor.anchor = None, (actor.beats, None)
         reloaded = self._note_loaded(actor)
-        actor.outside = _differs(actor.before, actor.after)
+        actor.outside = _changed(actor.before, actor.after, actor.precision)
         self._note_undone(actor)
         for reading in actor.reader.read(actor.beats, self._strided(actor), query):
             actor.reading = reading
@@ -74,6 +76,19 @@ class Eye:
                 )
         if actor.reading is None:
             actor.reading = Reading.empty(actor.beats)
+        # what is read on a device arrives when the step is over, so it is asked now
+        if actor.reader.defers and self._may_skip and not all_finite(actor.gradients()):
+            self._court.skip(actor, self._court.call.step)
+
+    @property
+    def _may_skip(self) -> bool:
+        return self._court.settings.on_alert == "skip"
+
+    def _must_be_read(self, actor: Actor) -> bool:
+        """A step that is not finite is never let through unread where an alert may stop it."""
+        return self._court.settings.on_alert in ("skip", "raise") and not all_finite(
+            actor.gradients()
+        )
 
     def _note_undone(self, actor: Actor) -> None:
         """A parameter whose last step was taken back, and that is where it was some steps ago."""
@@ -171,6 +186,22 @@ def _differs(now: Any, then: Any) -> Any:
     if now is then:  # the rule
         return _nothing(len(now))
     return (now.view(np.uint32) != then.view(np.uint32)).any(axis=1)
+
+
+def _changed(now: Any, then: Any, precision: NDArray[np.float64]) -> Any:
+    """Parameters of which a sampled value is another than it was, by more than rounding.
+
+    An optimizer that swaps weights for evaluation and computes them back is off by rounding.
+    """
+    found = _differs(now, then)
+    if found is None or not found.any():
+        return found
+    rows = np.flatnonzero(found)
+    allowed = _ULPS * precision[rows] * np.abs(then[rows]).max(axis=1)
+    with np.errstate(all="ignore"):
+        within = np.abs(now[rows] - then[rows]) <= allowed[:, None]
+    found[rows] = ~within.all(axis=1)
+    return found
 
 
 @functools.cache

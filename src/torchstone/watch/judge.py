@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from torchstone.core.finding import Severity
 from torchstone.watch.alerts import Alert, channel_name
 from torchstone.watch.bank import Bank
 from torchstone.watch.beat import Beat, Call
 from torchstone.watch.beats import Beats
 from torchstone.watch.signal import Alarm, Phase, Signal, all_signals, checked
+
+_SMALL = 1.5  # a rise or a fall by less than a half: certain, and no hurry
 
 
 @dataclass(slots=True)
@@ -72,12 +75,26 @@ def judge_bank(
             continue
         place = int(bad[np.abs(judgement.sigmas[start:end][bad]).argmax()])
         worst = start + place
+        if judgement.sigmas[worst] < 0 and bank.seen < signal.falls_from:
+            continue
+        value = bank.value_of(judgement, worst, float(values[worst]))
+        centre = float(judgement.centre[worst])
         yield Alert(
-            step, signal.name, layers[place] if signal.of == "layer" else "",
-            bank.value_of(judgement, worst, float(values[worst])), signal.severity, float(judgement.centre[worst]),
+            step, signal.name, layers[place] if signal.of == "layer" else "", value,
+            severity_of(signal, value, centre), centre,
             float(judgement.width[worst]), float(judgement.sigmas[worst]),
-            channel_name(judgement.channel[worst]), signal.unit, len(bad) - 1,
+            channel_name(judgement.channel[worst]), signal.unit, len(bad) - 1, next=signal.remedy,
         )  # fmt: skip
+
+
+def severity_of(signal: Signal, value: float, usual: float) -> Severity:
+    """Severity follows size: how many times its usual value a learned signal has reached."""
+    assert signal.limits is not None
+    factor = (value + signal.limits.floor) / (usual + signal.limits.floor)
+    if factor >= signal.high:
+        return Severity.HIGH
+    small = 1 / _SMALL < factor < _SMALL
+    return Severity.LOW if small else signal.severity
 
 
 def judge_call(call: Call) -> Iterator[Alert]:
@@ -92,7 +109,7 @@ def of_alarm(alarm: Alarm, signal: Signal, step: int) -> Alert:
     """An alarm as an alert."""
     return Alert(
         step, alarm.signal, alarm.layer, alarm.value, alarm.severity or signal.severity,
-        text=alarm.text,
+        text=alarm.text, next=signal.remedy,
     )  # fmt: skip
 
 

@@ -33,9 +33,12 @@ def screen(run: Run, width: int, lang: str = "en") -> str:
         lines.append(f"{column[:18]:<18} {short(float(good[-1])):>10} {spark(values, room)}")
     if run.alerts:
         lines.append("")
-    for alert in run.alerts[-_ALERTS:]:
-        said = alert.get(lang if lang in ("en", "zh") else "en", "")
-        lines.append(f"[ALERT] Step {alert['step']} | {said}"[:width])
+    for episode in run.episodes[-_ALERTS:]:
+        said = str(episode[0].get(lang if lang in ("en", "zh") else "en", ""))
+        lines.append(f"[ALERT] Step {episode[0]['step']} | {said}"[:width])
+        if names := ", ".join(f"{a['signal']}@{a['step']}" for a in episode[1:]):
+            also = Text("also", "另有").get(lang)
+            lines.append(f"        {also}: {names}"[:width])
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -19,9 +18,11 @@ from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.beat import Call
 from torchstone.watch.budget import Budget
+from torchstone.watch.clock import Clock
 from torchstone.watch.court import Court, UsersError
 from torchstone.watch.discover import Found, loss_in
 from torchstone.watch.ends import Ends
+from torchstone.watch.episodes import Episode
 from torchstone.watch.eye import Eye
 from torchstone.watch.idle import Idle
 from torchstone.watch.lines import LOGGER, say, show_lines
@@ -49,13 +50,15 @@ class Watch:
         scaler: Any = None,
         scheduler: Any = None,
         settings: Settings | None = None,
+        clock: Clock | None = None,
         **options: Any,
     ) -> None:
         self.settings = settings or _settings(options)
         self.steps = 0
         """Calls that have ended."""
         self.actors: dict[int, Actor] = {}
-        self._court = Court(self.settings, self.actors)
+        self._clock = clock or Clock()
+        self._court = Court(self.settings, self.actors, self._clock)
         self._court.idle = Idle(self._court, _guard_of(self))
         self._parts = Parts(self._court, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
@@ -72,6 +75,12 @@ class Watch:
         """What was told, up to the step that has just ended."""
         self._guard(self._court.sit)
         return self._court.alerts
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The alerts by their cause: each episode has the alert that opened it, and what followed."""
+        self._guard(self._court.sit)
+        return self._court.episodes.all
 
     @property
     def call(self) -> Call:
@@ -124,7 +133,9 @@ class Watch:
         ranks = join_ranks(self._parts.models, self.settings.ranks_every, self.settings.lang)
         self._court.ranks = ranks
         writes = ranks is None or ranks.rank == 0
-        self._court.recorder = open_recorder(self.settings, self._parts.by_kind(), writes)
+        self._court.recorder = open_recorder(
+            self.settings, self._parts.by_kind(), writes, self._clock
+        )
         atexit.register(_close_at_exit, weakref.ref(self))
 
     def _begin_anew(
@@ -146,14 +157,14 @@ class Watch:
         self._court.begin(call)
         if batch is not None:
             self._ends.see(call, batch)
-        self._started = time.perf_counter()
+        self._started = self._clock.now()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
         """The call is over; its result holds the loss."""
         if not self._active:
             return
         self._active = False
-        self._budget.all_seconds += time.perf_counter() - self._started
+        self._budget.all_seconds += self._clock.now() - self._started
         self.steps += 1
         self._guard(lambda: self._finish(result, batch))
 
@@ -162,16 +173,20 @@ class Watch:
         self._active = False
         for actor in self.actors.values():
             actor.reading = actor.before = None
+            actor.skip = False
         for sentinel in self._parts.sentinels.values():
             sentinel.left_out()
 
     def close(self) -> None:
-        """Take everything back, and write what is left."""
+        """Take everything back, write what is left, and say how it went."""
         hooks.unlisten(cast(hooks.Listener, self))
-        self._active = self._prepared = False
+        was_open, self._prepared = self._prepared, False
+        self._active = False
         self._parts.release()
         self._guard(self._court.sit)
         self._court.close()
+        if was_open and self.steps and not self._broken:
+            self._guard(lambda: self._court.say_ended(self.steps, self._budget.text))
         if self.recorder:
             self._guard(self._close_recorder)
 
@@ -188,12 +203,10 @@ class Watch:
             if actor.reading is not None and actor.scaled and call.skipped:
                 self._leave_out(actor)
             actor.reading = actor.before = None
+            actor.skip = False
         self._ends.fill(call)
         if self._ends.batches.changed(call):
-            self._court.event(Text(
-                f"batch changed to {call.batch_size}: learning again",
-                f"批次大小变为 {call.batch_size}：重新学习",
-            ))  # fmt: skip
+            self._court.event(self._ends.batches.size_text(call))
         call.alone = len(self.actors) == 1 and not self._ends.batches.attacked
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
@@ -205,8 +218,8 @@ class Watch:
         self._court.hear(("call", call))
         self._budget.own_seconds += self._court.seconds - self._judged_seconds
         self._judged_seconds = self._court.seconds
-        if (text := self._budget.look(call.step)) is not None:
-            self._court.note(text)
+        if self._budget.look(call.step):
+            self._court.note_thinned(self._budget.text)
 
     def _leave_out(self, actor: Actor) -> None:
         """The loss scaler left the step out."""
@@ -264,7 +277,7 @@ class Watch:
         if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
             sentinel.before_step(self.call)
         if actor.skip:
-            actor.skip = False
+            actor.before = None  # what this step does to the weights is ours, and says nothing
             for parameter in actor.parameters:  # without gradients nothing moves, state included
                 parameter.grad = None
 
@@ -310,6 +323,7 @@ class Watch:
             sentinel.stepped()
         self._ends.outputs.stepped(actor.norm, actor.scale)
         actor.beats += 1
+        actor.skip = False
         actor.clipping = None
         actor.reading = actor.before = None
         for other in self.actors.values():
@@ -335,6 +349,7 @@ class Watch:
             "own_seconds": self._budget.own_seconds,
             "all_seconds": self._budget.all_seconds,
             "read_every": self._budget.every,
+            "skipped": self._court.skipped,
         }
 
     def _guard(self, act: Callable[[], object]) -> None:
@@ -342,8 +357,7 @@ class Watch:
         if self._broken:
             return
         timed = self.steps % _TIMED_EVERY == 0
-        # what others do on a busy machine is not our cost; this clock is dear to ask
-        start = time.thread_time() - self._court.seconds if timed else 0.0
+        start = self._clock.at_work() - self._court.seconds if timed else 0.0
         try:
             act()
         except TrainingAlertError:
@@ -361,7 +375,7 @@ class Watch:
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
             if timed:
-                spent = time.thread_time() - self._court.seconds - start
+                spent = self._clock.at_work() - self._court.seconds - start
                 self._budget.own_seconds += _TIMED_EVERY * spent
 
 

@@ -157,6 +157,19 @@ def norms_only(rows: NDArray[np.void], present: NDArray[np.bool_], norms: Sequen
     fill_norms(rows, present, values, values)
 
 
+def all_finite(gradients: Sequence[Tensor | None]) -> bool:
+    """No value is NaN or infinite; False also where only their norm is beyond what fp32 holds."""
+    dense = [plain(g.detach()) for g in gradients if g is not None and g.layout == torch.strided]
+    dense = [g for g in dense if g.numel() and not g.is_meta]
+    by_device: dict[torch.device, list[Tensor]] = {}
+    for gradient in dense:
+        by_device.setdefault(gradient.device, []).append(gradient)
+    return all(
+        bool(torch.stack([norm.float() for norm in torch._foreach_norm(some)]).isfinite().all())
+        for some in by_device.values()
+    )
+
+
 def plain(tensor: Tensor) -> Tensor:
     """The dense local memory behind a parameter or a gradient: shard, real view, contiguous."""
     local = getattr(tensor, "to_local", None)

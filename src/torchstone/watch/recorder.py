@@ -9,7 +9,6 @@ import math
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -25,7 +24,8 @@ from torchstone.core.text import Text
 from torchstone.watch.actor import Actor
 from torchstone.watch.alerts import Alert
 from torchstone.watch.beat import Call
-from torchstone.watch.bundle import write_bundle
+from torchstone.watch.bundle import add_to_bundle, write_bundle
+from torchstone.watch.clock import Clock
 from torchstone.watch.lines import say
 from torchstone.watch.runfile import (
     FORMAT,
@@ -55,7 +55,11 @@ _MOST_BUNDLES = 20
 class Recorder:
     """Appends what a run shows to one file; a disk that fails ends the recording, not the run."""
 
-    def __init__(self, folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, what: dict[str, Any], limit: int,
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        self._now = (clock or Clock()).now
         self.folder = folder
         self._settings = settings
         self._process = os.getpid()
@@ -72,8 +76,9 @@ class Recorder:
         """The last steps with their columns, for the evidence of an alert."""
         self._alerts = 0
         self._bundles = 0
-        self._flushed = time.monotonic()
-        self._last_step = time.monotonic()
+        self._bundle = ""
+        """The evidence of the episode that is open; empty where none was written."""
+        self._flushed = self._last_step = self._now()
         self._put(json_frame("H", {
             "format": FORMAT, "torchstone": __version__, "python": sys.version.split()[0],
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -103,7 +108,7 @@ class Recorder:
         numbers = (float(call.step), *row.values())
         self._recent.append((self._columns, numbers))
         self._rows.append(numbers)
-        now = time.monotonic()
+        now = self._now()
         if now - self._flushed + (now - self._last_step) > _FLUSH_SECONDS or len(self._rows) >= 512:
             self._flush_rows()
         self._last_step = now
@@ -138,15 +143,16 @@ class Recorder:
             "sizes": actor.by_layer(actor.sizes.astype(float)).tolist(),
         }))  # fmt: skip
 
-    def note(self, step: int, text: Text) -> None:
-        """Something that was said."""
-        self._put(json_frame("E", {"event": "note", "step": step, "en": text.en, "zh": text.zh}))
+    def note(self, step: int, text: Text, kind: str = "") -> None:
+        """Something that is no alert; `kind` is for those that a report looks for."""
+        event = {"event": "note", "step": step, "en": text.en, "zh": text.zh, "kind": kind}
+        self._put(json_frame("E", event))
 
     def alert(
         self, alert: Alert, call: Call, function: Callable[..., Any] | None,
         actors: Mapping[int, Actor],
     ) -> None:  # fmt: skip
-        """An alert with its evidence."""
+        """An alert; one that opens an episode with its evidence, the others in that."""
         self._alerts += 1
         if self._alerts > _MOST_ALERTS:
             return
@@ -154,12 +160,16 @@ class Recorder:
             "event": "alert", "step": alert.step, "signal": alert.signal, "layer": alert.layer,
             "value": alert.value, "severity": str(alert.severity), "centre": alert.centre,
             "width": alert.width, "sigmas": alert.sigmas, "channel": alert.channel,
-            "others": alert.others, "en": alert.body("en"), "zh": alert.body("zh"),
+            "others": alert.others, "episode": alert.episode, "opens": alert.opens,
+            "en": alert.body("en"), "zh": alert.body("zh"),
         }  # fmt: skip
-        if self._bundles < _MOST_BUNDLES:
+        if not alert.opens:
+            with self._careful():
+                add_to_bundle(self.folder, self._bundle, alert)
+        elif self._bundles < _MOST_BUNDLES:
             self._bundles += 1
             with self._careful():
-                event["evidence"] = write_bundle(
+                event["evidence"] = self._bundle = write_bundle(
                     self.folder,
                     alert,
                     call,
@@ -167,6 +177,8 @@ class Recorder:
                     actors.values(),
                     [*self.recent, {"step": float(call.step), **scalars(call, actors.values())}],
                 )
+        else:
+            self._bundle = ""
         self._flush_rows()
         self._put(json_frame("E", event))
 
@@ -189,7 +201,7 @@ class Recorder:
         if self._rows:
             self._put(rows_frame(self._rows))
             self._rows = []
-        self._flushed = time.monotonic()
+        self._flushed = self._now()
 
     def _put(self, frame: Frame) -> None:
         if self._file.closed or os.getpid() != self._process:
@@ -267,14 +279,18 @@ def thin(frames: list[Frame]) -> list[Frame]:
 
 
 def open_recorder(
-    settings: Settings, what: dict[str, Any], writes: bool, limit: int = LIMIT_BYTES
+    settings: Settings,
+    what: dict[str, Any],
+    writes: bool,
+    clock: Clock | None = None,
+    limit: int = LIMIT_BYTES,
 ) -> Recorder | None:
     """A recorder in the folder of the settings; None, and said why, when there can be none."""
     if settings.folder in (False, None) or not writes:
         return None
     try:
         folder = _folder(settings)
-        recorder = _open(folder, settings, what, limit)
+        recorder = _open(folder, settings, what, limit, clock)
     except OSError as error:
         text = Text("nothing is recorded", "不做记录")
         say(f"[Monitor] {text.get(settings.lang)}: {error}", logging.WARNING)
@@ -284,14 +300,16 @@ def open_recorder(
     return recorder
 
 
-def _open(folder: Path, settings: Settings, what: dict[str, Any], limit: int) -> Recorder:
+def _open(
+    folder: Path, settings: Settings, what: dict[str, Any], limit: int, clock: Clock | None
+) -> Recorder:
     for number in range(1, 100):
         place = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         place.mkdir(parents=True, exist_ok=True)
         if (place / NAME).exists() and (place / NAME).stat().st_size:
             continue  # the run of another day is left as it is
         try:
-            return Recorder(place, settings, what, limit)
+            return Recorder(place, settings, what, limit, clock)
         except BlockingIOError:  # another process writes there
             continue
     raise OSError(f"{folder} and 98 more are in use")

@@ -19,8 +19,10 @@ from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.runtime.number_formats import FORMATS, NumberFormat
 from torchstone.watch.again import judge_again
+from torchstone.watch.episodes import worst
 from torchstone.watch.runfile import Run
 from torchstone.watch.signal import all_signals
+from torchstone.watch.thinning import around_alerts, thin_curve
 from torchstone.watch.whatif import best_scale, gradient_counts, what_if
 
 RECORDED = Text("as recorded", "来自记录")
@@ -29,7 +31,6 @@ _EXPONENTS = Text(
 )
 _COLUMNS = 48
 _ROWS = 40
-_POINTS = 800
 _AROUND = 100
 
 
@@ -38,7 +39,7 @@ def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) ->
     return Report(
         tool="watch",
         subject=str(run.path.parent),
-        findings=tuple(_finding(run, alert) for alert in run.alerts),
+        findings=tuple(_finding(run, episode) for episode in run.episodes),
         measures=(
             *_asked(run, asked),
             *_totals(run),
@@ -88,13 +89,8 @@ def _totals(run: Run) -> list[Measure]:
 
 
 def count_episodes(run: Run) -> int:
-    """Stretches of alerts less than the alert window apart."""
-    window = _number(run.header.get("alert_window"), 50)
-    count, last = 0, -math.inf
-    for alert in run.alerts:
-        count += alert["step"] - last > window
-        last = alert["step"]
-    return count
+    """How many causes there were alerts of."""
+    return len(run.episodes)
 
 
 def _curves(run: Run) -> list[Measure]:
@@ -107,7 +103,7 @@ def _curves(run: Run) -> list[Measure]:
             continue
         name = column.partition("[")[0]
         marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
-        keep = _thinned(len(values))
+        keep = _thinned(run, values)
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
         series = Series(title_of(column), *points, unit, RECORDED, marks=marks)
@@ -118,8 +114,11 @@ def _curves(run: Run) -> list[Measure]:
     return found
 
 
-def _thinned(count: int) -> NDArray[np.int64]:
-    return np.unique(np.linspace(0, count - 1, min(count, _POINTS)).astype(np.int64))
+def _thinned(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows to draw: every extreme, every alert step, and all steps near an alert."""
+    window = int(_number(run.header.get("alert_window"), 50))
+    near = around_alerts(run.scalars[:, 0], (int(a["step"]) for a in run.alerts), window)
+    return thin_curve(values, near)
 
 
 def title_of(column: str) -> Text:
@@ -244,27 +243,31 @@ def _what_if_table(
     )  # fmt: skip
 
 
-def _finding(run: Run, alert: dict[str, Any]) -> Finding:
+def _finding(run: Run, episode: list[dict[str, Any]]) -> Finding:
+    """An episode: the alert that opened it, with what followed from it as evidence."""
+    alert, *also = episode
     name = str(alert.get("signal", ""))
     signal = next((s for s in all_signals() if s.name == name), None)
     step = int(alert.get("step", 0))
     layer = str(alert.get("layer", ""))
-    what = Message(f"watch.{name}", Text(str(alert.get("en", "")), str(alert.get("zh", ""))))
+    what = Message(f"watch.{name}", alert_text(alert, also))
     evidence: list[Evidence] = list(_around(run, name, layer, step))
     if alert.get("evidence"):
         evidence.append(
             Command(f"cat {run.path.parent / str(alert['evidence']) / 'evidence.json'}")
         )
     evidence.append(Table(
-        Text("The alert", "告警"), (Text("step", "步"), Text("signal", "信号"), Text("layer", "层"),
-        Text("value", "数值"), Text("usual", "通常"), Text("spread", "离散度")),
-        ((step, name, layer or None, _number(alert.get("value"), None), _number(alert.get("centre"), None),
-          _number(alert.get("width"), None)),), RECORDED,
+        Text("The alerts of this episode", "该片段的告警"),
+        (Text("step", "步"), Text("signal", "信号"), Text("layer", "层"), Text("value", "数值"),
+         Text("usual", "通常"), Text("spread", "离散度"), Text("severity", "严重程度")),
+        tuple((int(a["step"]), str(a["signal"]), str(a.get("layer", "")) or None,
+               _number(a.get("value"), None), _number(a.get("centre"), None),
+               _number(a.get("width"), None), str(_severity(a))) for a in episode), RECORDED,
     ))  # fmt: skip
     return Finding(
         rule=f"watch-{name.replace('_', '-')}",
         name=name.replace("_", "-"),
-        severity=_severity(alert),
+        severity=worst(map(_severity, episode)),
         confidence=Confidence.LIKELY if alert.get("channel") else Confidence.CERTAIN,
         what=what,
         why=Message("watch.why", signal.why if signal else Text("", "")),
@@ -274,6 +277,16 @@ def _finding(run: Run, alert: dict[str, Any]) -> Finding:
         fingerprint=fingerprint(name, layer, str(step)),
         tool="watch",
     )
+
+
+def alert_text(alert: dict[str, Any], also: list[dict[str, Any]]) -> Text:
+    """What the first alert said, and which signals followed at which steps."""
+    en, zh = str(alert.get("en", "")), str(alert.get("zh", ""))
+    if also:
+        names = [(str(a["signal"]), int(a["step"])) for a in also]
+        en += " | also: " + ", ".join(f"{name} (step {step})" for name, step in names)
+        zh += " | 另有：" + "、".join(f"{name}（第 {step} 步）" for name, step in names)
+    return Text(en, zh)
 
 
 def _of_layer(run: Run, name: str, layer: str) -> Series | None:
@@ -339,12 +352,11 @@ def _gaps(run: Run) -> list[Gap]:
             "the run has not ended, or was killed: figures are as of the last record",
             "运行尚未结束或被中止：数字截至最后一条记录",
         ), f"torchstone watch {run.path.parent} --follow"))  # fmt: skip
-    thinner = [n for n in run.notes if str(n.get("en", "")).startswith("watching takes")]
-    if thinner:
-        note = thinner[-1]
+    thinner = [n for n in run.notes if n.get("kind") == "thinned"]
+    if thinner and (note := thinner[-1]).get("en"):
         gaps.append(_gap("thinned", Text(
-            f"from step {int(_number(note.get('step')))} on: {note.get('en')}; curves have gaps between them",
-            f"自第 {int(_number(note.get('step')))} 步起：{note.get('zh')}；曲线在其间有空缺",
+            f"from step {int(_number(note.get('step')))} on {note.get('en')}; curves have gaps between them",
+            f"自第 {int(_number(note.get('step')))} 步起，{note.get('zh')}；曲线在其间有空缺",
         ), "Watch(budget=…)"))  # fmt: skip
     gaps += [
         _gap("unwatched", Text(str(n.get("en")), str(n.get("zh"))), "–")
@@ -362,6 +374,10 @@ def _first(alerts: list[dict[str, Any]]) -> str | None:
     return ", ".join(f"{a['signal']}@{int(a['step'])}" for a in alerts[:4]) or None
 
 
+def _indented(line: str, opens: bool, also: str = "also: ") -> str:
+    return line if opens else also + line
+
+
 def replay_report(run: Run, false_alarms: float) -> Report:
     """What other settings of the dial would have told, beside what was told."""
     steps = max(int(run.scalars[-1, 0]), 1) if len(run.scalars) else 1
@@ -372,8 +388,8 @@ def replay_report(run: Run, false_alarms: float) -> Report:
         Text("Learned signals under other dials", "其他阈值下学习型信号的结果"),
         (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警片段"),
          Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
-        ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first(run.alerts)), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
-               ", ".join(f"{a.signal}@{a.step}" for a in o.alerts[:4]) or None) for o in outcomes)),
+        ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first([e[0] for e in run.episodes])), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
+               ", ".join([f"{a.signal}@{a.step}" for a in o.alerts if a.opens][:4]) or None) for o in outcomes)),
         Text("recorded values judged again; layers only at every 10th step, so that some of their alerts are missed",
              "对记录的数值重新判定；各层仅每 10 步一次，因此可能漏掉其部分告警"),
     )  # fmt: skip
@@ -381,13 +397,13 @@ def replay_report(run: Run, false_alarms: float) -> Report:
     alerts = Table(
         Text(f"Alerts at {false_alarms:g}", f"阈值 {false_alarms:g} 下的告警"),
         (Text("step", "步"), Text("alert", "告警")),
-        tuple((a.step, Text(a.body("en"), a.body("zh"))) for a in chosen.alerts),
+        tuple((a.step, Text(_indented(a.body("en"), a.opens), _indented(a.body("zh"), a.opens, "另有："))) for a in chosen.alerts),
         Text("recorded values judged again", "对记录的数值重新判定"),
     )  # fmt: skip
     recorded = Table(
         Text("Alerts when it ran", "运行时的告警"),
         (Text("step", "步"), Text("alert", "告警")),
-        tuple((int(a["step"]), Text(str(a.get("en")), str(a.get("zh")))) for a in run.alerts),
+        tuple((int(e[0]["step"]), alert_text(e[0], e[1:])) for e in run.episodes),
         RECORDED,
     )
     return Report(

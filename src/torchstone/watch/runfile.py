@@ -129,6 +129,23 @@ class Run:
         return [event for event in self.events if event.get("event") == "alert"]
 
     @property
+    def episodes(self) -> list[list[dict[str, Any]]]:
+        """Alerts by their cause: the first of each list opened the episode."""
+        window = self.header.get("alert_window")
+        window = window if isinstance(window, int) else 50
+        found: list[list[dict[str, Any]]] = []
+        last = 0
+        for alert in self.alerts:
+            opens = alert.get("opens")
+            if not isinstance(opens, bool):  # a run of an older version
+                opens = alert["step"] - last > window
+            last = alert["step"]
+            if opens or not found:
+                found.append([])
+            found[-1].append(alert)
+        return found
+
+    @property
     def notes(self) -> list[dict[str, Any]]:
         return [event for event in self.events if event.get("event") == "note"]
 

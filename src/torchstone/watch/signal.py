@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -50,6 +51,10 @@ class Signal:
     limits: Limits | None = None
     unit: str = ""
     severity: Severity = Severity.MEDIUM
+    high: float = math.inf
+    """A learned signal that rises to so many times its usual value is HIGH."""
+    falls_from: int = 0
+    """Values before a fall means anything: a loss falls fastest where learning begins."""
     value: Callable[[Any], NDArray[np.float64] | float] | None = None
     """Of several beats, one number for each and perhaps for each layer; or of one call."""
     check: Callable[[Any], Iterable[Alarm]] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from torchstone.core.text import Text
 from torchstone.watch.actor import Actor
@@ -68,6 +69,23 @@ def progress_line(step: int, actor: Actor, status: str) -> str:
     usual = f"{short(float(bank.centre[0]))}±{short(float(bank.width[0]))}"
     norm = short(actor.last_norm)
     return f"[Monitor] Step {step} | grad_norm: {norm} (baseline: {usual}) | Status: {status}"
+
+
+def ended_text(steps: int, episodes: int, skipped: int, thinned: Text, folder: Path | None) -> Text:
+    """How a run went, in one line."""
+    alerts = "no alerts" if not episodes else f"{episodes} alert episode{'s' * (episodes > 1)}"
+    en = [f"finished: {steps:,} steps, {alerts}"]
+    zh = [f"结束：共 {steps:,} 步，" + (f"告警 {episodes} 次" if episodes else "没有告警")]
+    if skipped:
+        en.append(f"{skipped} optimizer step{'s' * (skipped > 1)} skipped")
+        zh.append(f"跳过 {skipped} 次优化器更新")
+    if thinned.en:
+        en.append(thinned.en)
+        zh.append(thinned.zh)
+    if folder is not None:
+        en.append(f"report: torchstone watch {folder}")
+        zh.append(f"查看报告：torchstone watch {folder}")
+    return Text("; ".join(en), "；".join(zh))
 
 
 def baseline_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,11 @@ SIGNAL = Signal(
 )
 
 
+_MEMORY = 0.05  # of what pushes a layer: single batches say little
+_FADED = 0.01
+_DECAYED = 0.05
+
+
 @SIGNAL.measure
 def shares(beats: Beats) -> NDArray[np.float64]:
     if torch.float64 in beats.actor.dtypes:
@@ -44,7 +49,23 @@ def shares(beats: Beats) -> NDArray[np.float64]:
             counts = np.where(beat.matters, beat.steps[name], 0)
             sums[row] = beats.actor.by_layer(counts.astype(float))
     pushed[bad.any(axis=1) | np.isnan(beats.rates)] = 0
+    pushed[_fading(beats)] = 0
     return np.asarray(absorbed / np.where(pushed > 0, pushed, np.nan))
+
+
+def _fading(beats: Beats) -> NDArray[np.bool_]:
+    """Layers whose steps are meant to be next to nothing: the rate is at the end of its decay, or
+    the gradient has all but vanished with the loss."""
+    found = np.zeros(beats.squares.shape, np.bool_)
+    size = np.sqrt(beats.squares / np.maximum(beats.sizes, 1))
+    for row, (beat, rate) in enumerate(zip(beats.each, beats.rates, strict=True)):
+        pushes = np.append(rate * size[row] / beat.scale, rate)
+        usual, largest = cast(Any, beat.memory.get("pushes", (pushes, pushes)))
+        usual = np.where(np.isfinite(pushes), usual + _MEMORY * (pushes - usual), usual)
+        largest = np.fmax(largest, usual)
+        beat.memory["pushes"] = (usual, largest)
+        found[row] = (usual < _FADED * largest)[:-1] | (rate < _DECAYED * largest[-1])
+    return found
 
 
 def fault(toy: Any) -> None:

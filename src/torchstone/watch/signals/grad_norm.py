@@ -25,7 +25,9 @@ SIGNAL = Signal(
         "look at the batch of this step and at the layers that moved first; clip gradients or lower the learning rate",
         "检查该步的批次和最先变化的层；裁剪梯度或降低学习率",
     ),
-    limits=Limits(spike=(2.5, NEVER), fall_sigmas=11.0),
+    high=30.0,  # without clipping one such step undoes hundreds
+    # no ramp downwards: gradients that fade as the loss converges are what is hoped for
+    limits=Limits(spike=(2.5, NEVER), ramp=(4.0, NEVER), fall_sigmas=11.0),
 )
 
 

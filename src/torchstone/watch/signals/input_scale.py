@@ -21,6 +21,7 @@ SIGNAL = Signal(
         "check the normalisation of the data, and that it is applied once",
         "检查数据归一化，确认恰好应用一次",
     ),
+    high=30.0,  # other units: 0 to 255 in place of 0 to 1, say
     limits=Limits(
         spike=(6.0, 20.0),
         shift=(2.0, 2.0),

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.watch.bank import CALM
 from torchstone.watch.channels import NEVER, Limits
 from torchstone.watch.signal import Signal
 
@@ -22,6 +23,8 @@ SIGNAL = Signal(
         "look at the batch of this step, then at what changed since the last good step",
         "先检查该步的批次，再看自上次正常以来的改动",
     ),
+    falls_from=CALM,
+    high=8.0,  # more than any mixture of easy and hard batches makes of it
     limits=Limits(
         spike=(3.0, NEVER),
         shift=(1.1, 2.0),

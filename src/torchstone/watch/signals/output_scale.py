@@ -21,6 +21,7 @@ SIGNAL = Signal(
         "look at the last layers, at what was loaded or merged into the weights, and at the inputs",
         "检查最后几层、加载或合并进权重的内容，以及输入",
     ),
+    high=30.0,  # beyond what a few steps of learning do
     limits=Limits(
         spike=(NEVER, NEVER),
         shift=(2.5, 3.0),

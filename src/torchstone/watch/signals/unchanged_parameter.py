@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
@@ -31,6 +32,9 @@ SIGNAL = Signal(
 
 
 _IN_A_ROW = 3
+_NOTED_EVERY = 4
+_KEPT = 0.7  # of what steps were is still expected when they have become smaller
+_ULPS = 2.0  # of the weights: steps are as good as lost before all of them are
 
 
 @SIGNAL.on_beat
@@ -39,6 +43,7 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
         return
     if torch.float64 in beat.actor.dtypes:
         return  # sampled as fp32, which does not show small steps
+    _note_usual_steps(beat)
     undone = beat.undone is not None and bool(beat.undone.any())
     if not beat.moved[5].any() and not undone and "unchanged" not in beat.memory:
         return
@@ -46,7 +51,7 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
     still = (beat.steps["changed"] == 0) & pushed
     if still.any() or undone:
         pushed &= beat.moving & beat.matters
-        still &= pushed
+        still &= pushed & ~_is_lost_in_rounding(beat)
     runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)
@@ -66,6 +71,33 @@ def unchanged(beat: Beat) -> Iterator[Alarm]:
             name,
             float(len(stuck)),
         )
+
+
+def _note_usual_steps(beat: Beat) -> None:
+    """How far a step moves each parameter for its learning rate, in root mean square."""
+    if (
+        beat.number % _NOTED_EVERY > 1 or beat.steps is None
+    ):  # of thinned steps two in a row are read
+        return
+    with np.errstate(all="ignore"):
+        moved = np.sqrt(beat.steps["update_squares"] / beat.actor.sampled) / beat.rates
+    usual = beat.memory.get("usual_steps")
+    if isinstance(usual, np.ndarray):
+        moved = np.fmax(moved, _KEPT * usual)
+    beat.memory["usual_steps"] = moved
+
+
+def _is_lost_in_rounding(beat: Beat) -> NDArray[np.bool_]:
+    """Parameters of which such a step is below the precision of their weights.
+
+    That is how a decay to zero ends, and a loss that has converged: no fault.
+    """
+    usual = beat.memory.get("usual_steps")
+    assert isinstance(usual, np.ndarray)
+    assert beat.steps is not None
+    size = np.sqrt(beat.steps["weight_squares"] / np.maximum(beat.actor.sampled, 1))
+    with np.errstate(all="ignore"):
+        return np.asarray(usual * beat.rates <= _ULPS * beat.actor.precision * size)
 
 
 def fault(toy: Any) -> None:

@@ -30,6 +30,7 @@ SIGNAL = Signal(
         "check the learning rate, the optimizer's state and the clipping",
         "检查学习率、优化器状态和梯度裁剪",
     ),
+    high=10.0,  # one such step undoes what ten before it did
     limits=Limits(
         spike=(4.0, NEVER),
         shift=(1.8, 5.0),

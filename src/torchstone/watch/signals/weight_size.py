@@ -25,6 +25,7 @@ SIGNAL = Signal(
         "check weight decay, and what else writes to the weights",
         "检查权重衰减，以及还有什么在写权重",
     ),
+    high=10.0,  # no optimizer moves weights so far in one window
     limits=Limits(spike=(2.0, 2.0), shift=(2.2, 1.6), ramp=(6.0, 4.0), sigmas=12.0, floor=1e-3),
 )
 

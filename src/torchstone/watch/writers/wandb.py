@@ -18,7 +18,9 @@ class WandB:
         self._run.log({f"torchstone/{name}": value for name, value in values.items()}, step=step)
 
     def alert(self, alert: Alert) -> None:
-        self._run.alert(title=f"{alert.signal} at step {alert.step}", text=alert.line())
+        if alert.opens:  # one message for one cause
+            text = f"{alert.line()}\n{alert.next_line()}"
+            self._run.alert(title=f"{alert.signal} at step {alert.step}", text=text)
 
     def close(self) -> None:
         """The run belongs to the user, and stays open."""

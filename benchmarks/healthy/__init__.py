@@ -1,0 +1,1 @@
+"""Ordinary healthy trainings, on which a monitor should stay quiet."""

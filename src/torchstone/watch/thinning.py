@@ -1,0 +1,44 @@
+"""Fewer points of a curve to draw, such that nothing that happened is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+POINTS = 800
+_RAW = 2000  # points of alert windows, for a page that stays small however many alerts there were
+
+
+def thin_curve(
+    values: NDArray[np.float64], always: NDArray[np.int64] | None = None, points: int = POINTS
+) -> NDArray[np.int64]:
+    """Places of the points to keep: the extremes of every bucket, both ends, and those in `always`.
+
+    A bucket with a value that is not finite keeps the first such value too: a gap stays a gap.
+    """
+    count = len(values)
+    if count <= points:
+        return np.arange(count)
+    kept = [0, count - 1, *(always.tolist() if always is not None else ())]
+    finite = np.isfinite(values)
+    for bucket in np.array_split(np.arange(count), max(points // 3, 1)):
+        good, bad = bucket[finite[bucket]], bucket[~finite[bucket]]
+        kept += bad[:1].tolist()
+        if len(good):
+            kept += [int(good[values[good].argmin()]), int(good[values[good].argmax()])]
+    return np.unique(np.array(kept, np.int64))
+
+
+def around_alerts(
+    steps: NDArray[np.float64], alerts: Iterable[int], window: int
+) -> NDArray[np.int64]:
+    """Places of alert steps, and of all steps less than a window from one, the first alerts first."""
+    found: dict[int, None] = {}
+    for alert in alerts:
+        found.update(dict.fromkeys(np.flatnonzero(steps == alert).tolist()))
+        if len(found) < _RAW:
+            near = np.flatnonzero(np.abs(steps - alert) <= window)
+            found.update(dict.fromkeys(near.tolist()))
+    return np.array(sorted(found), np.int64)
