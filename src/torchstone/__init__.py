@@ -29,13 +29,27 @@ _HOMES = {
 }
 
 
+_EXTRAS = {"torch": "torch", "numpy": "watch", "transformers": "hf"}
+"""Packages that a name may need, and the extra that brings them."""
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'torchstone' has no attribute {name!r}")
     import importlib
 
     home, attribute = _HOMES[name]
-    return getattr(importlib.import_module(home), attribute)
+    try:
+        module = importlib.import_module(home)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        raise ImportError(
+            f"torchstone.{name} needs {error.name}, which is not installed: "
+            f'pip install "torchstone[{extra}]"'
+        ) from None
+    return getattr(module, attribute)
 
 
 def __dir__() -> list[str]:

@@ -65,12 +65,12 @@ def check(
     gaps += [item for result in run.results.values() for item in result.gaps]
     if not files:
         gaps.append(_nothing(options.paths))
-    findings = _narrowed(findings, options, paths)
+    findings, hidden = _without_baseline(_narrowed(findings, options, paths), options)
     extra = _outside(options, paths)
     report = Report(
         "check",
         in_order(findings),
-        _measures(run),
+        (*_measures(run), *hidden),
         tuple(gaps),
         {
             "torchstone": __version__,
@@ -140,11 +140,24 @@ def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) 
                 ),
             )
         findings = [item for item in findings if item.fingerprint.startswith(wanted)]
-    if options.baseline:
-        from torchstone.lint import baseline
-
-        findings = baseline.without_known(findings, Path(options.baseline))
     return findings
+
+
+def _without_baseline(
+    findings: list[Finding], options: CheckOptions
+) -> tuple[list[Finding], tuple[Measure, ...]]:
+    """What the baseline does not have, and how many it hides."""
+    if not options.baseline:
+        return findings, ()
+    from torchstone.lint import baseline
+
+    fresh = baseline.without_known(findings, Path(options.baseline))
+    hidden = Measure(
+        "baseline_hidden", len(findings) - len(fresh), "findings",
+        Text(f"known to {options.baseline}", f"记录于 {options.baseline}"),
+        Text("findings hidden by the baseline", "被基线隐藏的问题"),
+    )  # fmt: skip
+    return fresh, (hidden,)
 
 
 def _folder(paths: list[str]) -> Path:

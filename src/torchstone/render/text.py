@@ -202,6 +202,9 @@ def summary(report: Report, style: Style) -> str:
     total = sum(found.values())
     gaps = len(report.gaps)
     tail = style.say(f", {gaps} skipped", f"，跳过 {gaps} 处") if gaps else ""
+    hidden = next((int(m.value) for m in report.measures if m.name == "baseline_hidden"), 0)
+    if hidden:
+        tail += style.say(f", {hidden} hidden by the baseline", f"，基线隐藏 {hidden} 个")
     stop = style.say(".", "。")
     if not total:
         nothing = style.say("No findings", "没有发现问题") + _extent(report, style)

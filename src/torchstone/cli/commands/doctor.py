@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
+from dataclasses import dataclass
 
 from torchstone._version import __version__
 from torchstone.cli.common import CommonOptions
@@ -24,50 +26,53 @@ HELP = Text(
 )
 FORMATS = ("text", "json")
 
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An optional part: how to get it, and what it adds."""
+
+    name: str
+    get: str
+    adds: Text
+
+
+def _extra(name: str) -> str:
+    return f'pip install "torchstone[{name}]"'
+
+
 _PACKAGES = (
-    (
-        "pathspec",
-        "pip install pathspec",
-        "honouring .gitignore in folders",
-        "遵守文件夹中的 .gitignore",
-    ),
-    ("torch", 'pip install "torchstone[torch]"', "cost", "cost"),
-    (
-        "transformers",
-        'pip install "torchstone[hf]"',
-        "cost hf:NAME, and the DeepSeek-OCR analyzer",
-        "cost hf:名称，以及 DeepSeek-OCR 分析器",
-    ),
-    (
-        "timm",
-        "pip install timm, in an environment of its own (see docs/cost.md)",
-        "cost timm:NAME",
-        "cost timm:名称",
-    ),
-    (
-        "Pillow",
-        'pip install "torchstone[image]"',
-        "real images in the DeepSeek-OCR analyzer",
-        "DeepSeek-OCR 分析器使用真实图像",
-    ),
-    (
-        "hydra-core",
-        'pip install "torchstone[hydra]"',
-        "hydra settings of the DeepSeek-OCR runner",
-        "DeepSeek-OCR 运行器的 hydra 配置",
-    ),
-    (
-        "PyYAML",
-        'pip install "torchstone[yaml]"',
-        "cost --stages FILE.yaml",
-        "cost --stages FILE.yaml",
-    ),
-)
+    Part("pathspec", "pip install pathspec",
+         Text("honouring .gitignore in folders", "遵守文件夹中的 .gitignore")),
+    Part("torch", _extra("torch"), Text("cost, watch, kernel, tensor and dryrun", "cost、watch、kernel、tensor 与 dryrun")),
+    Part("numpy", _extra("watch"), Text("watch, and arrays of tensor", "watch，以及 tensor 的数组")),
+    Part("transformers", _extra("hf"),
+         Text("cost hf:NAME, and the DeepSeek-OCR analyzer", "cost hf:名称，以及 DeepSeek-OCR 分析器")),
+    Part("timm", "pip install timm, in an environment of its own (see docs/cost.md)",
+         Text("cost timm:NAME", "cost timm:名称")),
+    Part("triton", _extra("triton"), Text("kernel verify --impl triton", "kernel verify --impl triton")),
+    Part("numba", _extra("numba"), Text("kernel verify --impl numba", "kernel verify --impl numba")),
+    Part("openai", _extra("openai"), Text("kernel generate --provider openai", "kernel generate --provider openai")),
+    Part("anthropic", _extra("anthropic"),
+         Text("kernel generate --provider anthropic", "kernel generate --provider anthropic")),
+    Part("Pillow", _extra("image"),
+         Text("real images in the DeepSeek-OCR analyzer", "DeepSeek-OCR 分析器使用真实图像")),
+    Part("hydra-core", _extra("hydra"),
+         Text("hydra settings of the DeepSeek-OCR runner", "DeepSeek-OCR 运行器的 hydra 配置")),
+    Part("PyYAML", _extra("yaml"), Text("cost --stages FILE.yaml", "cost --stages FILE.yaml")),
+    Part("tensorboard", "pip install tensorboard", Text("watch: curves in TensorBoard", "watch：在 TensorBoard 中查看曲线")),
+    Part("wandb", "pip install wandb", Text("watch: curves in Weights & Biases", "watch：在 Weights & Biases 中查看曲线")),
+    Part("pytest", "pip install pytest", Text("limits of cost in tests (pytest plugin)", "在测试中限制代价（pytest 插件）")),
+)  # fmt: skip
 _PROGRAMS = (
-    ("git", "install git", "check --since COMMIT", "check --since 提交"),
-    ("mypy", "pip install mypy", "check --with mypy", "check --with mypy"),
-    ("ruff", "pip install ruff", "check --with ruff", "check --with ruff"),
-)
+    Part("git", "install git", Text("check --since COMMIT", "check --since 提交")),
+    Part("mypy", "pip install mypy", Text("check --with mypy", "check --with mypy")),
+    Part("ruff", "pip install ruff", Text("check --with ruff", "check --with ruff")),
+    Part("cc", "install gcc or clang",
+         Text("kernels in C, and a faster watch", "C 内核，以及更快的 watch")),
+    Part("unshare", "install util-linux",
+         Text("kernels run without a network", "内核在无网络的环境中运行")),
+)  # fmt: skip
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 
 
 def _version(package: str) -> str | None:
@@ -90,18 +95,24 @@ def report() -> Report:
         "cache": str(cache_folder()),
     }
     gaps: list[Gap] = []
-    for name, close, en, zh in _PACKAGES:
-        found = _version(name)
+    for part in _PACKAGES:
+        version = _version(part.name)
+        if version:
+            environment[part.name] = version
+        else:
+            gaps.append(_gap(part))
+    for part in _PROGRAMS:
+        found = program(part.name)
         if found:
-            environment[name] = found
+            environment[part.name] = found[0]
         else:
-            gaps.append(_gap(name, close, en, zh))
-    for name, close, en, zh in _PROGRAMS:
-        found_program = program(name)
-        if found_program:
-            environment[name] = found_program[0]
-        else:
-            gaps.append(_gap(name, close, en, zh))
+            gaps.append(_gap(part))
+    browser = next((path for name in _BROWSERS if (path := shutil.which(name))), "")
+    if browser:
+        environment["browser"] = browser
+    else:
+        wanted = Text("reading HTML reports on this machine", "在本机查看 HTML 报告")
+        gaps.append(_gap(Part("browser", "install chromium or firefox", wanted)))
     count = Measure(
         "rules",
         len(all_rules()),
@@ -113,9 +124,10 @@ def report() -> Report:
     return Report("doctor", (), (count,), tuple(gaps), environment)
 
 
-def _gap(name: str, close: str, en: str, zh: str) -> Gap:
-    reason = Text(f"not installed; it would add: {en}", f"未安装；安装后可用：{zh}")
-    return Gap(name, Message("doctor.missing", reason), close, Location(), tool="doctor")
+def _gap(part: Part) -> Gap:
+    adds = part.adds
+    reason = Text(f"not installed; it would add: {adds.en}", f"未安装；安装后可用：{adds.zh}")
+    return Gap(part.name, Message("doctor.missing", reason), part.get, Location(), tool="doctor")
 
 
 def run(options: None, common: CommonOptions) -> int:

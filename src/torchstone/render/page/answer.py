@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from torchstone.core.answer import Answer, Tile
+from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.evidence import Diff, Snippet
+from torchstone.core.finding import Severity
 from torchstone.core.pictures import Evidence
 from torchstone.core.report import Report
-from torchstone.core.text import words
+from torchstone.core.text import Text, words
 from torchstone.render import draw
 from torchstone.render.markup import escape, markup
+from torchstone.render.order import counts, worst_first
 from torchstone.render.page.header import say
 from torchstone.render.style import Style
+from torchstone.render.words import LEVELS
 
 _SIGNS = {"good": "✓", "bad": "✗", "warning": "!", "plain": ""}
 
 
 def answer_section(report: Report, style: Style) -> str:
-    """The answer of a report; nothing where its findings are the answer."""
-    answer = report.answer
+    """The answer of a report; of a linter's, what to fix first."""
+    answer = report.answer or _first_to_fix(report)
     if answer is None:
         return ""
     warnings = "".join(f'<p class="warning">{markup(item)}</p>' for item in answer.warnings)
@@ -30,6 +34,31 @@ def answer_section(report: Report, style: Style) -> str:
         f"{f'<ul class=lines>{lines}</ul>' if lines else ''}"
         f"{pictures(answer.pictures, style)}{_assumptions(answer)}{_next(answer)}</section>"
     )
+
+
+def _first_to_fix(report: Report) -> Answer | None:
+    """The worst finding with its fix, above the list of all of them."""
+    if not report.findings:
+        return None
+    first = worst_first(report.findings)[0]
+    found = {level: count for level, count in counts(report).items() if count}
+    en = ", ".join(f"{count} {level}" for level, count in found.items())
+    zh = "，".join(f"{count} 个{LEVELS[level].zh}级" for level, count in found.items())
+    files = len({item.path for item in report.findings})
+    place = str(first.location)
+    why, remedy = (Text(item.say("en"), item.say("zh")) for item in (first.why, first.remedy))
+    fix = [item for item in first.evidence if isinstance(item, Diff)]
+    source = [item for item in first.evidence if isinstance(item, Snippet)]
+    check = f"torchstone check {report.subject}".rstrip()
+    return Answer(
+        headline=Text(f"{en} in {files} file{'s' if files > 1 else ''}. Fix first: {first.message('en')}",
+                      f"{files} 个文件中有 {zh}问题。首先修复：{first.message('zh')}"),
+        state="bad" if first.severity is Severity.HIGH else "warning",
+        about=(Fact(Text("where", "位置"), place), Fact(Text("rule", "规则"), f"{first.rule} {first.name}")),
+        lines=tuple(item for item in (why, remedy) if item.en),
+        pictures=tuple((fix or source)[:1]),
+        next=(f"{check} --diff", f"torchstone explain {first.rule}"),
+    )  # fmt: skip
 
 
 def _about(answer: Answer) -> str:
