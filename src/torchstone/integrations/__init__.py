@@ -1,0 +1,1 @@
+"""Ways into other programs: one file each, loaded only by the program it is for."""
