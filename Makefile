@@ -1,6 +1,6 @@
 # Every target works from a fresh clone: `make setup` runs first where it is needed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e check accept docs bench clean
+.PHONY: help setup demo test e2e check accept docs site pictures bench clean
 
 BIN := .venv/bin
 # Extra arguments for pytest: make test ARGS="-k sarif"
@@ -12,7 +12,7 @@ help: ## show this list
 setup: ## make .venv with all that is needed (instant when nothing changed)
 	@bash scripts/setup.sh
 
-demo: setup ## check an example project: findings, a fix, an HTML page
+demo: setup ## every tool once on an example, a screenful each
 	@bash scripts/demo.sh
 
 test: setup ## run the tests; ARGS goes to pytest
@@ -21,7 +21,7 @@ test: setup ## run the tests; ARGS goes to pytest
 e2e: setup ## let a small model write kernels and judge them (minutes)
 	$(BIN)/python -m pytest tests/kernels/e2e_small_model.py -s $(ARGS)
 
-check: setup ## format, lint, types, floors, tests
+check: setup ## format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -33,6 +33,12 @@ accept: setup ## rewrite the golden files; read the diff before you commit it
 
 docs: setup ## write the generated pages
 	$(BIN)/python scripts/make_docs.py
+
+site: setup ## build the documentation site in build/site (strict, offline)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+pictures: setup ## make the pictures of the README from the real pages
+	$(BIN)/python scripts/make_pictures.py
 
 bench: setup ## measure speed and memory
 	$(BIN)/python benchmarks/run.py

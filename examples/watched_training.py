@@ -13,9 +13,11 @@ from torchstone import watch_training
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
-rule = torch.randn(16, 8)
-model = nn.Sequential(nn.Linear(16, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 8))
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+rule = torch.randn(64, 10)
+model = nn.Sequential(
+    nn.Linear(64, 512), nn.LayerNorm(512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+)
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
 
 @watch_training(warmup_steps=100, alert_window=50, folder=sys.argv[1] if sys.argv[1:] else True)
@@ -30,7 +32,7 @@ def train_step(model, batch):
 
 
 for step in range(500):
-    images = torch.randn(64, 16)
+    images = torch.randn(512, 64)
     labels = (images @ rule).argmax(1)
     if step >= 400:
         labels = labels.roll(1)

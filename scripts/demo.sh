@@ -1,42 +1,43 @@
 #!/usr/bin/env bash
-# Checks the example project three ways (findings, fixes as a diff, an HTML page), then counts what a
-# training step of DeepSeek-V3 costs.
+# Every tool once, a screenful each, on what lies in examples/; the pages are listed at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-project=examples/train_project
-page=build/demo/report.html
+pages=build/demo
+rm -rf "$pages"
+mkdir -p "$pages"
 
-# Exit 1 means findings, which is what a demo wants; anything else above 0 is a failure.
-check() {
+# Shows a command and its output. Exit 1 means findings, which is what a demo wants; anything else
+# above 0 is a failure.
+show() {
     local code=0
-    printf '\n$ torchstone check %s\n\n' "$*"
-    .venv/bin/torchstone check "$@" || code=$?
-    if ((code > 1)); then
-        echo "demo: torchstone check ended with exit code $code, expected 0 or 1" >&2
-        exit "$code"
-    fi
+    printf '\n$ %s\n' "$*"
+    ".venv/bin/$1" "${@:2}" || code=$?
+    ((code <= 1)) || { echo "demo: exit code $code, expected 0 or 1" >&2; exit "$code"; }
+}
+# The same once more as a page, in silence.
+page() {
+    local code=0
+    .venv/bin/torchstone "${@:2}" --output "$pages/$1.html" --quiet || code=$?
+    ((code <= 1)) || { echo "demo: exit code $code, expected 0 or 1" >&2; exit "$code"; }
 }
 
-mkdir -p "$(dirname "$page")"
-check "$project" --format text
-check "$project" --diff
-check "$project" --format html --output "$page"
-cost=build/demo/cost.html
-target="hf:deepseek_v3 --dtype bf16 --train --device h100 --plan data=64,tensor=8,expert=64,zero=3,checkpoint=full"
-printf '\n$ torchstone cost %s\n\n' "$target"
-# shellcheck disable=SC2086  # the words of the command
-.venv/bin/torchstone cost $target
-# shellcheck disable=SC2086
-.venv/bin/torchstone cost $target --output "$cost"
-watch=build/demo/watch.html
-run=build/demo/watched
-rm -rf "$run"
-printf '\n$ python examples/watched_training.py %s\n\n' "$run"
-.venv/bin/python examples/watched_training.py "$run"
-printf '\n$ torchstone watch %s --output %s\n\n' "$run" "$watch"
-# Exit 1 means that the run had alerts, which it must have.
-.venv/bin/torchstone watch "$run" --output "$watch" || (($? == 1))
-printf '\n$ torchstone kernel verify relu examples/relu_kernel.py --impl c\n\n'
-.venv/bin/torchstone kernel verify relu examples/relu_kernel.py --impl c
-printf '\nThe pages are %s, %s and %s: open them in a browser.\n' "$PWD/$page" "$PWD/$cost" "$PWD/$watch"
+project=examples/train_project
+show torchstone check "$project" --format concise
+page check check "$project"
+
+model=(cost hf:deepseek_v3 --dtype bf16 --train --device h100)
+plan=(--plan data=64,tensor=8,expert=64,zero=3,checkpoint=full)
+show torchstone "${model[@]}" "${plan[@]}"
+page cost "${model[@]}" "${plan[@]}"
+
+show python examples/watched_training.py "$pages/watched"
+show torchstone watch "$pages/watched"
+page watch watch "$pages/watched"
+
+kernel=(kernel verify linear_recurrence examples/recurrence_kernel.py --impl c)
+show torchstone "${kernel[@]}"
+page kernel "${kernel[@]}"
+
+printf '\nPages, to be opened in a browser:\n'
+printf '  %s\n' "$PWD/$pages"/*.html

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
-from torchstone.core.options import options_of
-from torchstone.core.report import report_schema
-from torchstone.cli.main import tool_options
+import torchstone
+from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.main import tool_options
+from torchstone.core.options import options_of
+from torchstone.core.registry import names_in
+from torchstone.core.report import report_schema
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.lint.page import rule_page
 
@@ -26,7 +30,60 @@ def pages() -> dict[Path, str]:
             made[home / "rules" / f"{rule.name}.md"] = rule_page(rule, lang)
         made[home / "rules" / "index.md"] = rule_index(lang)
         made[home / "configuration.md"] = configuration(lang)
+    made[ROOT / "docs" / "reference" / "commands.md"] = commands()
+    made[ROOT / "docs" / "reference" / "api.md"] = api()
+    made[ROOT / "docs" / "decisions" / "index.md"] = decisions()
     return made
+
+
+def commands() -> str:
+    """Every command with its own flags, then those that all share."""
+    out = ["# Commands", "", "`torchstone help COMMAND` prints the same. Flags of all commands stand at the end.", ""]  # fmt: skip
+    for name in names_in("torchstone.cli.commands"):
+        module = import_module(f"torchstone.cli.commands.{name}")
+        parts = getattr(module, "SUBCOMMANDS", None) or {
+            name: Subcommand(name, module.HELP, getattr(module, "OPTIONS", None), module.run)
+        }
+        for part in parts.values():
+            out += [
+                f"## torchstone {part.title}",
+                "",
+                f"{part.help.en[:1].upper()}{part.help.en[1:]}.",
+                "",
+            ]
+            if hasattr(module, "FORMATS"):
+                out += [f"Formats: {', '.join(f'`{item}`' for item in module.FORMATS)}.", ""]
+            out += flag_table(part.options) if part.options else []
+    return "\n".join([*out, "## Flags of all commands", "", *flag_table(CommonOptions)])
+
+
+def flag_table(cls: type) -> list[str]:
+    rows = ["| flag | default | meaning |", "|---|---|---|"]
+    for item in options_of(cls):
+        flag = item.about.metavar if item.about.positional else item.flag
+        default = "" if item.default in ("", (), False, 0, 0.0) else f"`{item.default}`"
+        choices = f" ({', '.join(item.about.choices)})" if item.about.choices else ""
+        meaning = f"{item.about.help.en}{choices}".replace("|", "\\|")
+        rows.append(f"| `{flag}` | {default} | {meaning} |")
+    return [*rows, ""]
+
+
+def api() -> str:
+    """The public names, each with its own docstring."""
+    out = ["# Python", "", "`from torchstone import …` loads a name when it is first used.", ""]
+    for name in sorted(torchstone._HOMES):
+        home, attribute = torchstone._HOMES[name]
+        out += [f"::: {home}.{attribute}", ""]
+    return "\n".join(out)
+
+
+def decisions() -> str:
+    """The list of decisions, in the order in which they were made."""
+    out = ["# Decisions", ""]
+    for path in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
+        title = path.read_text("utf-8").splitlines()[0].lstrip("# ")
+        out.append(f"- [{title}]({path.name})")
+    return "\n".join(out) + "\n"
 
 
 def schema_text() -> str:

@@ -12,6 +12,7 @@ from torchstone.core.text import Message, Text
 from torchstone.cost.fitting import Fit
 from torchstone.cost.idle import idle_parts
 from torchstone.cost.ledger import Cost
+from torchstone.cost.need import LABELS
 from torchstone.cost.pictures import LIVES, NUMBER, flop_unit
 from torchstone.cost.report import CostReport
 from torchstone.cost.roofline_time import COMPUTE, LAUNCH, MEMORY, Duration
@@ -68,6 +69,15 @@ def with_devices(
     """The same answer with what was asked of devices."""
     answer = report.answer or cost_answer(report)
     tiles = [*answer.tiles]
+    headline = answer.headline
+    if fits and fits[0].measured_bytes is None:  # a plan: what one device holds is what matters
+        size = human(fits[0].total_bytes, "B")
+        tiles[2] = Tile(Text("memory", "内存"), size, Text("of the fullest device", "最满的设备"))
+        alone = human(report.total["peak_memory_bytes"], "B")
+        headline = Text(
+            headline.en.replace(f"{alone} at peak", f"{size} on the fullest device"),
+            headline.zh.replace(f"峰值内存 {alone}", f"最满设备 {size}"),
+        )
     for (device, duration), fit in zip(times, fits, strict=True):
         tiles.append(_time_tile(device, duration))
         tiles.append(_fit_tile(fit))
@@ -75,8 +85,8 @@ def with_devices(
     state = "bad" if wrong else answer.state if answer.state != "plain" else "good" if fits else "plain"  # fmt: skip
     verdicts = [_fit_words(fit) for fit in fits]
     headline = Text(
-        ". ".join([answer.headline.en, *(item.en for item in verdicts)]),
-        "。".join([answer.headline.zh, *(item.zh for item in verdicts)]),
+        ". ".join([headline.en, *(item.en for item in verdicts)]),
+        "。".join([headline.zh, *(item.zh for item in verdicts)]),
     )
     stack: tuple[Evidence, ...] = (memory_stack(report, fits),)
     return replace(
@@ -116,7 +126,22 @@ def _fit_words(fit: Fit) -> Text:
 
 
 def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
-    """Peak memory by what it is for; the rest of the peak is what is alive only for a moment."""
+    """Peak memory by what it is for; the rest of the peak is what is alive only for a moment.
+
+    Under a plan it is that of the fullest device, whose parts add up to an upper bound.
+    """
+    limits = tuple(Limit(fit.device.title, float(fit.usable_bytes)) for fit in fits)
+    if fits and fits[0].measured_bytes is None:
+        need = fits[0].need
+        working = ("gathered", "activations", "recomputed")
+        # activations are gone when the optimizer steps: only the larger of the two counts
+        busy = sum(getattr(need, name) for name in working) >= need.temporaries
+        gone = ("temporaries",) if busy else working
+        known = [(label, getattr(need, name)) for name, label in LABELS.items() if name not in gone]
+        title = Text("Memory of the fullest device, by part", "最满设备的内存构成")
+        how = Text("an upper bound under the plan", "该并行方案下的上界")
+        held = tuple(Part(label, float(size)) for label, size in known if size)
+        return Stack(title, held, "B", how, limits)
     memory = report.cost.memory
     named = (
         (Text("parameters", "参数"), memory.parameters),
@@ -134,7 +159,6 @@ def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
         rest -= shown
     if rest > 0:
         parts.append(Part(Text("temporary", "临时"), float(rest)))
-    limits = tuple(Limit(fit.device.title, float(fit.usable_bytes)) for fit in fits)
     return Stack(Text("Peak memory by part", "峰值内存构成"), tuple(parts), "B", LIVES, limits)
 
 
