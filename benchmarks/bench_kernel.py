@@ -6,7 +6,7 @@ from kernels.score import entries, scores, table
 
 ABOUT = (
     "Every wrong kernel names its public origin or its mechanism (`benchmarks/kernels/`); "
-    "`held_out`, `blind` and `blind_right` were written by people who had not seen the gates. To "
+    "`held_out`, `blind` and `blind_right` were written without sight of the gates. To "
     "reach: all right ones accepted, all others rejected, a typical verdict under 20 s of CPU. Seconds are CPU time of "
     "the verifier and of all processes that it starts."
 )

@@ -251,9 +251,9 @@ def _detection() -> str:
              "Faults planted one at a time in three kinds of models (benchmarks/faults), each with "
              "a same-seed healthy stretch of 300 steps before it; found: an alarm within 50 steps. "
              f"Limits were set on other seeds than {', '.join(map(str, _REPORTED_SEEDS))}, which is "
-             "reported here. The blind sets were written by people who had not seen the detectors. "
-             "After each of the first seven was scored the detectors were mended for what it showed, so their "
-             "rows are no blind figures; docs/decisions/0011 has those before mending. Nothing was mended for "
+             "reported here. The blind sets were written without sight of the detectors. "
+             "After each of the first seven was scored the detectors were changed for what it showed, so their "
+             "rows are no blind figures; docs/decisions/0011 has those before the changes. Nothing was changed for "
              "the eighth set: its row is one.", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
