@@ -326,7 +326,7 @@ def test_a_failure_of_the_watch_ends_the_watching_not_the_training(
             loss.backward()
             optimizer.step()
             watch.step(loss)
-    assert caplog.text.count("watching has ended, training goes on: RuntimeError: inside") == 1
+    assert caplog.text.count("monitoring stopped, training continues: RuntimeError: inside") == 1
 
 
 def test_parameters_that_cannot_be_read_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -451,7 +451,9 @@ def test_after_a_nan_the_first_layer_of_the_forward_pass_is_named(
 
     alerts = Toy().watched(poison, at=40, steps=45, on_alert="skip")
     assert alerts[0].signal == "non_finite"
-    assert "layer '5' (its input was bad already)" in caplog.text or "layer '4'" in caplog.text
+    assert (
+        "layer '5' (its input was already non-finite)" in caplog.text or "layer '4'" in caplog.text
+    )
 
 
 def _plain_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensor:
@@ -613,7 +615,7 @@ def test_a_writer_that_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> No
         def close(self) -> None: ...
 
     alerts = Toy().watched(_loud, at=80, steps=85, writers=(Broken(),))
-    assert caplog.text.count("Broken gets no more numbers: OSError: no connection") == 1
+    assert caplog.text.count("Broken is not written to any more: OSError: no connection") == 1
     assert "grad_norm" in {a.signal for a in alerts}
 
 
@@ -990,5 +992,5 @@ def test_another_input_size_is_named_also_where_the_batch_was_not_given(
             watch.step(loss.detach())
         for _ in range(6):  # a step without any input
             watch.step(loss.detach())
-    assert caplog.text.count("input size changed to 64 × 8 values: learning again") == 1
+    assert caplog.text.count("input size changed to 64 × 8 values: relearning the baseline") == 1
     assert caplog.text.count("input size changed") == 1

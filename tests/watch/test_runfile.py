@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_written_is_said(
 ) -> None:
     (tmp_path / "file").write_text("")
     alerts = Toy().watched(_loud, at=70, steps=80, folder=tmp_path / "file" / "run")
-    assert "nothing is recorded" in caplog.text
+    assert "this run is not recorded" in caplog.text
     assert alerts, "watching goes on"
 
 
@@ -233,7 +233,7 @@ def test_a_disk_that_fills_up_ends_the_recording_only(
         watch.begin()
         watch.end(toy.train_step(toy.next_batch()))
     watch.close()
-    assert caplog.text.count("recording has ended, watching goes on") == 1
+    assert caplog.text.count("recording stopped, monitoring continues") == 1
     assert "grad_norm" in {alert.signal for alert in watch.alerts}
 
 

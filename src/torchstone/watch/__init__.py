@@ -1,4 +1,4 @@
-"""A decorator that learns what is normal for a training run, and says what is not.
+"""Monitoring of training runs: learns the normal range of each signal, and reports departures.
 
 The names below are loaded when they are first used.
 """

@@ -1,4 +1,4 @@
-"""What other thresholds would have said of a recorded run."""
+"""The alerts that a recorded run would have raised with other thresholds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RATE_MEMORY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Alerts of the learned signals under one setting of the dial."""
+    """Alerts of the learned signals for one number of acceptable false alarms."""
 
     false_alarms_per_10k: float
     episodes: int

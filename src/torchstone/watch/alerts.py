@@ -87,10 +87,10 @@ class TrainingAlertError(TorchstoneError):
         super().__init__(
             f"step {alert.step}" if lang == "en" else f"第 {alert.step} 步",
             alert.body(lang),
-            Text("a signal in its usual range", "信号处于正常范围"),
+            Text("signals in their usual range", "信号处于正常范围"),
             Text(
-                "look at the evidence of the alert, or pass on_alert=None to go on",
-                "查看该告警的证据，或传入 on_alert=None 继续",
+                f"{alert.next.en}; on_alert=None continues training after an alert",
+                f"{alert.next.zh}；on_alert=None 表示告警后继续训练",
             ),
         )
         self.args = (self.say(lang),)

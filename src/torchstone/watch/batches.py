@@ -151,8 +151,8 @@ class Batches:
         """What the batches have become."""
         size = f"{call.batch_size} × {call.batch_elements // max(call.batch_size, 1)}"
         return Text(
-            f"input size changed to {size} values: learning again",
-            f"输入大小变为 {size} 个值：重新学习",
+            f"input size changed to {size} values: relearning the baseline",
+            f"输入大小变为 {size} 个值：重新学习基线",
         )
 
     def later(self, loss: Tensor) -> float | None:

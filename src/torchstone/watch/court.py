@@ -299,13 +299,13 @@ class Court:
         zoom, self._zoom = self._zoom, None
         zoom.remove()
         if zoom.first:
-            how = Text("its input and its weights were finite", "其输入和权重都是有限的")
+            how = Text("its input and weights are finite", "其输入和权重都是有限的")
             if zoom.had_bad_weights:
-                how = Text("its weights are not finite any more", "其权重已不是有限值")
+                how = Text("its weights are not finite", "其权重已不是有限值")
             if zoom.had_bad_input:
-                how = Text("its input was bad already", "其输入已含非有限值")
+                how = Text("its input was already non-finite", "其输入已含非有限值")
             self.note(Text(
-                f"first output that is not finite, in forward: layer '{zoom.first}' ({how.en})",
+                f"first non-finite output in the forward pass: layer '{zoom.first}' ({how.en})",
                 f"前向中最先出现非有限输出的层：'{zoom.first}'（{how.zh}）",
             ), logging.WARNING)  # fmt: skip
 
@@ -357,7 +357,7 @@ class Court:
                 self._writers.remove(writer)
                 name = type(writer).__name__
                 self.note(Text(
-                    f"{name} gets no more numbers: {type(error).__name__}: {error}",
+                    f"{name} is not written to any more: {type(error).__name__}: {error}",
                     f"不再写入 {name}：{type(error).__name__}: {error}",
                 ), logging.WARNING)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Two runs beside each other: where their curves part, and what each alerted on."""
+"""Compare two runs: where their curves diverge, and the alerts of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USUAL = ("loss", "grad_norm")
 
 
 def compare_watched(first: Run, second: Run) -> Report:
-    """Curves of both, the step at which they part, layers and alerts."""
+    """Curves of both runs, the step at which they diverge, layers and alerts."""
     both = [c for c in first.columns[1:] if c in second.columns]
     parts = {column: parts_at(first, second, column) for column in both}
     apart = sorted((step, column) for column, step in parts.items() if step is not None)
@@ -101,7 +101,7 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
 
 
 def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
-    """The step at which the runs part, and what parted when; or that they do not."""
+    """The first step at which the runs diverge, and that of each column; or that they do not."""
     rule = Text(
         "first of five steps in a row that differ by more than 1 %", "连续五步相差超过 1% 的第一步"
     )
@@ -112,13 +112,13 @@ def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
         ))  # fmt: skip
     names = ", ".join(equal) or "-"
     table = Table(
-        Text("What parts, and when", "何处、何时出现差异"),
+        Text("Columns that diverge", "出现差异的列"),
         (Text("signal", "信号"), Text("column", "列"), Text("from step", "自第几步起")),
         tuple((title_of(column), column, step) for step, column in apart),
         Text(f"{rule.en}; equal: {names}", f"{rule.zh}；相同：{names}"),
     )
     return measure(
-        "parts_at", float(apart[0][0]), "", Text("the runs part at step", "两次运行开始不同的步"),
+        "parts_at", float(apart[0][0]), "", Text("the runs diverge at step", "两次运行开始出现差异的步"),
         (table,), rule,
     )  # fmt: skip
 

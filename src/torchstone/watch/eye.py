@@ -111,7 +111,9 @@ class Eye:
             return False
         actor.forget_momentum()
         self._court.call.reloaded = True
-        self._court.event(Text("weights were loaded: learning again", "权重被加载：重新学习"))
+        self._court.event(
+            Text("weights were loaded: relearning the baseline", "加载了权重：重新学习基线")
+        )
         return True
 
     def _note_thawed(self, actor: Actor, reading: Reading) -> None:
@@ -126,8 +128,8 @@ class Eye:
             actor.anchor = (actor.beats, None)
             if actor.beats:
                 self._court.event(Text(
-                    f"{int(new.sum())} parameter(s) get their first gradient: learning again",
-                    f"{int(new.sum())} 个参数首次得到梯度：重新学习",
+                    f"{int(new.sum())} parameter(s) received their first gradient: relearning the baseline",
+                    f"{int(new.sum())} 个参数首次得到梯度：重新学习基线",
                 ), restart=True)  # fmt: skip
 
     def _strided(self, actor: Actor) -> list[Tensor | None]:

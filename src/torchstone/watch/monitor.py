@@ -1,4 +1,4 @@
-"""A watch: listens to a training loop, learns what is normal for it, and says what is not."""
+"""`Watch`: monitors a training loop, learns its normal ranges, and reports departures from them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
 class Watch:
-    """Watches a training loop: as a context, `with Watch(model, optimizer) as w: w.step(loss)`.
+    """Monitors a training loop: `with Watch(model, optimizer) as w: ...; w.step(loss)`.
 
-    Whatever goes wrong inside a watch is said and ends the watching, never the training.
+    An error inside the monitor is reported and stops the monitoring, never the training.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Watch:
 
     @property
     def alerts(self) -> list[Alert]:
-        """What was told, up to the step that has just ended."""
+        """All alerts up to the last step that has ended, those listed under another one included."""
         self._guard(self._court.sit)
         return self._court.alerts
 
@@ -89,7 +89,7 @@ class Watch:
 
     @property
     def recorder(self) -> Recorder | None:
-        """Who writes the run folder."""
+        """Writes the run folder; None where nothing is recorded."""
         return self._court.recorder
 
     @property
@@ -108,14 +108,14 @@ class Watch:
         self.close()
 
     def step(self, loss: Any = None, batch: Any = None) -> None:
-        """The loop has come round once; the loss may be a tensor, a number or a mapping."""
+        """Mark the end of one training step; `loss` may be a tensor, a number or a mapping."""
         self.end(loss, batch)
         self.begin()
 
     def prepare(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        """Look for the parts of the training step, once, and say what was found."""
+        """Find the model, optimizers, scaler and scheduler, once, and log what was found."""
         if self._prepared:
             if self._parts.is_new(args):
                 self._guard(lambda: self._begin_anew(function, args, kwargs))
@@ -145,10 +145,12 @@ class Watch:
         self._parts.forget()
         hooks.unlisten(cast(hooks.Listener, self))
         self._parts.find(function, args, kwargs, self)
-        self._court.note(Text("another model: learning again", "更换了模型：重新学习"))
+        self._court.note(
+            Text("the model was replaced: relearning the baseline", "更换了模型：重新学习基线")
+        )
 
     def begin(self, batch: Any = None) -> None:
-        """A new call starts, perhaps with its batch at hand."""
+        """Mark the start of a training step, with its batch where it is known."""
         if self._broken:
             return
         self._active = True
@@ -160,7 +162,7 @@ class Watch:
         self._started = self._clock.now()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
-        """The call is over; its result holds the loss."""
+        """Mark the end of a training step; its result holds the loss."""
         if not self._active:
             return
         self._active = False
@@ -169,7 +171,7 @@ class Watch:
         self._guard(lambda: self._finish(result, batch))
 
     def abandon(self) -> None:
-        """The call raised: forget it, and keep listening to the next."""
+        """Drop the current step: it raised an exception."""
         self._active = False
         for actor in self.actors.values():
             actor.reading = actor.before = None
@@ -178,7 +180,7 @@ class Watch:
             sentinel.left_out()
 
     def close(self) -> None:
-        """Take everything back, write what is left, and say how it went."""
+        """Remove all hooks, write what is left, and log a summary line."""
         hooks.unlisten(cast(hooks.Listener, self))
         was_open, self._prepared = self._prepared, False
         self._active = False
@@ -333,12 +335,12 @@ class Watch:
     # -- how it stands
 
     def baseline(self) -> dict[str, dict[str, float]]:
-        """The usual value and spread of the signals of the whole run."""
+        """Median and spread of the signals of the whole run."""
         self._guard(self._court.sit)
         return self._court.baseline()
 
     def summary(self) -> dict[str, Any]:
-        """How many alarms there were, how often that is, and what watching cost."""
+        """Steps, alert episodes, skipped steps, and the cost of monitoring."""
         self._guard(self._court.sit)
         episodes = self._court.episodes.count
         return {
@@ -368,7 +370,7 @@ class Watch:
             self._broken = True
             hooks.unlisten(cast(hooks.Listener, self))
             say(
-                f"[Monitor] {Text('watching has ended, training goes on', '监控已停止，训练继续').get(self.settings.lang)}: "
+                f"[Monitor] {Text('monitoring stopped, training continues', '监控已停止，训练继续').get(self.settings.lang)}: "
                 f"{type(error).__name__}: {error}",
                 logging.ERROR,
             )

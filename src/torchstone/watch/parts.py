@@ -89,8 +89,8 @@ class Parts:
                 self._undo.append(hooks.follow_model(model, listener, calls=not compiled))
             except RuntimeError as error:  # a scripted module takes no hooks
                 self._court.note(Text(
-                    f"the inputs of {type(model).__name__} are not seen: {error}",
-                    f"看不到 {type(model).__name__} 的输入：{error}",
+                    f"the inputs of {type(model).__name__} are not monitored: {error}",
+                    f"未监控 {type(model).__name__} 的输入：{error}",
                 ))  # fmt: skip
         hooks.listen(listener)
         self._listener = weakref.ref(listener)
@@ -148,7 +148,7 @@ class Parts:
         if known is not None:
             actor.beats = known.beats
             self._court.event(Text(
-                "the optimizer has new parameters: learning again", "优化器有了新参数：重新学习"
+                "the optimizer has new parameters: relearning the baseline", "优化器有了新参数：重新学习基线"
             ))  # fmt: skip
         self._retire(actor)
         self.actors[id(optimizer)] = actor
@@ -179,7 +179,7 @@ class Parts:
                 if old.optimizer is not new.optimizer:
                     new.name, new.beats = old.name, old.beats
                     self._court.note(Text(
-                        "another optimizer has taken over: learning again", "更换了优化器：重新学习"
+                        "the optimizer was replaced: relearning the baseline", "更换了优化器：重新学习基线"
                     ))  # fmt: skip
 
     def _is_ours(self, optimizer: torch.optim.Optimizer, active: bool) -> bool:

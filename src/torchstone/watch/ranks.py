@@ -61,7 +61,7 @@ class Ranks:
             if time.monotonic() > end:
                 absent = [r for r, key in enumerate(wanted) if not store.check([key])]
                 text = Text(
-                    f"ranks are not compared: {absent} do not watch",
+                    f"ranks are not compared: ranks {absent} are not monitored",
                     f"不比较各 rank：{absent} 未启用监控",
                 )
                 say(f"[Monitor] {text.get(self._lang)}", logging.WARNING)
@@ -79,7 +79,7 @@ class Ranks:
         if len(self._flying) >= _MOST_FLYING:
             self._group = None
             text = Text(
-                "ranks are no longer compared: some have fallen far behind",
+                "ranks are no longer compared: some ranks are far behind",
                 "不再比较各 rank：部分 rank 严重落后",
             )
             say(f"[Monitor] {text.get(self._lang)}", logging.WARNING)

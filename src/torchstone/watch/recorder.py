@@ -220,7 +220,7 @@ class Recorder:
             yield
         except (OSError, TorchstoneError) as error:
             self._file.close()
-            text = Text("recording has ended, watching goes on", "记录已停止，监控继续")
+            text = Text("recording stopped, monitoring continues", "记录已停止，监控继续")
             say(f"[Monitor] {text.get(self._settings.lang)}: {error}", logging.WARNING)
 
     def _thin(self) -> None:
@@ -292,7 +292,7 @@ def open_recorder(
         folder = _folder(settings)
         recorder = _open(folder, settings, what, limit, clock)
     except OSError as error:
-        text = Text("nothing is recorded", "不做记录")
+        text = Text("this run is not recorded", "本次运行不做记录")
         say(f"[Monitor] {text.get(settings.lang)}: {error}", logging.WARNING)
         return None
     text = Text("recording to", "记录到")

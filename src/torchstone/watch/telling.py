@@ -28,8 +28,8 @@ def found_notes(found: Found) -> Iterator[Note]:
     if not found.models:
         yield (
             Text(
-                "no model found: layers are named by their optimizer group; pass model=…",
-                "未找到模型：各层以优化器参数组命名；可传入 model=…",
+                "no model found, so layers are named after optimizer groups; pass model=…",
+                "未找到模型，各层以优化器参数组命名；可传入 model=…",
             ),
             logging.WARNING,
         )
@@ -40,8 +40,8 @@ def unwatched_notes(actor: Actor, every: int) -> Iterator[Note]:
     if fallback := getattr(actor.reader, "reason", ""):
         yield (
             Text(
-                f"counts are read with torch, every {every} steps: {fallback}",
-                f"计数改用 torch，每 {every} 步一次：{fallback}",
+                f"the C pass is not available, exponents are counted with torch every {every} steps: {fallback}",
+                f"C 代码不可用，改用 torch 每 {every} 步统计一次指数：{fallback}",
             ),
             logging.INFO,
         )
@@ -56,7 +56,7 @@ def unwatched_notes(actor: Actor, every: int) -> Iterator[Note]:
     if not actor.parameters:
         yield (
             Text(
-                f"{actor.name} has no parameters that can be watched",
+                f"{actor.name} has no parameters that can be monitored",
                 f"{actor.name} 没有可监控的参数",
             ),
             logging.WARNING,

@@ -17,10 +17,10 @@ SIGNAL = Signal(
     "absorption",
     phase="update",
     of="layer",
-    title=Text("updates absorbed by rounding", "被舍入吞掉的更新"),
+    title=Text("updates lost to rounding", "被舍入掉的更新"),
     why=Text(
-        "an update below half a unit in the last place of the weight is rounded away: bf16 weights stop learning while the loss still looks fine",
-        "小于权重末位一半的更新会被舍入掉：bf16 权重停止学习，而 loss 看似正常",
+        "an update smaller than half a ULP of the weight rounds to zero: bf16 weights stop learning while the loss still looks fine",
+        "小于权重半个 ULP 的更新会被舍入为零：bf16 权重停止学习，而 loss 看起来仍然正常",
     ),
     remedy=Text(
         "keep fp32 master weights, use stochastic rounding, or raise the learning rate",

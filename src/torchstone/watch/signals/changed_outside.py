@@ -16,14 +16,14 @@ SIGNAL = Signal(
     "changed_outside",
     phase="gradient",
     of="layer",
-    title=Text("weights changed outside the optimizer", "权重在优化器之外被改动"),
+    title=Text("weights changed outside the optimizer", "权重在优化器之外被修改"),
     why=Text(
-        "training goes on from weights that no gradient led to: an averaged copy written back, a wrong load, an in-place slip",
-        "训练从非梯度得到的权重继续：写回的平均副本、错误的加载、误用的原地操作",
+        "training continues from weights that no optimizer step produced: an EMA copy written back, a wrong checkpoint, or an in-place operation by mistake",
+        "训练从并非由优化器得到的权重继续：写回的 EMA 副本、错误的检查点或误用的原地操作",
     ),
     remedy=Text(
-        "look for writes to `.data`, copies from an averaged model, or loads between steps",
-        "检查对 `.data` 的写入、从 EMA 模型的拷贝或步间加载",
+        "search for writes to `.data`, copies from an averaged model, and load_state_dict calls between steps",
+        "查找对 `.data` 的写入、从 EMA 模型的拷贝，以及步与步之间的 load_state_dict",
     ),
     severity=Severity.MEDIUM,
 )

@@ -19,10 +19,10 @@ SIGNAL = Signal(
     "distortion",
     phase="sample",
     of="layer",
-    title=Text("distortion by the cast (1 - cosine)", "转换失真（1 - 余弦）"),
+    title=Text("direction error of the cast (1 - cosine)", "类型转换的方向误差（1 - 余弦）"),
     why=Text(
-        "the cast changes the direction of the gradient, so the step goes elsewhere; large values hide small ones in it, so read it beside the flushed share",
-        "转换改变了梯度方向，更新会偏离；该指标由大值主导，须与刷零比例一起看",
+        "the cast changes the direction of the gradient, and so the direction of the update; large values dominate this number, so read it together with the share flushed to zero",
+        "类型转换改变了梯度方向，更新方向也随之改变；该指标由大数值主导，应与刷零占比一起看",
     ),
     remedy=Text(
         "raise the loss scale, or keep this layer in a wider format",

@@ -20,12 +20,12 @@ SIGNAL = Signal(
     of="layer",
     title=Text("drift of the gradient distribution", "梯度分布漂移"),
     why=Text(
-        "the spread between small and large gradients of a layer changed: sparse, saturated or outlier-ridden, while its norm may look normal",
-        "该层大小梯度的分布形状改变：变稀疏、饱和或出现离群值，而范数可能看似正常",
+        "the ratio between the large and small gradients of this layer changed (sparse, saturated, or with outliers) although its norm may look normal",
+        "该层大小梯度之间的比例发生变化（变稀疏、饱和或出现离群值），而范数可能看起来正常",
     ),
     remedy=Text(
-        "compare the exponent histograms of the layer before and after",
-        "对比该层前后的指数直方图",
+        "compare the layer's exponent histograms before and after this step",
+        "对比该步前后该层的指数直方图",
     ),
     limits=Limits(
         spike=(6.0, NEVER), shift=(6.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.5

@@ -14,14 +14,14 @@ SIGNAL = Signal(
     "idle_optimizer",
     phase="call",
     of="run",
-    title=Text("no optimizer step", "优化器没有更新"),
+    title=Text("no optimizer step", "没有优化器更新"),
     why=Text(
-        "gradients are computed and thrown away: nothing is learned",
-        "梯度算出后被丢弃：什么也没学到",
+        "gradients are computed and never used: nothing is learned",
+        "梯度算出后没有被使用：什么也没学到",
     ),
     remedy=Text(
-        "call optimizer.step(); with accumulation, check the condition",
-        "调用 optimizer.step()；使用梯度累积时检查条件",
+        "check that optimizer.step() is called; with gradient accumulation, check its condition",
+        "检查是否调用了 optimizer.step()；使用梯度累积时检查其条件",
     ),
     severity=Severity.HIGH,
 )

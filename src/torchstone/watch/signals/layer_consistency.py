@@ -16,14 +16,14 @@ SIGNAL = Signal(
     "layer_consistency",
     phase="gradient",
     of="layer",
-    title=Text("share of the gradient norm", "占梯度范数的比例"),
+    title=Text("layer's share of the gradient norm", "该层占梯度范数的比例"),
     why=Text(
-        "one layer whose gradient grows or vanishes against the others points at that layer, not at the data",
-        "某一层梯度相对其他层暴涨或消失，问题在该层而不在数据",
+        "when one layer's gradient grows or vanishes relative to the others, the cause is in that layer rather than in the data",
+        "某一层的梯度相对其他层增大或消失时，原因在该层而不在数据",
     ),
     remedy=Text(
-        "look at this layer: its input range, its initialisation, what was changed in it",
-        "检查该层：输入范围、初始化、以及改动",
+        "inspect this layer: the range of its inputs, its initialisation, and recent changes to it",
+        "检查该层：输入范围、初始化以及最近的改动",
     ),
     limits=Limits(spike=(6.0, 12.0), shift=(5.0, 6.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
 )

@@ -13,10 +13,10 @@ SIGNAL = Signal(
     "layer_profile",
     phase="gradient",
     of="run",
-    title=Text("how the gradient is spread over the layers", "梯度在各层间的分布"),
+    title=Text("distribution of the gradient over the layers", "梯度在各层间的分布"),
     why=Text(
-        "the profile of a network moves slowly; when most layers move at once the network, its loss or its data are no longer the same, though no single layer looks wrong",
-        "网络的梯度分布变化缓慢；多数层同时变动，说明网络、损失或数据已不同，尽管单看每一层都正常",
+        "this distribution changes slowly; when most layers move at once, the network, the loss or the data changed, although no single layer looks wrong",
+        "该分布变化缓慢；多数层同时变动，说明网络、损失或数据发生了变化，尽管单看每一层都正常",
     ),
     remedy=Text(
         "compare the forward code, the loss and the batches with those before this step",

@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("learning rate", "学习率"),
     why=Text(
-        "a sudden rise of the learning rate undoes training in a few steps",
-        "学习率突然升高会在几步内毁掉训练",
+        "a sudden rise of the learning rate can destroy a trained model within a few steps",
+        "学习率突然升高会在几步之内毁掉已训练的模型",
     ),
     remedy=Text(
-        "check the scheduler, the restart of a schedule, and who writes to param_groups",
-        "检查调度器、调度重启以及谁改写了 param_groups",
+        "check the scheduler, restarts of the schedule, and code that writes to param_groups",
+        "检查调度器、调度的重启，以及改写 param_groups 的代码",
     ),
     severity=Severity.HIGH,
 )

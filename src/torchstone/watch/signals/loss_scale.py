@@ -14,14 +14,14 @@ SIGNAL = Signal(
     "loss_scale",
     phase="call",
     of="run",
-    title=Text("loss scale", "损失缩放"),
+    title=Text("loss scale", "loss scale"),
     why=Text(
-        "skipped step after skipped step: the scale falls until gradients underflow, and training stands still",
-        "不断跳过更新：scale 一路下降直至梯度下溢，训练停滞",
+        "the scaler skips step after step: the scale falls until gradients underflow, and training stalls",
+        "GradScaler 不断跳过更新：scale 持续下降直至梯度下溢，训练停滞",
     ),
     remedy=Text(
-        "look for what overflows in fp16; use bf16 where the hardware has it",
-        "找出 fp16 中溢出的位置；硬件支持时改用 bf16",
+        "find the operation that overflows in fp16, or use bf16 where the hardware supports it",
+        "找出在 fp16 中溢出的算子，或在硬件支持时改用 bf16",
     ),
     severity=Severity.HIGH,
 )

@@ -18,7 +18,7 @@ SIGNAL = Signal(
     of="layer",
     title=Text("gradients became None", "梯度变为 None"),
     why=Text(
-        "a branch was detached, skipped or frozen: its weights keep what they have",
+        "a branch was detached, skipped or frozen: its weights are no longer updated",
         "某个分支被 detach、跳过或冻结：其权重不再更新",
     ),
     remedy=Text(

@@ -17,14 +17,14 @@ SIGNAL = Signal(
     "non_finite",
     phase="gradient",
     of="layer",
-    title=Text("NaN or infinity", "NaN 或无穷大"),
+    title=Text("NaN or infinity in the gradients", "梯度中有 NaN 或无穷大"),
     why=Text(
-        "one NaN reaches every weight at the next step, and nothing brings them back",
-        "一个 NaN 会在下一步传遍所有权重，且无法恢复",
+        "a NaN gradient reaches the weights with the next step, and they do not recover from it",
+        "NaN 梯度会在下一次更新时进入权重，且无法恢复",
     ),
     remedy=Text(
-        "stop; load the last checkpoint; look at the first parameter named here and at the batch",
-        "停止训练；恢复最近的检查点；检查此处最先出现的参数和批次",
+        "stop and go back to the last checkpoint; inspect the parameter named here and the batch of this step",
+        "停止训练并回到最近的检查点；检查此处指出的参数和该步的批次",
     ),
     severity=Severity.HIGH,
 )

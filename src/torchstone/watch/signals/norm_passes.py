@@ -17,14 +17,14 @@ SIGNAL = Signal(
     "norm_passes",
     phase="call",
     of="run",
-    title=Text("forward passes that batch norm learned from", "批归一化学习过的前向次数"),
+    title=Text("forward passes seen by batch norm", "batch norm 经历的前向次数"),
     why=Text(
-        "running statistics follow every forward pass in training mode: one that is no training, or another momentum, leaves a model that evaluates badly while its loss is fine",
-        "训练模式下的每次前向都会更新运行统计量：混入非训练数据或改变 momentum，会使 loss 正常的模型评估很差",
+        "every forward pass in training mode updates the running statistics: evaluation data in training mode, or a changed momentum, gives a model that evaluates badly although its training loss is fine",
+        "训练模式下的每次前向都会更新运行统计量：以训练模式跑评估数据，或改变 momentum，会使训练损失正常的模型评估很差",
     ),
     remedy=Text(
-        "call model.eval() around evaluation, and look for who changed the momentum",
-        "评估时调用 model.eval()，并检查谁改了 momentum",
+        "call model.eval() for evaluation, and look for code that changes the momentum of batch norm",
+        "评估时调用 model.eval()，并查找修改 batch norm momentum 的代码",
     ),
 )
 

@@ -14,14 +14,14 @@ SIGNAL = Signal(
     "optimizer_settings",
     phase="gradient",
     of="run",
-    title=Text("settings of the optimizer", "优化器设置"),
+    title=Text("optimizer settings", "优化器设置"),
     why=Text(
-        "momentum, eps, decay or direction changed while the loss may show nothing for a long time",
-        "动量、eps、权重衰减或方向发生改变，而 loss 可能很久都看不出来",
+        "momentum, eps, weight decay or maximize changed in mid-run; the loss may not show it for a long time",
+        "momentum、eps、权重衰减或 maximize 在运行中被改变；loss 可能很久都看不出来",
     ),
     remedy=Text(
-        "look for code that writes to param_groups, or an optimizer loaded from another run",
-        "检查改写 param_groups 的代码，或加载了别的运行的优化器",
+        "look for code that writes to param_groups, or an optimizer state loaded from another run",
+        "查找改写 param_groups 的代码，或从其他训练加载的优化器状态",
     ),
     severity=Severity.MEDIUM,
 )

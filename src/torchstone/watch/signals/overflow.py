@@ -16,14 +16,14 @@ SIGNAL = Signal(
     "overflow",
     phase="gradient",
     of="layer",
-    title=Text("largest gradient against the format's largest number", "最大梯度与格式上限之比"),
+    title=Text("largest gradient relative to the format's maximum", "最大梯度与格式上限之比"),
     why=Text(
-        "beyond the largest number a cast gives infinity, or a clamped value in fp8",
-        "超过最大值时转换得到无穷大，fp8 则被截断",
+        "a value above the format's maximum becomes infinity in the cast, or is clamped in fp8",
+        "超过格式上限的数值在转换时变为无穷大，fp8 则被截断",
     ),
     remedy=Text(
-        "lower the loss scale, clip, or use bf16 for this layer",
-        "降低 loss scale、裁剪，或对该层使用 bf16",
+        "lower the loss scale, clip gradients, or use bf16 for this layer",
+        "降低 loss scale、裁剪梯度，或对该层使用 bf16",
     ),
     severity=Severity.HIGH,
 )

@@ -13,14 +13,14 @@ SIGNAL = Signal(
     "reloaded",
     phase="gradient",
     of="run",
-    title=Text("weights that were loaded", "被加载的权重"),
+    title=Text("repeated loading of weights", "反复加载权重"),
     why=Text(
-        "weights that are loaded over and over undo the steps in between: one resume is normal, a third is not",
-        "反复加载权重会抵消其间的训练：恢复一次正常，第三次就不正常了",
+        "weights that are loaded again and again undo the steps in between: resuming once is normal, three times is not",
+        "反复加载权重会抵消其间的训练：恢复一次是正常的，三次就不正常",
     ),
     remedy=Text(
-        "look at the rule that decides when a checkpoint or an average is restored",
-        "检查决定何时恢复检查点或平均权重的规则",
+        "check the condition under which a checkpoint or an average is restored",
+        "检查在什么条件下恢复检查点或平均权重",
     ),
 )
 

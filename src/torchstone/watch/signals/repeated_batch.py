@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("repeated batch", "重复的批次"),
     why=Text(
-        "a stuck loader: the model learns one batch by heart while the loss looks better than ever",
-        "数据加载卡住：模型背下同一批数据，而 loss 看起来前所未有地好",
+        "the data loader returns the same batch again and again: the model memorises it while the loss looks better than ever",
+        "数据加载器反复返回同一批数据：模型将其记住，而 loss 看起来前所未有地好",
     ),
     remedy=Text(
         "check the loader's iterator, its workers and the sampler",
-        "检查数据加载器的迭代器、工作进程和采样器",
+        "检查数据加载器的迭代器、worker 进程和采样器",
     ),
     severity=Severity.MEDIUM,
 )

@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("ranks that differ", "不一致的 rank"),
     why=Text(
-        "replicas that drift apart train different models, and the average of their gradients fits none of them; ranks that see one batch do the same work twice",
-        "副本之间一旦漂移就在训练不同的模型，平均梯度对谁都不合适；看到同一批数据的 rank 在重复劳动",
+        "replicas whose weights differ train different models, and the averaged gradient fits none of them; ranks that get the same batch do the same work twice",
+        "权重不一致的副本在训练不同的模型，平均梯度对谁都不合适；拿到同一批数据的 rank 在重复计算",
     ),
     remedy=Text(
-        "look for a rank-dependent branch, a missing broadcast, no_sync left on, or a sampler that ignores the rank",
-        "检查与 rank 相关的分支、缺失的广播、未关闭的 no_sync，或忽略 rank 的采样器",
+        "look for code that depends on the rank, a missing broadcast, no_sync left on, or a sampler that ignores the rank",
+        "检查依赖 rank 的代码、缺失的广播、未关闭的 no_sync，或忽略 rank 的采样器",
     ),
     severity=Severity.HIGH,
 )

@@ -14,14 +14,14 @@ SIGNAL = Signal(
     "still_statistics",
     phase="call",
     of="run",
-    title=Text("running statistics stand still", "运行统计量不更新"),
+    title=Text("running statistics are not updated", "运行统计量不更新"),
     why=Text(
-        "training uses the batch's own statistics, evaluation the running ones: the loss looks right and the model will not",
-        "训练使用当前批次的统计量，评估使用运行统计量：loss 正常，模型却不对",
+        "training normalises with the statistics of the batch, evaluation with the running ones: the training loss is fine and the evaluation is wrong",
+        "训练用当前批次的统计量归一化，评估用运行统计量：训练损失正常，评估结果却是错的",
     ),
     remedy=Text(
-        "check the momentum of batch norm, and what overwrites or restores its buffers",
-        "检查 batch norm 的 momentum，以及是否有代码覆盖或还原其缓冲区",
+        "check the momentum of batch norm, and code that overwrites or restores its buffers",
+        "检查 batch norm 的 momentum，以及覆盖或还原其 buffer 的代码",
     ),
     severity=Severity.HIGH,
 )

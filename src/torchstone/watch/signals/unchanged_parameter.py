@@ -18,14 +18,14 @@ SIGNAL = Signal(
     "unchanged_parameter",
     phase="update",
     of="layer",
-    title=Text("parameter unchanged by a step", "一步之后参数未变"),
+    title=Text("parameter not changed by updates", "更新后未变化的参数"),
     why=Text(
-        "the optimizer has this parameter, it has a gradient and the learning rate is not zero, and yet nothing moves: it does not learn",
-        "优化器包含该参数，有梯度且学习率不为零，却毫无变化：它没有在学习",
+        "the parameter is in the optimizer, has a gradient and a learning rate above zero, and still does not change: it is not trained",
+        "该参数在优化器中、有梯度且学习率大于零，却没有变化：它没有被训练",
     ),
     remedy=Text(
-        "look for a copy of the parameter, a learning rate lost in rounding, or a step on other tensors",
-        "检查是否操作了参数的副本、更新被舍入吞掉，或 step 作用在别的张量上",
+        "check whether the optimizer holds a copy of the parameter, whether updates are lost to rounding, and whether something restores the old value",
+        "检查优化器持有的是否为参数的副本、更新是否被舍入掉，以及是否有代码恢复了旧值",
     ),
     severity=Severity.HIGH,
 )

@@ -18,12 +18,12 @@ SIGNAL = Signal(
     of="layer",
     title=Text("update per unit of learning rate", "单位学习率的更新量"),
     why=Text(
-        "for one optimizer this ratio is a habit: it moves when optimizer state is lost, reset or mixed up, or a group gets another setting",
-        "对同一优化器该比值是稳定的：当优化器状态丢失、被重置或混淆，或参数组设置改变时才会变化",
+        "for one optimizer this ratio is stable; it changes when optimizer state is lost, reset or mixed up, or when the settings of a parameter group change",
+        "对同一优化器该比值是稳定的；当优化器状态丢失、被重置或混淆，或参数组设置改变时才会变化",
     ),
     remedy=Text(
-        "compare the optimizer's state and groups with those of the last good step",
-        "将优化器状态和参数组与最近正常的一步比较",
+        "compare the optimizer's state and param_groups with those of the last normal step",
+        "将优化器状态和 param_groups 与上一个正常步比较",
     ),
     limits=Limits(spike=(6.0, 20.0), shift=(4.0, 10.0), ramp=(8.0, 16.0), sigmas=12.0, floor=1e-9),
 )

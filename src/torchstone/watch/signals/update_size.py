@@ -18,16 +18,13 @@ SIGNAL = Signal(
     "update_size",
     phase="update",
     of="run",
-    title=Text(
-        "size of the step against the weights, per unit of learning rate",
-        "单位学习率的更新量与权重之比",
-    ),
+    title=Text("update/weight ratio per unit of learning rate", "单位学习率的更新/权重比"),
     why=Text(
-        "a step many times the usual size forgets what was learned, whatever the gradient looked like",
-        "远超平常的一步会抹掉已学到的东西，无论梯度看起来如何",
+        "an update many times the usual size destroys what was learned, whatever the gradient looks like",
+        "远超平常的一次更新会破坏已学到的内容，无论梯度看起来如何",
     ),
     remedy=Text(
-        "check the learning rate, the optimizer's state and the clipping",
+        "check the learning rate, the optimizer state and gradient clipping",
         "检查学习率、优化器状态和梯度裁剪",
     ),
     high=10.0,  # one such step undoes what ten before it did

@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="layer",
     title=Text("parameters whose gradient has vanished", "梯度消失的参数"),
     why=Text(
-        "a parameter whose gradient falls to nothing against its own past has been cut off: a detach, a saturated unit, a normalisation that takes it out, factors that both start at zero",
-        "参数梯度相对自身过去骤降为零，说明它已被切断：detach、饱和的单元、把它抵消的归一化，或都从零开始的两个因子",
+        "the gradient of this parameter fell to almost nothing compared with its own past, so it no longer reaches the loss: a detach, a saturated unit, a normalisation that cancels it, or two factors that both start at zero",
+        "该参数的梯度相对自身过去几乎降为零，说明它不再影响损失：detach、饱和的单元、将其抵消的归一化，或两个都从零开始的因子",
     ),
     remedy=Text(
-        "follow this parameter through the forward pass: what is between it and the loss?",
-        "沿前向过程追踪该参数：它与损失之间隔着什么？",
+        "follow this parameter through the forward pass and check every operation between it and the loss",
+        "沿前向过程追踪该参数，检查它与损失之间的每个算子",
     ),
 )
 
