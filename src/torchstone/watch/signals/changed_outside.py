@@ -9,8 +9,8 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "changed_outside",
@@ -33,17 +33,17 @@ _KNOWN = 10
 _HABIT = 0.2  # weight clipping after every step is how some programs work
 
 
-@SIGNAL.on_beat
-def changed(beat: Beat) -> Iterator[Alarm]:
-    outside = beat.outside
+@SIGNAL.on_update
+def changed(update: Update) -> Iterator[Alarm]:
+    outside = update.outside
     if outside is None:
         return
     count = int(np.count_nonzero(outside))
-    often = int(beat.memory.get("outside", 0))  # type: ignore[call-overload]
-    beat.memory["outside"] = often + bool(count)
-    if not count or beat.number < _KNOWN or often > _HABIT * beat.number:
+    often = int(update.memory.get("outside", 0))  # type: ignore[call-overload]
+    update.memory["outside"] = often + bool(count)
+    if not count or update.number < _KNOWN or often > _HABIT * update.number:
         return
-    name = beat.actor.names[int(outside.argmax())]
+    name = update.watched.names[int(outside.argmax())]
     yield Alarm(
         SIGNAL.name,
         Text(

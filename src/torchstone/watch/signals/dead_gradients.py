@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "dead_gradients",
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def zeros(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray(beats.zeros * beats.share_of_all)
+def zeros(updates: Updates) -> NDArray[np.float64]:
+    return np.asarray(updates.zeros * updates.share_of_all)
 
 
 def fault(toy: Any) -> None:

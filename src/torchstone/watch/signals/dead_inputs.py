@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "dead_inputs",
@@ -29,7 +29,7 @@ _IN_A_ROW = 3
 
 
 @SIGNAL.on_call
-def dead(call: Call) -> Iterator[Alarm]:
+def dead(call: TrainingCall) -> Iterator[Alarm]:
     if call.dead_inputs is None:
         return
     most = int(call.memory.get("dead_inputs", 0))  # type: ignore[call-overload]

@@ -9,9 +9,9 @@ import torch
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.reading import plain
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.read.reading import plain
 
 SIGNAL = Signal(
     "equal_units",
@@ -29,11 +29,11 @@ SIGNAL = Signal(
 _MOST = 1 << 22
 
 
-@SIGNAL.on_beat
-def equal(beat: Beat) -> Iterator[Alarm]:
-    if beat.number or beat.actor.reader.defers:
+@SIGNAL.on_update
+def equal(update: Update) -> Iterator[Alarm]:
+    if update.number or update.watched.reader.defers:
         return
-    for name, parameter in zip(beat.actor.names, beat.actor.parameters, strict=True):
+    for name, parameter in zip(update.watched.names, update.watched.parameters, strict=True):
         if parameter.dim() < 2 or parameter.numel() > _MOST or not _one_unit(plain(parameter)):
             continue
         yield Alarm(

@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "eval_mode",
@@ -25,7 +25,7 @@ SIGNAL = Signal(
 
 
 @SIGNAL.on_call
-def in_eval(call: Call) -> Iterator[Alarm]:
+def in_eval(call: TrainingCall) -> Iterator[Alarm]:
     if not call.backwards:
         return
     before = call.memory.get("eval_mode")

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angles
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import mean_angles
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "gradient_angle",
@@ -40,11 +40,11 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """The mean over the layers; 90° when two gradients have nothing in common."""
-    squares = beats.moved[:, 6]
-    before = beats.earlier("gradient_squares", squares)
-    return beats.directed * mean_angles(beats.moved[:, 8], squares * before * beats.dense)
+    squares = updates.moved[:, 6]
+    before = updates.earlier("gradient_squares", squares)
+    return updates.directed * mean_angles(updates.moved[:, 8], squares * before * updates.dense)
 
 
 def fault(toy: Any) -> None:

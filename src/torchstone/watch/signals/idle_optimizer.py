@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "idle_optimizer",
@@ -32,10 +32,10 @@ _AT_FIRST = 130  # accumulation over many calls is known once the first step has
 
 
 @SIGNAL.on_call
-def idle(call: Call) -> Iterator[Alarm]:
+def idle(call: TrainingCall) -> Iterator[Alarm]:
     since = int(call.memory.get("idle", 0))  # type: ignore[call-overload]
     longest = int(call.memory.get("idle_longest", 0))  # type: ignore[call-overload]
-    if call.beats or call.skipped:
+    if call.updates or call.skipped:
         call.memory["idle_longest"] = max(longest, since)
         call.memory["stepped"] = True
         call.memory["idle"] = 0

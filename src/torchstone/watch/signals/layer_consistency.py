@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "layer_consistency",
@@ -30,10 +30,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def shares(beats: Beats) -> NDArray[np.float64]:
-    whole = beats.squares.sum(axis=1, keepdims=True)
-    known = (beats.sizes > 0) & (whole > 0) & np.isfinite(beats.norms)[:, None]
-    return np.where(known, np.sqrt(beats.squares / whole), np.nan)
+def shares(updates: Updates) -> NDArray[np.float64]:
+    whole = updates.squares.sum(axis=1, keepdims=True)
+    known = (updates.sizes > 0) & (whole > 0) & np.isfinite(updates.norms)[:, None]
+    return np.where(known, np.sqrt(updates.squares / whole), np.nan)
 
 
 def fault(toy: Any) -> None:

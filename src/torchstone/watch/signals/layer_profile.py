@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "layer_profile",
@@ -30,17 +30,17 @@ _EFFECT = 0.25
 _FEWEST = 4
 
 
-@SIGNAL.on_beat
-def moved(beat: Beat) -> Iterator[Alarm]:
-    if beat.number % _EVERY or not beat.warm:
+@SIGNAL.on_update
+def moved(update: Update) -> Iterator[Alarm]:
+    if update.number % _EVERY or not update.warm:
         return
-    learner = beat.actor.banks["gradient"]
+    learner = update.watched.learners["gradient"]
     start, end = next((a, b) for s, a, b in learner.spans if s.name == "layer_consistency")
     if end - start < _FEWEST:
         return
-    found = learner.bank.together(slice(start, end))
-    wider = beat.actor.tightness
-    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + beat.stretch:
+    found = learner.baselines.together(slice(start, end))
+    wider = update.watched.tightness
+    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + update.stretch:
         return
     yield Alarm(
         SIGNAL.name,

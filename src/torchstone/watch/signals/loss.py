@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import CALM
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.baselines import SETTLED_AFTER
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "loss",
@@ -23,7 +23,7 @@ SIGNAL = Signal(
         "inspect the batch and labels of this step, then what changed since the last normal step",
         "检查该步的批次与标签，再检查自上一个正常步以来的改动",
     ),
-    falls_from=CALM,
+    falls_from=SETTLED_AFTER,
     high=8.0,  # more than any mixture of easy and hard batches makes of it
     limits=Limits(
         spike=(3.0, NEVER),

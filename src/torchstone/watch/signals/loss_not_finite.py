@@ -8,8 +8,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "loss_not_finite",
@@ -29,7 +29,7 @@ SIGNAL = Signal(
 
 
 @SIGNAL.on_call
-def not_finite(call: Call) -> Iterator[Alarm]:
+def not_finite(call: TrainingCall) -> Iterator[Alarm]:
     if call.loss is not None and not math.isfinite(call.loss):
         yield Alarm(
             SIGNAL.name,

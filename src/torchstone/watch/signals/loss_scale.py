@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "loss_scale",
@@ -34,9 +34,9 @@ _OFTEN = 6
 
 
 @SIGNAL.on_call
-def collapsed(call: Call) -> Iterator[Alarm]:
+def collapsed(call: TrainingCall) -> Iterator[Alarm]:
     row = int(call.memory.get("skipped", 0))  # type: ignore[call-overload]
-    row = row + 1 if call.skipped else (0 if call.beats else row)
+    row = row + 1 if call.skipped else (0 if call.updates else row)
     call.memory["skipped"] = row
     if call.scaled and call.step > _SETTLED:
         yield from _often(call)
@@ -51,11 +51,11 @@ def collapsed(call: Call) -> Iterator[Alarm]:
         )
 
 
-def _often(call: Call) -> Iterator[Alarm]:
+def _often(call: TrainingCall) -> Iterator[Alarm]:
     """A scale that grows at once after it had to fall throws a good part of the steps away."""
     recent = call.memory.setdefault("skips", [])
     assert isinstance(recent, list)
-    if call.skipped or call.beats:
+    if call.skipped or call.updates:
         recent.append(bool(call.skipped))
         del recent[:-_LOOKED_AT]
     if sum(recent) >= _OFTEN:

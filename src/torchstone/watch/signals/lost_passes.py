@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "lost_passes",
@@ -29,7 +29,7 @@ _FROM_THE_START = 8
 
 
 @SIGNAL.on_call
-def lost(call: Call) -> Iterator[Alarm]:
+def lost(call: TrainingCall) -> Iterator[Alarm]:
     if not call.passes or call.passes_lost is None or not call.alone:
         return
     memory = call.memory

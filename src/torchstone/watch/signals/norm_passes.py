@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "norm_passes",
@@ -36,7 +36,7 @@ _TINY = 1e-12
 
 
 @SIGNAL.on_call
-def passes(call: Call) -> Iterator[Alarm]:
+def passes(call: TrainingCall) -> Iterator[Alarm]:
     for name, (momentum, tracked) in call.norms.items():
         before = call.memory.get(f"norm {name}")
         call.memory[f"norm {name}"] = (momentum, tracked)
@@ -57,7 +57,7 @@ def passes(call: Call) -> Iterator[Alarm]:
         return  # what passes one passes the others
 
 
-def _further(call: Call, name: str, extra: int) -> bool:
+def _further(call: TrainingCall, name: str, extra: int) -> bool:
     """The statistics went further than data like the training data would have taken them."""
     now = np.array(call.statistics.get(name, ()))
     last = call.memory.get(f"norm statistics {name}")

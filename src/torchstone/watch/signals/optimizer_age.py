@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "optimizer_age",
@@ -25,17 +25,17 @@ SIGNAL = Signal(
 )
 
 
-@SIGNAL.on_beat
-def forgot(beat: Beat) -> Iterator[Alarm]:
-    before = beat.memory.get("age")
-    beat.memory["age"] = beat.age
-    if not isinstance(before, (int, float)) or beat.age >= before:
+@SIGNAL.on_update
+def forgot(update: Update) -> Iterator[Alarm]:
+    before = update.memory.get("age")
+    update.memory["age"] = update.age
+    if not isinstance(before, (int, float)) or update.age >= before:
         return
-    if beat.age < 0:
+    if update.age < 0:
         en, zh = "its state is gone", "状态已丢失"
     else:
-        en, zh = f"its count fell from {before:.0f} to {beat.age:.0f}", f"计数从 {before:.0f} 退到 {beat.age:.0f}"  # fmt: skip
-    yield Alarm(SIGNAL.name, Text(f"optimizer_age: {en}", f"optimizer_age：{zh}"), value=beat.age)
+        en, zh = f"its count fell from {before:.0f} to {update.age:.0f}", f"计数从 {before:.0f} 退到 {update.age:.0f}"  # fmt: skip
+    yield Alarm(SIGNAL.name, Text(f"optimizer_age: {en}", f"optimizer_age：{zh}"), value=update.age)
 
 
 def fault(toy: Any) -> None:

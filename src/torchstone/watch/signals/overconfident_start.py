@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "overconfident_start",
@@ -35,7 +35,7 @@ _FEWEST_CLASSES = 3
 
 
 @SIGNAL.on_call
-def first(call: Call) -> Iterator[Alarm]:
+def first(call: TrainingCall) -> Iterator[Alarm]:
     if call.step > _LOOKED_AT or call.loss is None or not math.isfinite(call.loss):
         return
     seen = call.memory.setdefault("first_losses", [])

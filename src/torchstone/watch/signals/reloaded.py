@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "reloaded",
@@ -28,13 +28,13 @@ _TIMES = 3
 _WITHIN = 300
 
 
-@SIGNAL.on_beat
-def again(beat: Beat) -> Iterator[Alarm]:
-    if not beat.reloaded:
+@SIGNAL.on_update
+def again(update: Update) -> Iterator[Alarm]:
+    if not update.reloaded:
         return
-    times = beat.memory.setdefault("reloads", [])
+    times = update.memory.setdefault("reloads", [])
     assert isinstance(times, list)
-    times[:] = [number for number in times if beat.number - number < _WITHIN] + [beat.number]
+    times[:] = [number for number in times if update.number - number < _WITHIN] + [update.number]
     if len(times) >= _TIMES:
         yield Alarm(
             SIGNAL.name,

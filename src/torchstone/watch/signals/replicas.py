@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call, RankRow
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import RankRow, TrainingCall
 
 SIGNAL = Signal(
     "replicas",
@@ -31,7 +31,7 @@ _NORMS_DIFFER = 1e-3
 
 
 @SIGNAL.on_call
-def differ(call: Call) -> Iterator[Alarm]:
+def differ(call: TrainingCall) -> Iterator[Alarm]:
     rows = call.ranks
     if len(rows) < 2 or len({row.step for row in rows}) > 1:
         return
@@ -61,7 +61,7 @@ def differ(call: Call) -> Iterator[Alarm]:
         yield _alarm(bad, step, "has an infinite loss", "损失为无穷大")
 
 
-def _odd(rows: tuple[RankRow, ...], name: str, call: Call) -> list[int]:
+def _odd(rows: tuple[RankRow, ...], name: str, call: TrainingCall) -> list[int]:
     """Ranks outside the majority; with no majority, all but the first.
 
     Weights that differ from the first comparison on are shards, unless they must be replicas.
@@ -79,7 +79,7 @@ def _odd(rows: tuple[RankRow, ...], name: str, call: Call) -> list[int]:
     return [i for i, value in enumerate(values) if value != usual]
 
 
-def _repeated(rows: tuple[RankRow, ...], call: Call) -> bool:
+def _repeated(rows: tuple[RankRow, ...], call: TrainingCall) -> bool:
     same = rows[0].batch != 0 and len({row.batch for row in rows}) == 1
     times = int(call.memory.get("ranks_batch", 0)) + 1 if same else 0  # type: ignore[call-overload]
     call.memory["ranks_batch"] = times

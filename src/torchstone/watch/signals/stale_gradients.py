@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "stale_gradients",
@@ -27,7 +27,7 @@ SIGNAL = Signal(
 
 
 @SIGNAL.on_call
-def stale(call: Call) -> Iterator[Alarm]:
+def stale(call: TrainingCall) -> Iterator[Alarm]:
     if call.stale:
         yield Alarm(
             SIGNAL.name,

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angles
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import mean_angles
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "step_angle",
@@ -41,10 +41,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """0° is straight downhill, 90° neither up nor down; the mean over the layers."""
-    moved, size, along = beats.moved[:, 0], beats.moved[:, 6], beats.moved[:, 7]
-    return beats.directed * mean_angles(-along, moved * size * beats.dense)
+    moved, size, along = updates.moved[:, 0], updates.moved[:, 6], updates.moved[:, 7]
+    return updates.directed * mean_angles(-along, moved * size * updates.dense)
 
 
 def fault(toy: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "still_statistics",
@@ -30,7 +30,7 @@ _IN_A_ROW = 10
 
 
 @SIGNAL.on_call
-def still(call: Call) -> Iterator[Alarm]:
+def still(call: TrainingCall) -> Iterator[Alarm]:
     if not call.backwards or not call.statistics:
         return
     before = call.memory.get("statistics")

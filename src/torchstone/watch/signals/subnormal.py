@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "subnormal_ratio",
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def subnormal(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray((beats.below(2) - beats.below(1)) * beats.share_of_nonzero)
+def subnormal(updates: Updates) -> NDArray[np.float64]:
+    return np.asarray((updates.below(2) - updates.below(1)) * updates.share_of_nonzero)
 
 
 def fault(toy: Any) -> None:

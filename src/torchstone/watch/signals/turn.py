@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import angles_of
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import angles_of
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "turn",
@@ -39,12 +39,12 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """Of all sampled weights at once: 0° straight on, 90° a step that forgets the last one."""
-    squares = beats.moved[:, 0].sum(axis=1)
-    both = squares * beats.earlier("step_squares", squares)
-    cosines = beats.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan))
-    return beats.directed * angles_of(cosines)
+    squares = updates.moved[:, 0].sum(axis=1)
+    both = squares * updates.earlier("step_squares", squares)
+    cosines = updates.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan))
+    return updates.directed * angles_of(cosines)
 
 
 def fault(toy: Any) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "update_ratio",
@@ -33,15 +33,15 @@ _FEWEST = 8
 
 
 @SIGNAL.measure
-def ratios(beats: Beats) -> NDArray[np.float64]:
-    sampled, squares = beats.actor.layer_sampled, beats.moved[:, 0]
+def ratios(updates: Updates) -> NDArray[np.float64]:
+    sampled, squares = updates.watched.layer_sampled, updates.moved[:, 0]
     # a frozen layer has no ratio, and a few values have no steady one
-    some = (squares > 0) & (sampled >= _FEWEST) & beats.dense
-    steps = np.sqrt(np.where(some, squares, np.nan) / sampled) / beats.rates[:, None]
-    for step, beat in zip(steps, beats.each, strict=True):
-        if beat.drive is not None:
+    some = (squares > 0) & (sampled >= _FEWEST) & updates.dense
+    steps = np.sqrt(np.where(some, squares, np.nan) / sampled) / updates.rates[:, None]
+    for step, update in zip(steps, updates.each, strict=True):
+        if update.drive is not None:
             # SGD goes as far as its gradients push it: what is a habit is the proportion
-            push = beat.drive / np.sqrt(sampled)
+            push = update.drive / np.sqrt(sampled)
             step /= np.where(push > 0, push, np.nan)
     return np.asarray(steps)
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "update_size",
@@ -40,19 +40,21 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def sizes(beats: Beats) -> NDArray[np.float64]:
+def sizes(updates: Updates) -> NDArray[np.float64]:
     # per unit of learning rate: a schedule is no surprise
-    return np.array([_size(beat) for beat in beats.each]) / beats.rates
+    return np.array([_size(update) for update in updates.each]) / updates.rates
 
 
-def _size(beat: Beat) -> float:
-    if beat.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
-        push = float(beat.drive @ beat.drive)
-        return math.sqrt(float(beat.moved[0].sum()) / push) if push > 0 else math.nan
-    assert beat.steps is not None
-    share = beat.actor.weight if beat.sparse is None else beat.actor.weight * ~beat.sparse
-    weights = float(beat.steps["weight_squares"] @ share)
-    moved = float(beat.steps["update_squares"] @ share)
+def _size(update: Update) -> float:
+    if update.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
+        push = float(update.drive @ update.drive)
+        return math.sqrt(float(update.moved[0].sum()) / push) if push > 0 else math.nan
+    assert update.steps is not None
+    share = (
+        update.watched.weight if update.sparse is None else update.watched.weight * ~update.sparse
+    )
+    weights = float(update.steps["weight_squares"] @ share)
+    moved = float(update.steps["update_squares"] @ share)
     return math.sqrt(moved / weights) if weights > 0 else math.nan
 
 

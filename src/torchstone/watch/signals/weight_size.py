@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "weight_size",
@@ -34,10 +34,10 @@ _FEWEST = 8
 
 
 @SIGNAL.measure
-def sizes(beats: Beats) -> NDArray[np.float64]:
-    sampled = beats.actor.layer_sampled
+def sizes(updates: Updates) -> NDArray[np.float64]:
+    sampled = updates.watched.layer_sampled
     # a few values may pass through zero
-    return np.sqrt(beats.moved[:, 1] / np.where(sampled >= _FEWEST, sampled, np.nan))
+    return np.sqrt(updates.moved[:, 1] / np.where(sampled >= _FEWEST, sampled, np.nan))
 
 
 def fault(toy: Any) -> None:

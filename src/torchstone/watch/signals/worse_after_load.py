@@ -10,8 +10,8 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "worse_after_load",
@@ -35,7 +35,7 @@ _WORSE = 1.25
 
 
 @SIGNAL.on_call
-def worse(call: Call) -> Iterator[Alarm]:
+def worse(call: TrainingCall) -> Iterator[Alarm]:
     losses = call.memory.setdefault("losses", [])
     assert isinstance(losses, list)
     if call.reloaded and "loss_before" not in call.memory and len(losses) >= _BEFORE:
