@@ -26,8 +26,8 @@ from faults.score import Outcome, episodes, every_in, healthy, on_all_cores
 from torch import nn
 
 from torchstone.watch import Watch
-from torchstone.watch.host_reader import HostReader
-from torchstone.watch.reading import Query
+from torchstone.watch.read.host_reader import HostReader
+from torchstone.watch.read.reading import Query
 
 _READ = """
 #include <stdint.h>

@@ -114,7 +114,7 @@ def watch(scene: Scene, case: Case | None, steps: int) -> tuple[dict[str, list[i
         monitor.begin()
         loss = scene.train_step(batch)
         monitor.end(loss, (batch,))
-        norm = next(iter(monitor.actors.values())).norm if monitor.actors else math.nan
+        norm = next(iter(monitor.optimizers.values())).norm if monitor.optimizers else math.nan
         for name, peer in peers.items():
             if peer(float(loss), norm):
                 alarms[name].append(scene.step)

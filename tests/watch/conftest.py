@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from torchstone.watch import hooks
-from torchstone.watch.fused import Fused, load_fused
+from torchstone.watch.listen import hooks
+from torchstone.watch.read.fused import Fused, load_fused
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from tests.watch.clocks import STILL
-from torchstone.watch import Watch, host_reader, medians, watch_training
-from torchstone.watch.fused import Fused, Pool
-from torchstone.watch.host_reader import HostReader
-from torchstone.watch.medians import Medians
-from torchstone.watch.reading import Query
+from torchstone.watch import Watch, watch_training
+from torchstone.watch.learn import medians
+from torchstone.watch.learn.medians import Medians
+from torchstone.watch.read import host_reader
+from torchstone.watch.read.fused import Fused, Pool
+from torchstone.watch.read.host_reader import HostReader
+from torchstone.watch.read.reading import Query
 
 OPTIONS: dict[str, Any] = {
     "folder": False,
@@ -96,13 +98,13 @@ def test_gradients_that_are_suddenly_other_than_before_are_read_as_they_are(
 ) -> None:
     reader = HostReader([torch.zeros(6, 4), torch.zeros(5)], built)
     query = Query(LEVELS, np.full(2, 65520.0))
-    for beat in range(12):
+    for update in range(12):
         gradients = _gradients()
-        if beat % 2:
+        if update % 2:
             gradients[0] = odd
-        [reading] = reader.read(beat, gradients, query)
-        assert reading.whole == (norm if beat % 2 else 101.0)
-        assert reading.present.tolist() == [present or beat % 2 == 0, True]
+        [reading] = reader.read(update, gradients, query)
+        assert reading.whole == (norm if update % 2 else 101.0)
+        assert reading.present.tolist() == [present or update % 2 == 0, True]
 
 
 def _train(
@@ -193,8 +195,8 @@ def test_a_gradient_that_is_negated_lazily_is_read_with_its_sign(built: Fused) -
     assert values.is_neg()
     assert values.is_contiguous()
     reader = HostReader([torch.zeros(6)], built)
-    for beat in range(2):
-        [reading] = reader.read(beat, [values], Query(LEVELS, np.full(1, 65520.0)))
+    for update in range(2):
+        [reading] = reader.read(update, [values], Query(LEVELS, np.full(1, 65520.0)))
         assert reading.samples is not None
         np.testing.assert_array_equal(reading.samples[0, :6], values.resolve_neg().numpy())
 

@@ -11,9 +11,9 @@ from torch import nn
 
 from tests.watch.clocks import STILL, Ticking
 from torchstone.watch import Watch
-from torchstone.watch.budget import Budget
-from torchstone.watch.report import report_of
-from torchstone.watch.runfile import load_run
+from torchstone.watch.after.report import report_of
+from torchstone.watch.read.budget import Budget
+from torchstone.watch.record.runfile import load_run
 
 
 def _spend(budget: Budget, step_seconds: float, own_seconds: float, steps: range) -> list[int]:

@@ -50,10 +50,10 @@ def test_a_transformers_trainer(tmp_path: Path) -> None:
     Trainer(_Net(), arguments, train_dataset=_Data(), callbacks=[callback]).train()
     watch = callback.watch
     assert watch is not None
-    [actor] = watch.actors.values()
-    assert actor.beats == 15
-    assert actor.layers == ("layers.0", "layers.2")
-    assert actor.norm > 0
+    [watched] = watch.optimizers.values()
+    assert watched.updates == 15
+    assert watched.layers == ("layers.0", "layers.2")
+    assert watched.norm > 0
     assert [a.line() for a in watch.alerts] == []
 
 
@@ -81,9 +81,9 @@ def test_a_lightning_fit(tmp_path: Path) -> None:
     trainer.fit(Module(), torch.utils.data.DataLoader(_Data(), batch_size=8))
     watch = callback.watch
     assert watch is not None
-    [actor] = watch.actors.values()
-    assert actor.beats == 12
-    assert actor.layers == ("net.layers.0", "net.layers.2")
+    [watched] = watch.optimizers.values()
+    assert watched.updates == 12
+    assert watched.layers == ("net.layers.0", "net.layers.2")
     assert watch.call.step == 13
 
 
@@ -100,8 +100,8 @@ def test_an_accelerate_loop() -> None:
             accelerator.backward(loss)
             optimizer.step()
             watch.step(loss, batch)
-    [actor] = watch.actors.values()
-    assert actor.beats == 8
+    [watched] = watch.optimizers.values()
+    assert watched.updates == 8
     assert watch.recorder is None
 
 

@@ -14,11 +14,11 @@ from torchstone.core.finding import Severity
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.watch import Alert
-from torchstone.watch.episodes import Episodes
-from torchstone.watch.judge import severity_of, signal_named
-from torchstone.watch.live import screen
-from torchstone.watch.report import report_of
-from torchstone.watch.runfile import load_run
+from torchstone.watch.after.live import screen
+from torchstone.watch.after.report import report_of
+from torchstone.watch.judge.episodes import Episodes
+from torchstone.watch.judge.rules import severity_of, signal_named
+from torchstone.watch.record.runfile import load_run
 
 HIGH, MEDIUM, LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from torchstone.watch import fused as fused_module
-from torchstone.watch.device_reader import DeviceReader
-from torchstone.watch.fused import Fused
-from torchstone.watch.glance import glance
-from torchstone.watch.host_reader import HostReader
-from torchstone.watch.reading import (
+from torchstone.watch.read import fused as fused_module
+from torchstone.watch.read.device_reader import DeviceReader
+from torchstone.watch.read.fused import Fused
+from torchstone.watch.read.host_reader import HostReader
+from torchstone.watch.read.reading import (
     Query,
     numpy_step,
     plain,
     torch_rows,
     torch_samples,
 )
+from torchstone.watch.read.tensor_summary import summarise
 
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 
@@ -80,12 +80,12 @@ def test_weights_are_sampled_again_only_where_they_changed(built: Fused) -> None
     weights = [torch.randn(64, 8), torch.randn(3), torch.randn(100).bfloat16()]
     reader = HostReader(weights, built)
     first = reader.sample(weights)
-    assert all(reader.sample_again(weights, first, beat) is first for beat in range(4))
+    assert all(reader.sample_again(weights, first, update) is first for update in range(4))
     weights[1][2] += 1  # a small tensor is compared as a whole
     second = reader.sample_again(weights, first, 0)
     np.testing.assert_array_equal(second, torch_samples(weights))
     weights[0].view(-1)[16 * 5] += 1  # the sixth of its samples has its turn with its quarter
-    assert [reader.sample_again(weights, second, beat) is second for beat in range(4)] == [
+    assert [reader.sample_again(weights, second, update) is second for update in range(4)] == [
         True, False, True, True,
     ]  # fmt: skip
     third = reader.sample_again(weights, second, 1)
@@ -98,9 +98,9 @@ def test_a_glance_is_the_same_in_c_and_in_numpy(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = torch.randn(shape).relu() - 0.3 * (torch.rand(shape) < 0.2)
-    seen = glance(values, 512)
-    monkeypatch.setattr("torchstone.watch.glance.load_fused", lambda: "no compiler")
-    told = glance(values, 512)
+    seen = summarise(values, 512)
+    monkeypatch.setattr("torchstone.watch.read.tensor_summary.load_fused", lambda: "no compiler")
+    told = summarise(values, 512)
     assert seen[0] == told[0] == len(values.flatten()[:: max(1, values.numel() // 512) | 1])
     assert (seen.zeros, seen.negative) == (told.zeros, told.negative)
     assert seen.squares == pytest.approx(told.squares)
@@ -127,8 +127,8 @@ def test_missing_gradients_leave_empty_rows(built: Fused) -> None:
 
 def test_without_a_compiler_there_may_be_no_gradient_at_all() -> None:
     reader = HostReader([torch.ones(3), torch.ones(2)], "no compiler")
-    for beat, histogram in ((0, True), (1, False)):
-        [reading] = reader.read(beat, [None, None], _query(2, histogram))
+    for update, histogram in ((0, True), (1, False)):
+        [reading] = reader.read(update, [None, None], _query(2, histogram))
         assert not reading.present.any()
         assert reading.whole == 0.0
 
@@ -170,11 +170,12 @@ def test_the_device_reader_never_waits_and_arrives_late() -> None:
     reader = DeviceReader(tensors, every=4)
     with _NoWaiting():
         arrived = [
-            reader.read(beat, [t * (beat + 1) for t in tensors], _query(3)) for beat in range(8)
+            reader.read(update, [t * (update + 1) for t in tensors], _query(3))
+            for update in range(8)
         ]
     assert [len(item) for item in arrived] == [0, 0, 0, 4, 0, 0, 0, 4]
     late = arrived[3]
-    assert [item.beat for item in late] == [0, 1, 2, 3]
+    assert [item.update for item in late] == [0, 1, 2, 3]
     assert np.sqrt(late[2].rows["sum_of_squares"][0]) == pytest.approx(30.0)
     assert late[0].rows["infinite"].tolist() == [0, 0, 1]
     assert late[3].histograms is not None

@@ -14,12 +14,12 @@ from torch.nn import functional as F
 
 from tests.watch.clocks import STILL
 from torchstone.watch import Watch
-from torchstone.watch.batches import Batches, _digest
-from torchstone.watch.beat import Call
-from torchstone.watch.fused import load_fused
-from torchstone.watch.glance import address_of, glance, glance_at_rows
-from torchstone.watch.host_reader import HostReader
-from torchstone.watch.reading import Query
+from torchstone.watch.listen.inputs import Batches, _digest
+from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.read.fused import load_fused
+from torchstone.watch.read.host_reader import HostReader
+from torchstone.watch.read.reading import Query
+from torchstone.watch.read.tensor_summary import address_of, summarise, summarise_rows
 
 LEVELS = np.array([1, 102, 113, 102, 110, 113, 117, 121], np.uint8)
 OPTIONS: dict[str, Any] = {"folder": False, "clock": STILL, "warmup_steps": 40}
@@ -114,17 +114,17 @@ def _rate_of_estimate(look: Callable[[Tensor, int], Any]) -> float:
 
 def test_rows_show_the_size_of_a_gradient_over_many_classes() -> None:
     torch.manual_seed(0)
-    assert all(0.9 < _rate_of_estimate(glance_at_rows) < 1.1 for _ in range(5))
-    assert not all(0.5 < _rate_of_estimate(glance) < 2 for _ in range(5)), (
+    assert all(0.9 < _rate_of_estimate(summarise_rows) < 1.1 for _ in range(5))
+    assert not all(0.5 < _rate_of_estimate(summarise) < 2 for _ in range(5)), (
         "else rows are not needed"
     )
 
 
 def test_rows_are_the_same_in_c_and_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(300, 50)
-    seen = glance_at_rows(values, 2048)
-    monkeypatch.setattr("torchstone.watch.glance.load_fused", lambda: "no compiler")
-    assert glance_at_rows(values, 2048) == pytest.approx(seen)
+    seen = summarise_rows(values, 2048)
+    monkeypatch.setattr("torchstone.watch.read.tensor_summary.load_fused", lambda: "no compiler")
+    assert summarise_rows(values, 2048) == pytest.approx(seen)
     assert not isinstance(load_fused(), str)
 
 
@@ -135,7 +135,7 @@ def test_all_places_of_a_row_are_seen(rows: int) -> None:
     tokens[:, 0] = 0
     batches = Batches()
     batches.model_called((tokens,), {})
-    call = Call(1)
+    call = TrainingCall(1)
     batches.fill(call)
     assert call.token_variety > 0.9
 

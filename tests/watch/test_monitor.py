@@ -23,7 +23,7 @@ from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
-from torchstone.watch.runfile import load_run
+from torchstone.watch.record.runfile import load_run
 
 OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "clock": STILL}
 
@@ -58,7 +58,7 @@ def test_parts_are_found_in_globals(caplog: pytest.LogCaptureFixture) -> None:
     assert "optimizer OPTIMIZER (SGD)" in caplog.text
     assert "[Monitor] Baseline established: {'grad_norm'" in caplog.text
     watch = global_step.watch  # type: ignore[attr-defined]
-    assert next(iter(watch.actors.values())).layers == ("0", "2")
+    assert next(iter(watch.optimizers.values())).layers == ("0", "2")
     assert not watch.alerts
 
 
@@ -117,7 +117,7 @@ def test_a_plain_loop() -> None:
             optimizer.step()
             watch.step(loss)
     assert watch.call.step == 6
-    assert next(iter(watch.actors.values())).beats == 5
+    assert next(iter(watch.optimizers.values())).updates == 5
 
 
 def test_training_is_bit_for_bit_the_same() -> None:
@@ -153,7 +153,7 @@ def test_accumulation_over_calls() -> None:
     for _ in range(200):
         step(_batch())
     watch = step.watch  # type: ignore[attr-defined]
-    assert next(iter(watch.actors.values())).beats == 50
+    assert next(iter(watch.optimizers.values())).updates == 50
     assert [a.line() for a in watch.alerts] == []
 
 
@@ -180,7 +180,7 @@ def test_two_optimizers_of_a_gan() -> None:
     for _ in range(150):
         step(torch.randn(32, 2) * 0.5 + 1)
     watch = step.watch  # type: ignore[attr-defined]
-    assert len(watch.actors) == 2
+    assert len(watch.optimizers) == 2
     assert [a.line() for a in watch.alerts] == []
     assert watch.call.loss is not None
 
@@ -203,10 +203,10 @@ def test_autocast_and_a_loss_scaler() -> None:
     for _ in range(80):
         step(_batch())
     watch = step.watch  # type: ignore[attr-defined]
-    actor = next(iter(watch.actors.values()))
+    watched = next(iter(watch.optimizers.values()))
     assert watch.call.scaled
-    assert 0 < actor.norm < 100, "unscaled"
-    assert watch._eye._format(actor, True).name == "fp16"
+    assert 0 < watched.norm < 100, "unscaled"
+    assert watch._step_reader._format(watched, True).name == "fp16"
     assert [a.line() for a in watch.alerts] == [], "backing off is a scaler's daily work"
 
 
@@ -221,8 +221,8 @@ def test_a_compiled_model_is_watched() -> None:
             loss.backward()
             optimizer.step()
             watch.step(loss)
-    assert next(iter(watch.actors.values())).layers == ("0", "2")
-    assert next(iter(watch.actors.values())).beats == 5
+    assert next(iter(watch.optimizers.values())).layers == ("0", "2")
+    assert next(iter(watch.optimizers.values())).updates == 5
 
 
 def test_the_norm_is_read_before_clipping() -> None:
@@ -241,7 +241,7 @@ def test_the_norm_is_read_before_clipping() -> None:
     step(_batch())
     step(_batch())
     watch = step.watch  # type: ignore[attr-defined]
-    assert next(iter(watch.actors.values())).norm == pytest.approx(
+    assert next(iter(watch.optimizers.values())).norm == pytest.approx(
         float(step.__wrapped__.norm if hasattr(step.__wrapped__, "norm") else step.norm),
         rel=1e-5,  # type: ignore[attr-defined]
     )
@@ -267,7 +267,7 @@ def test_the_users_exception_passes_through_and_the_next_step_is_watched() -> No
         step(_batch(), fail=True)
     assert caught.value is error
     step(_batch())
-    assert next(iter(step.watch.actors.values())).beats == 2  # type: ignore[attr-defined]
+    assert next(iter(step.watch.optimizers.values())).updates == 2  # type: ignore[attr-defined]
 
 
 def test_on_alert_may_call_raise_or_skip() -> None:
@@ -320,13 +320,13 @@ def test_a_failure_of_the_watch_ends_the_watching_not_the_training(
         raise RuntimeError("inside")
 
     with watch:
-        monkeypatch.setattr(watch._eye, "read", broken)
+        monkeypatch.setattr(watch._step_reader, "read", broken)
         for _ in range(3):
             loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
             loss.backward()
             optimizer.step()
             watch.step(loss)
-    assert caplog.text.count("watching has ended, training goes on: RuntimeError: inside") == 1
+    assert caplog.text.count("monitoring stopped, training continues: RuntimeError: inside") == 1
 
 
 def test_parameters_that_cannot_be_read_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -356,7 +356,7 @@ def test_parameters_that_cannot_be_read_are_named(caplog: pytest.LogCaptureFixtu
     assert "'ghost': it is a meta tensor" in caplog.text
     assert "gradient of 'words.weight' (sparse)" in caplog.text
     assert "ended" not in caplog.text
-    norm = next(iter(watch.actors.values())).norm
+    norm = next(iter(watch.optimizers.values())).norm
     assert norm > 0
 
 
@@ -451,7 +451,9 @@ def test_after_a_nan_the_first_layer_of_the_forward_pass_is_named(
 
     alerts = Toy().watched(poison, at=40, steps=45, on_alert="skip")
     assert alerts[0].signal == "non_finite"
-    assert "layer '5' (its input was bad already)" in caplog.text or "layer '4'" in caplog.text
+    assert (
+        "layer '5' (its input was already non-finite)" in caplog.text or "layer '4'" in caplog.text
+    )
 
 
 def _plain_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensor:
@@ -526,8 +528,8 @@ def test_another_model_through_the_same_function_is_watched(
         for _ in range(3):
             step(model, optimizer)
     watch = step.watch  # type: ignore[attr-defined]
-    [actor] = watch.actors.values()
-    assert actor.optimizer is optimizer
+    [watched] = watch.optimizers.values()
+    assert watched.optimizer is optimizer
 
 
 def test_a_new_optimizer_takes_the_place_of_the_old() -> None:
@@ -537,7 +539,7 @@ def test_a_new_optimizer_takes_the_place_of_the_old() -> None:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             step(model, optimizer)
-    assert len(step.watch.actors) == 1  # type: ignore[attr-defined]
+    assert len(step.watch.optimizers) == 1  # type: ignore[attr-defined]
 
 
 def test_skip_with_a_loss_scaler() -> None:
@@ -574,7 +576,7 @@ def test_odd_inputs_of_a_model_are_let_through() -> None:
             loss.backward()
             optimizer.step()
             watch.step(loss)
-    assert next(iter(watch.actors.values())).beats == 3
+    assert next(iter(watch.optimizers.values())).updates == 3
 
 
 def test_a_step_that_is_no_plain_call_is_refused() -> None:
@@ -613,7 +615,7 @@ def test_a_writer_that_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> No
         def close(self) -> None: ...
 
     alerts = Toy().watched(_loud, at=80, steps=85, writers=(Broken(),))
-    assert caplog.text.count("Broken gets no more numbers: OSError: no connection") == 1
+    assert caplog.text.count("Broken is not written to any more: OSError: no connection") == 1
     assert "grad_norm" in {a.signal for a in alerts}
 
 
@@ -645,9 +647,9 @@ def test_gradients_of_another_dtype_than_their_weights_are_read_as_what_they_are
     with Watch(model, optimizer, **OPTIONS) as watch:
         for _ in range(3):
             model.weight.grad = torch.full((64, 64), 0.5, dtype=torch.bfloat16)
-            actors = watch.actors
+            optimizers = watch.optimizers
             watch.before_step(optimizer)
-            assert next(iter(actors.values())).norm == pytest.approx(32.0)
+            assert next(iter(optimizers.values())).norm == pytest.approx(32.0)
             watch.step(1.0)
 
 
@@ -678,7 +680,7 @@ def test_a_watch_that_fails_still_lets_its_writers_go(monkeypatch: pytest.Monkey
     model = _net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with Watch(model, optimizer, writers=[Writer()], **OPTIONS) as watch:
-        monkeypatch.setattr(watch._court, "sit", lambda: 1 / 0)
+        monkeypatch.setattr(watch._judge, "judge_waiting", lambda: 1 / 0)
         for _ in range(20):
             watch.step(_plain_step(model, optimizer))
     assert watch._broken
@@ -822,7 +824,7 @@ def test_steps_judged_together_are_judged_alike(
 
     lines, runs = [], []
     for together in (1, 16):
-        monkeypatch.setattr("torchstone.watch.court._TOGETHER", together)
+        monkeypatch.setattr("torchstone.watch.judge.judge._TOGETHER", together)
         folder = tmp_path / str(together)
         lines.append([alert.line() for alert in Toy().watched(skip_a_few, folder=folder)])
         runs.append(load_run(folder))
@@ -990,5 +992,5 @@ def test_another_input_size_is_named_also_where_the_batch_was_not_given(
             watch.step(loss.detach())
         for _ in range(6):  # a step without any input
             watch.step(loss.detach())
-    assert caplog.text.count("input size changed to 64 × 8 values: learning again") == 1
+    assert caplog.text.count("input size changed to 64 × 8 values: relearning the baseline") == 1
     assert caplog.text.count("input size changed") == 1

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from torchstone.watch.runfile import load_run
+from torchstone.watch.record.runfile import load_run
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 

@@ -27,10 +27,11 @@ from torchstone.cli.main import run as run_command
 from torchstone.core.errors import InputError
 from torchstone.core.pictures import Table
 from torchstone.watch import Watch
-from torchstone.watch.difference import compare_watched
-from torchstone.watch.recorder import Recorder, thin
-from torchstone.watch.report import replay_report, report_of
-from torchstone.watch.runfile import (
+from torchstone.watch.after.compare import compare_watched
+from torchstone.watch.after.report import replay_report, report_of
+from torchstone.watch.after.what_if import parse_what_if
+from torchstone.watch.record.recorder import Recorder, thin
+from torchstone.watch.record.runfile import (
     NAME,
     Frame,
     Run,
@@ -42,7 +43,6 @@ from torchstone.watch.runfile import (
     rows_frame,
 )
 from torchstone.watch.settings import Settings
-from torchstone.watch.whatif import parse_what_if
 
 
 def _loud(toy: Toy) -> None:
@@ -63,8 +63,8 @@ def test_what_was_recorded_comes_back(recorded: Path) -> None:
     assert {"loss", "grad_norm", "lr", "update_size"} <= set(run.columns)
     assert np.isfinite(run.column("grad_norm")).all()
     assert run.actors[0]["layers"] == ["0", "1", "4", "5", "7"]
-    step, actor, values = run.layers[-1]
-    assert (step, actor) == (120, 0)
+    step, watched, values = run.layers[-1]
+    assert (step, watched) == (120, 0)
     assert values.shape == (len(run.actors[0]["signals"]), 5)
     assert run.counts[0][3].sum() == sum(run.actors[0]["sizes"])
     assert run.summary["steps"] == 120
@@ -117,18 +117,18 @@ def test_the_file_stays_under_its_limit_and_keeps_the_ends(tmp_path: Path) -> No
     recorder = Recorder(tmp_path, settings, {}, limit=200_000)
     model = nn.Linear(30, 30)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    from torchstone.watch.actor import Actor
-    from torchstone.watch.beat import Call
+    from torchstone.watch.measure.update import TrainingCall
+    from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
 
-    actor = Actor("optimizer1", optimizer, {}, 10, 1.0, 10)
-    recorder.actor(actor)
+    watched = WatchedOptimizer("optimizer1", optimizer, {}, 10, 1.0, 10)
+    recorder.add_optimizer(watched)
     generator = np.random.default_rng(0)
     for step in range(1, 6001):
-        recorder.step(Call(step, loss=float(step)), [actor])
+        recorder.step(TrainingCall(step, loss=float(step)), [watched])
         if step % 10 == 0:
-            recorder.layers(step, actor)
+            recorder.layers(step, watched)
             counts = generator.integers(0, 1000, (2, 256))
-            recorder.histograms(step, actor, counts, 1.0)
+            recorder.histograms(step, watched, counts, 1.0)
     recorder.close({"steps": 6000})
     assert (tmp_path / NAME).stat().st_size < 210_000
     run = load_run(tmp_path)
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_written_is_said(
 ) -> None:
     (tmp_path / "file").write_text("")
     alerts = Toy().watched(_loud, at=70, steps=80, folder=tmp_path / "file" / "run")
-    assert "nothing is recorded" in caplog.text
+    assert "this run is not recorded" in caplog.text
     assert alerts, "watching goes on"
 
 
@@ -233,7 +233,7 @@ def test_a_disk_that_fills_up_ends_the_recording_only(
         watch.begin()
         watch.end(toy.train_step(toy.next_batch()))
     watch.close()
-    assert caplog.text.count("recording has ended, watching goes on") == 1
+    assert caplog.text.count("recording stopped, monitoring continues") == 1
     assert "grad_norm" in {alert.signal for alert in watch.alerts}
 
 
@@ -321,8 +321,8 @@ def test_a_pause_holds_nothing_back(
             watch.step(toy.train_step(toy.next_batch()))
         assert _until(lambda: "[ALERT] Step 78" in caplog.text)
         assert _until(lambda: len(load_run(tmp_path / "run").scalars) == 80)
-        assert watch._court.idle is not None
-        thread = watch._court.idle._thread
+        assert watch._judge.pause_thread is not None
+        thread = watch._judge.pause_thread._thread
         assert thread is not None
         assert thread.is_alive()
     assert _until(lambda: not thread.is_alive())
@@ -332,11 +332,11 @@ def test_what_may_interfere_is_not_judged_by_another_thread() -> None:
     toy = Toy()
     with Watch(toy.model, toy.optimizer, folder=False, budget=10, on_alert="raise") as watch:
         watch.step(toy.train_step(toy.next_batch()))
-        court = watch._court
-        court._matters.append(("call", court.call))
-        court._heard = 0.0
-        court.rest()
-        assert len(court._matters) == 1
+        judge = watch._judge
+        judge._pending.append(("call", judge.call))
+        judge._submitted_at = 0.0
+        judge.judge_in_pause()
+        assert len(judge._pending) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -347,7 +347,7 @@ def test_a_child_that_is_forked_while_steps_are_judged_is_not_locked() -> None:
         held, go_on = threading.Event(), threading.Event()
 
         def judge() -> None:
-            with watch._court._lock:
+            with watch._judge._lock:
                 held.set()
                 go_on.wait(60)
 
@@ -358,7 +358,7 @@ def test_a_child_that_is_forked_while_steps_are_judged_is_not_locked() -> None:
             warnings.simplefilter("ignore")  # forking with threads is what is tried
             child = os.fork()
         if child == 0:
-            free = watch._court._lock.acquire(timeout=20)
+            free = watch._judge._lock.acquire(timeout=20)
             os._exit(0 if free else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         go_on.set()

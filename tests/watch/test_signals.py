@@ -9,7 +9,7 @@ import pytest
 
 from tests.watch.toy import Toy
 from torchstone.watch import signals
-from torchstone.watch.signal import all_signals
+from torchstone.watch.measure.signal import all_signals
 
 FILES = sorted(item.name for item in pkgutil.iter_modules(signals.__path__))
 # two processes are needed for these: see test_ranks.py

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tests.watch.clocks import STILL
 from torchstone.watch import TrainingAlertError, Watch
-from torchstone.watch.reading import all_finite
+from torchstone.watch.read.reading import all_finite
 
 
 def _train(watch: Watch, model: nn.Module, optimizer: Any, bad: range, steps: int) -> None:

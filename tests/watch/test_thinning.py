@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchstone.core.pictures import Plot
-from torchstone.watch.report import report_of
-from torchstone.watch.runfile import NAME, json_frame, load_run, rows_frame
-from torchstone.watch.thinning import around_alerts, thin_curve
+from torchstone.watch.after.report import report_of
+from torchstone.watch.after.thinning import around_alerts, thin_curve
+from torchstone.watch.record.runfile import NAME, json_frame, load_run, rows_frame
 
 _VALUES = st.lists(
     st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=400

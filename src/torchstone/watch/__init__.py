@@ -1,4 +1,4 @@
-"""A decorator that learns what is normal for a training run, and says what is not.
+"""Monitoring of training runs: learns the normal range of each signal, and reports departures.
 
 The names below are loaded when they are first used.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchstone.watch.alerts import Alert, TrainingAlertError
     from torchstone.watch.decorator import watch_training
     from torchstone.watch.definitions import (
         AdaptiveThreshold,
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
         detect_overflow,
         detect_underflow,
     )
+    from torchstone.watch.judge.alerts import Alert, TrainingAlertError
     from torchstone.watch.monitor import Watch
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Alert": "alerts",
-    "TrainingAlertError": "alerts",
+    "Alert": "judge.alerts",
+    "TrainingAlertError": "judge.alerts",
     "Watch": "monitor",
     "watch_training": "decorator",
 }

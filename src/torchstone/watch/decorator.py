@@ -47,11 +47,11 @@ def watch_training(
     scheduler: Any = None,
     **options: Any,
 ) -> Any:
-    """Watch every call of a training step, and say when something leaves its usual range.
+    """Monitor every call of a training step, and report when a signal leaves its usual range.
 
     Model, optimizers, scaler, scheduler and loss are found in the call (arguments, the object of
     a method, closure, globals, the value returned); each can be named instead. The step's result
-    and its exceptions pass through unchanged. `function.watch` is the Watch behind it.
+    and its exceptions pass through unchanged. `function.watch` is the underlying `Watch`.
     """
     if isinstance(function, int):
         warmup_steps, function = function, None  # watch_training(100), by position

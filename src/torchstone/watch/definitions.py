@@ -18,7 +18,7 @@ from torch import Tensor
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, dtype_of, format_of
-from torchstone.watch.window import WINDOW
+from torchstone.watch.learn.window import WINDOW
 
 Format = torch.dtype | str | NumberFormat
 _HISTORY = 1000

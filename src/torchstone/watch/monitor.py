@@ -1,4 +1,4 @@
-"""A watch: listens to a training loop, learns what is normal for it, and says what is not."""
+"""`Watch`: monitors a training loop, learns its normal ranges, and reports departures from them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from torch import Tensor, nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.watch import hooks
-from torchstone.watch.actor import Actor
-from torchstone.watch.alerts import Alert, TrainingAlertError
-from torchstone.watch.beat import Call
-from torchstone.watch.budget import Budget
 from torchstone.watch.clock import Clock
-from torchstone.watch.court import Court, UsersError
-from torchstone.watch.discover import Found, loss_in
-from torchstone.watch.ends import Ends
-from torchstone.watch.episodes import Episode
-from torchstone.watch.eye import Eye
-from torchstone.watch.idle import Idle
-from torchstone.watch.lines import LOGGER, say, show_lines
-from torchstone.watch.parts import Parts
-from torchstone.watch.ranks import join_ranks
-from torchstone.watch.recorder import Recorder, open_recorder
+from torchstone.watch.judge.alerts import Alert, TrainingAlertError
+from torchstone.watch.judge.episodes import Episode
+from torchstone.watch.judge.judge import Judge, UsersError
+from torchstone.watch.judge.pause_thread import PauseThread
+from torchstone.watch.listen import hooks
+from torchstone.watch.listen.discover import Found, loss_in
+from torchstone.watch.listen.model_ends import ModelEnds
+from torchstone.watch.listen.parts import TrainingParts
+from torchstone.watch.listen.ranks import join_ranks
+from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.read.budget import Budget
+from torchstone.watch.read.step_reader import StepReader
+from torchstone.watch.record.log import LOGGER, log_line, show_log_lines
+from torchstone.watch.record.recorder import Recorder, open_recorder
 from torchstone.watch.settings import Settings
 
 _UNOWNED_AT = 10  # every optimizer has had its turn by then, also one that waits for five critics
@@ -37,9 +37,9 @@ _TIMED_EVERY = 7  # in no step with anything else that comes round
 
 
 class Watch:
-    """Watches a training loop: as a context, `with Watch(model, optimizer) as w: w.step(loss)`.
+    """Monitors a training loop: `with Watch(model, optimizer) as w: ...; w.step(loss)`.
 
-    Whatever goes wrong inside a watch is said and ends the watching, never the training.
+    An error inside the monitor is reported and stops the monitoring, never the training.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Watch:
         self.settings = settings or _settings(options)
         self.steps = 0
         """Calls that have ended."""
-        self.actors: dict[int, Actor] = {}
+        self.optimizers: dict[int, WatchedOptimizer] = {}
         self._clock = clock or Clock()
-        self._court = Court(self.settings, self.actors, self._clock)
-        self._court.idle = Idle(self._court, _guard_of(self))
-        self._parts = Parts(self._court, _guard_of(self))
+        self._judge = Judge(self.settings, self.optimizers, self._clock)
+        self._judge.pause_thread = PauseThread(self._judge, _guard_of(self))
+        self._parts = TrainingParts(self._judge, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
-        self._ends = Ends(self._court, _guard_of(self))
-        self._eye = Eye(self._court, self._budget, self._ends.batches)
+        self._model_ends = ModelEnds(self._judge, _guard_of(self))
+        self._step_reader = StepReader(self._judge, self._budget, self._model_ends.batches)
         self._started = self._judged_seconds = 0.0
         self._prepared = False
         self._active = False
@@ -72,25 +72,25 @@ class Watch:
 
     @property
     def alerts(self) -> list[Alert]:
-        """What was told, up to the step that has just ended."""
-        self._guard(self._court.sit)
-        return self._court.alerts
+        """All alerts up to the last step that has ended, those listed under another one included."""
+        self._guard(self._judge.judge_waiting)
+        return self._judge.alerts
 
     @property
     def episodes(self) -> list[Episode]:
         """The alerts by their cause: each episode has the alert that opened it, and what followed."""
-        self._guard(self._court.sit)
-        return self._court.episodes.all
+        self._guard(self._judge.judge_waiting)
+        return self._judge.episodes.all
 
     @property
-    def call(self) -> Call:
+    def call(self) -> TrainingCall:
         """The call that is under way."""
-        return self._court.call
+        return self._judge.call
 
     @property
     def recorder(self) -> Recorder | None:
-        """Who writes the run folder."""
-        return self._court.recorder
+        """Writes the run folder; None where nothing is recorded."""
+        return self._judge.recorder
 
     @property
     def found(self) -> Found:
@@ -108,32 +108,32 @@ class Watch:
         self.close()
 
     def step(self, loss: Any = None, batch: Any = None) -> None:
-        """The loop has come round once; the loss may be a tensor, a number or a mapping."""
+        """Mark the end of one training step; `loss` may be a tensor, a number or a mapping."""
         self.end(loss, batch)
         self.begin()
 
     def prepare(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        """Look for the parts of the training step, once, and say what was found."""
+        """Find the model, optimizers, scaler and scheduler, once, and log what was found."""
         if self._prepared:
             if self._parts.is_new(args):
                 self._guard(lambda: self._begin_anew(function, args, kwargs))
             return
         self._prepared = True
-        self._court.function = function
-        show_lines()
+        self._judge.function = function
+        show_log_lines()
         self._guard(lambda: self._prepare(function, args, kwargs))
 
     def _prepare(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        self._court.closed = False
+        self._judge.closed = False
         self._parts.find(function, args, kwargs, self)
         ranks = join_ranks(self._parts.models, self.settings.ranks_every, self.settings.lang)
-        self._court.ranks = ranks
+        self._judge.ranks = ranks
         writes = ranks is None or ranks.rank == 0
-        self._court.recorder = open_recorder(
+        self._judge.recorder = open_recorder(
             self.settings, self._parts.by_kind(), writes, self._clock
         )
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -141,26 +141,28 @@ class Watch:
     def _begin_anew(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        self._court.begin_anew()
+        self._judge.begin_anew()
         self._parts.forget()
         hooks.unlisten(cast(hooks.Listener, self))
         self._parts.find(function, args, kwargs, self)
-        self._court.note(Text("another model: learning again", "更换了模型：重新学习"))
+        self._judge.note(
+            Text("the model was replaced: relearning the baseline", "更换了模型：重新学习基线")
+        )
 
     def begin(self, batch: Any = None) -> None:
-        """A new call starts, perhaps with its batch at hand."""
+        """Mark the start of a training step, with its batch where it is known."""
         if self._broken:
             return
         self._active = True
-        call = Call(self.call.step + 1, memory=self._court.memory)
+        call = TrainingCall(self.call.step + 1, memory=self._judge.memory)
         call.random_state = torch.get_rng_state()
-        self._court.begin(call)
+        self._judge.begin(call)
         if batch is not None:
-            self._ends.see(call, batch)
+            self._model_ends.see(call, batch)
         self._started = self._clock.now()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
-        """The call is over; its result holds the loss."""
+        """Mark the end of a training step; its result holds the loss."""
         if not self._active:
             return
         self._active = False
@@ -169,24 +171,24 @@ class Watch:
         self._guard(lambda: self._finish(result, batch))
 
     def abandon(self) -> None:
-        """The call raised: forget it, and keep listening to the next."""
+        """Drop the current step: it raised an exception."""
         self._active = False
-        for actor in self.actors.values():
-            actor.reading = actor.before = None
-            actor.skip = False
-        for sentinel in self._parts.sentinels.values():
-            sentinel.left_out()
+        for watched in self.optimizers.values():
+            watched.reading = watched.before = None
+            watched.skip = False
+        for backward_hook in self._parts.backward_hooks.values():
+            backward_hook.left_out()
 
     def close(self) -> None:
-        """Take everything back, write what is left, and say how it went."""
+        """Remove all hooks, write what is left, and log a summary line."""
         hooks.unlisten(cast(hooks.Listener, self))
         was_open, self._prepared = self._prepared, False
         self._active = False
         self._parts.release()
-        self._guard(self._court.sit)
-        self._court.close()
+        self._guard(self._judge.judge_waiting)
+        self._judge.close()
         if was_open and self.steps and not self._broken:
-            self._guard(lambda: self._court.say_ended(self.steps, self._budget.text))
+            self._guard(lambda: self._judge.say_ended(self.steps, self._budget.text))
         if self.recorder:
             self._guard(self._close_recorder)
 
@@ -197,42 +199,42 @@ class Watch:
     def _finish(self, result: Any, batch: Any) -> None:
         call = self.call
         if batch is not None:
-            self._ends.see(call, batch)
+            self._model_ends.see(call, batch)
         self._read_loss(loss_in(result))
-        for actor in self.actors.values():
-            if actor.reading is not None and actor.scaled and call.skipped:
-                self._leave_out(actor)
-            actor.reading = actor.before = None
-            actor.skip = False
-        self._ends.fill(call)
-        if self._ends.batches.changed(call):
-            self._court.event(self._ends.batches.size_text(call))
-        call.alone = len(self.actors) == 1 and not self._ends.batches.attacked
+        for watched in self.optimizers.values():
+            if watched.reading is not None and watched.scaled and call.skipped:
+                self._leave_out(watched)
+            watched.reading = watched.before = None
+            watched.skip = False
+        self._model_ends.fill(call)
+        if self._model_ends.batches.changed(call):
+            self._judge.event(self._model_ends.batches.size_text(call))
+        call.alone = len(self.optimizers) == 1 and not self._model_ends.batches.attacked
         if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
             call.unowned = self._parts.unowned()
-        for sentinel in self._parts.sentinels.values():
-            sentinel.report(call)
-        if self._court.ranks is not None:
-            self._court.ranks.exchange(call, self.actors.values(), len(self._court.alerts))
-        self._court.end_zoom(call)
-        self._court.hear(("call", call))
-        self._budget.own_seconds += self._court.seconds - self._judged_seconds
-        self._judged_seconds = self._court.seconds
+        for backward_hook in self._parts.backward_hooks.values():
+            backward_hook.report(call)
+        if self._judge.ranks is not None:
+            self._judge.ranks.exchange(call, self.optimizers.values(), len(self._judge.alerts))
+        self._judge.end_layer_check(call)
+        self._judge.submit(("call", call))
+        self._budget.own_seconds += self._judge.seconds - self._judged_seconds
+        self._judged_seconds = self._judge.seconds
         if self._budget.look(call.step):
-            self._court.note_thinned(self._budget.text)
+            self._judge.note_thinned(self._budget.text)
 
-    def _leave_out(self, actor: Actor) -> None:
+    def _leave_out(self, watched: WatchedOptimizer) -> None:
         """The loss scaler left the step out."""
-        if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
-            sentinel.left_out()
-        self._ends.outputs.left_out()
+        if (backward_hook := self._parts.backward_hooks.get(id(watched))) is not None:
+            backward_hook.left_out()
+        self._model_ends.outputs.left_out()
 
     def _read_loss(self, found: Tensor | float | None) -> None:
         if isinstance(found, Tensor):
             if found.device.type == "cpu":
                 self.call.loss = float(found.item())
             else:
-                self.call.loss = self._ends.batches.later(found)
+                self.call.loss = self._model_ends.batches.later(found)
         else:
             self.call.loss = found
 
@@ -254,93 +256,93 @@ class Watch:
     def model_called(self, args: Any, kwargs: Any) -> None:
         """The model is given something."""
         if self._active:
-            self._ends.called(args, kwargs)
+            self._model_ends.called(args, kwargs)
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
         if self._active and len(self._parts.found.models) == 1:
-            self._ends.answered(output)
+            self._model_ends.answered(output)
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""
-        self._guard(self._court.sit)  # what waits was before it
-        for actor in self.actors.values():
-            actor.loaded = True
-            actor.memory.pop("age", None)
+        self._guard(self._judge.judge_waiting)  # what waits was before it
+        for watched in self.optimizers.values():
+            watched.loaded = True
+            watched.memory.pop("age", None)
 
     def _before_step(self, optimizer: torch.optim.Optimizer) -> None:
-        actor = self._parts.actor(optimizer, self._active)
-        if actor is None:
+        watched = self._parts.watched_form(optimizer, self._active)
+        if watched is None:
             return
-        if actor.reading is None:
-            self._eye.read(actor, 1.0)
-        if (sentinel := self._parts.sentinels.get(id(actor))) is not None:
-            sentinel.before_step(self.call)
-        if actor.skip:
-            actor.before = None  # what this step does to the weights is ours, and says nothing
-            for parameter in actor.parameters:  # without gradients nothing moves, state included
+        if watched.reading is None:
+            self._step_reader.read(watched, 1.0)
+        if (backward_hook := self._parts.backward_hooks.get(id(watched))) is not None:
+            backward_hook.before_step(self.call)
+        if watched.skip:
+            watched.before = None  # what this step does to the weights is ours, and says nothing
+            for parameter in watched.parameters:  # without gradients nothing moves, state included
                 parameter.grad = None
 
     def _before_clip(self, parameters: Any, norms: tuple[float, Tensor]) -> None:
         one = next(iter([parameters] if isinstance(parameters, Tensor) else parameters), None)
-        for actor in self.actors.values():
-            if one is None or id(one) not in actor.ids:
+        for watched in self.optimizers.values():
+            if one is None or id(one) not in watched.ids:
                 continue
-            if actor.reading is None and actor.is_current():
-                self._eye.read(actor, 1.0)
-            actor.clipping = norms
+            if watched.reading is None and watched.is_current():
+                self._step_reader.read(watched, 1.0)
+            watched.clipping = norms
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
-        actor = self._parts.actor(optimizer, self._active)
-        if actor is None or actor.reading is not None:
+        watched = self._parts.watched_form(optimizer, self._active)
+        if watched is None or watched.reading is not None:
             return
-        scale = scaler.get_scale() if not actor.reader.defers else 1.0
+        scale = scaler.get_scale() if not watched.reader.defers else 1.0
         self.call.scale, self.call.scaled = scale, True
-        self._eye.read(actor, scale, scaled=True)
+        self._step_reader.read(watched, scale, scaled=True)
         self.call.skipped += 1  # taken back when the optimizer does step
 
     def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        actor = self.actors.get(id(optimizer))
-        if actor is None or actor.reading is None:
+        watched = self.optimizers.get(id(optimizer))
+        if watched is None or watched.reading is None:
             return
-        self.call.beats += 1
-        if actor.scaled:
+        self.call.updates += 1
+        if watched.scaled:
             self.call.skipped = max(self.call.skipped - 1, 0)
-        actor.after = None
+        watched.after = None
         try:
-            if actor.due and actor.before is not None and actor.reading.samples is not None:
-                self._eye.read_update(actor)
+            if watched.due and watched.before is not None and watched.reading.samples is not None:
+                self._step_reader.read_update(watched)
         finally:  # an alert may be raised out of it
-            self._stepped(actor)
+            self._stepped(watched)
 
-    def _stepped(self, actor: Actor) -> None:
-        if (sentinel := self._parts.sentinel(actor)) is not None:
-            if sentinel.has_new_passes():
+    def _stepped(self, watched: WatchedOptimizer) -> None:
+        if (backward_hook := self._parts.backward_hook(watched)) is not None:
+            if backward_hook.has_new_passes():
                 # sums of more batches point elsewhere: learn anew where steps lead
-                self._court.sit()
-                actor.banks["update"].bank.forget()
-                self._court.learn_again("loss_slope")  # losses are divided by their number, or not
-            sentinel.stepped()
-        self._ends.outputs.stepped(actor.norm, actor.scale)
-        actor.beats += 1
-        actor.skip = False
-        actor.clipping = None
-        actor.reading = actor.before = None
-        for other in self.actors.values():
-            if other is not actor and not other.ids.isdisjoint(actor.ids):
+                self._judge.judge_waiting()
+                watched.learners["update"].baselines.forget()
+                self._judge.learn_again("loss_slope")  # losses are divided by their number, or not
+            backward_hook.stepped()
+        self._model_ends.outputs.stepped(watched.norm, watched.scale)
+        watched.updates += 1
+        watched.skip = False
+        watched.clipping = None
+        watched.reading = watched.before = None
+        for other in self.optimizers.values():
+            if other is not watched and not other.ids.isdisjoint(watched.ids):
                 other.after = None  # it changed them too, and rightly
 
     # -- how it stands
 
     def baseline(self) -> dict[str, dict[str, float]]:
-        """The usual value and spread of the signals of the whole run."""
-        self._guard(self._court.sit)
-        return self._court.baseline()
+        """Median and spread of the signals of the whole run."""
+        self._guard(self._judge.judge_waiting)
+        return self._judge.baseline()
 
     def summary(self) -> dict[str, Any]:
-        """How many alarms there were, how often that is, and what watching cost."""
-        self._guard(self._court.sit)
-        episodes = self._court.episodes.count
+        """Steps, alert episodes, skipped steps, and the cost of monitoring."""
+        self._guard(self._judge.judge_waiting)
+        episodes = self._judge.episodes.count
         return {
             "steps": self.steps,
             "episodes": episodes,
@@ -349,7 +351,7 @@ class Watch:
             "own_seconds": self._budget.own_seconds,
             "all_seconds": self._budget.all_seconds,
             "read_every": self._budget.every,
-            "skipped": self._court.skipped,
+            "skipped": self._judge.skipped,
         }
 
     def _guard(self, act: Callable[[], object]) -> None:
@@ -357,7 +359,7 @@ class Watch:
         if self._broken:
             return
         timed = self.steps % _TIMED_EVERY == 0
-        start = self._clock.at_work() - self._court.seconds if timed else 0.0
+        start = self._clock.at_work() - self._judge.seconds if timed else 0.0
         try:
             act()
         except TrainingAlertError:
@@ -367,15 +369,15 @@ class Watch:
         except Exception as error:
             self._broken = True
             hooks.unlisten(cast(hooks.Listener, self))
-            say(
-                f"[Monitor] {Text('watching has ended, training goes on', '监控已停止，训练继续').get(self.settings.lang)}: "
+            log_line(
+                f"[Monitor] {Text('monitoring stopped, training continues', '监控已停止，训练继续').get(self.settings.lang)}: "
                 f"{type(error).__name__}: {error}",
                 logging.ERROR,
             )
             LOGGER.debug("the watch failed", exc_info=True)
         finally:
             if timed:
-                spent = self._clock.at_work() - self._court.seconds - start
+                spent = self._clock.at_work() - self._judge.seconds - start
                 self._budget.own_seconds += _TIMED_EVERY * spent
 
 

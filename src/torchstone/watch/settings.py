@@ -1,4 +1,4 @@
-"""What a user may set about a watch; every default is meant to be left alone."""
+"""The options of `Watch` and `watch_training`; the defaults suit most runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import torch
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text, locale_lang
 from torchstone.runtime.number_formats import NumberFormat, format_of
-from torchstone.watch.alerts import Alert
+from torchstone.watch.judge.alerts import Alert
 
 OnAlert = Callable[[Alert], object] | Literal["raise", "skip"] | None
 
 
 class Writer(Protocol):
-    """What gets the numbers of a run beside its folder."""
+    """Receives the numbers of a run, as TensorBoard or Weights & Biases do."""
 
     def step(self, step: int, values: Mapping[str, float]) -> None: ...
     def alert(self, alert: Alert) -> None: ...
@@ -29,29 +29,29 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to learn, how often to be wrong, what to do on an alert, where to write."""
+    """Options of a watch: warm-up, alert window, false alarms, reaction to alerts, output."""
 
     warmup_steps: int = 100
-    """Learned signals are silent before this step; what is plainly wrong is told at once."""
+    """Learned signals raise no alerts before this step; NaN and wrong code are reported at once."""
     alert_window: int = 50
-    """Alarms less than this many steps apart are one episode, and told once."""
+    """Alerts that follow one another within this many steps belong to one episode."""
     false_alarms_per_10k: float = 2.0
-    """How many false alarms in ten thousand healthy steps are worth it."""
+    """Acceptable false alarms per 10,000 healthy steps."""
     on_alert: OnAlert = None
-    """A function, "raise", or "skip" (leave out the optimizer step)."""
+    """A function of the alert, "raise", or "skip" (skip the optimizer step)."""
     print_every: int = 100
     folder: str | Path | bool | None = True
-    """Where to write; True: `.torchstone/watch/…` in the working folder, False or None: nowhere."""
+    """Where to record the run; True: `.torchstone/watch/…` in the working folder, False or None: not."""
     budget: float = 0.1
-    """The largest share of a step that watching may take; beyond it, it reads every k-th step."""
+    """The largest share of a step that monitoring may take; beyond it fewer steps are read."""
     narrow: NumberFormat | torch.dtype | str | None = None
-    """The narrowest format gradients pass through; found from the scaler and the parameters."""
+    """The narrowest format of the gradients; found from the scaler and the parameters by default."""
     ranks_every: int = 20
     """Steps between two comparisons of the ranks."""
     writers: tuple[Writer, ...] = ()
-    """Other tools that get the numbers too: `writers.tensorboard.TensorBoard`, `writers.wandb.WandB`."""
+    """Other tools to write to: `writers.tensorboard.TensorBoard`, `writers.wandb.WandB`."""
     lang: str = ""
-    """The language of what is said, "en" or "zh"; that of the locale where it is left empty."""
+    """The language of messages, "en" or "zh"; that of the locale by default."""
 
     def __post_init__(self) -> None:
         for name, least in (("warmup_steps", 10), ("alert_window", 1), ("print_every", 1),
@@ -88,7 +88,7 @@ class Settings:
 
     @property
     def tightness(self) -> float:
-        """1 for two false alarms in 10 k steps; a quarter more for every fifth of that."""
+        """Factor on all thresholds: 1 for two false alarms in 10k steps, 1.25 for two in 50k."""
         return max(0.4, 1 + 0.25 * math.log(2.0 / self.false_alarms_per_10k, 5))
 
 

@@ -63,7 +63,7 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
 def _signal(key: str, lang: str) -> dict[str, str]:
     """What an alert of `watch` means."""
     needs_torch("explain watch-…")
-    from torchstone.watch.signal import all_signals
+    from torchstone.watch.measure.signal import all_signals
 
     known = {f"watch-{signal.name.replace('_', '-')}": signal for signal in all_signals()}
     if key not in known:

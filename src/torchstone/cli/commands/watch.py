@@ -65,23 +65,23 @@ def run(options: WatchOptions, common: CommonOptions) -> int:
             Text("pass the folder that the run printed: .torchstone/watch/…", "请传入运行打印的文件夹：.torchstone/watch/…"),
         )  # fmt: skip
     needs_torch("watch")
-    from torchstone.watch.runfile import load_run
+    from torchstone.watch.record.runfile import load_run
 
     if wanted == 3:
-        from torchstone.watch.difference import compare_watched
+        from torchstone.watch.after.compare import compare_watched
 
         show(compare_watched(load_run(words[1]), load_run(words[2])), common)
         return 0
     if options.replay:
-        from torchstone.watch.report import replay_report
+        from torchstone.watch.after.report import replay_report
 
         _check_rate(options.false_alarms)
         show(replay_report(load_run(words[0]), options.false_alarms), common)
         return 0
     if options.follow:
         return _follow(Path(words[0]), common)
-    from torchstone.watch.report import report_of
-    from torchstone.watch.whatif import parse_what_if
+    from torchstone.watch.after.report import report_of
+    from torchstone.watch.after.what_if import parse_what_if
 
     asked = parse_what_if(options.what_if) if options.what_if else None
     report = report_of(load_run(words[0]), asked)
@@ -97,8 +97,8 @@ def _check_rate(rate: float) -> None:
 
 def _follow(place: Path, common: CommonOptions) -> int:
     """Redraw every second; Ctrl-C or the end of the run ends it."""
-    from torchstone.watch.live import screen
-    from torchstone.watch.runfile import load_run
+    from torchstone.watch.after.live import screen
+    from torchstone.watch.record.runfile import load_run
 
     clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""
     try:

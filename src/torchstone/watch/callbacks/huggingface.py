@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from torchstone.watch.discover import loss_in
+from torchstone.watch.listen.discover import loss_in
 from torchstone.watch.monitor import Watch
 
 

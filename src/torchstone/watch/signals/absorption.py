@@ -9,18 +9,18 @@ import torch
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "absorption",
     phase="update",
     of="layer",
-    title=Text("updates absorbed by rounding", "被舍入吞掉的更新"),
+    title=Text("updates lost to rounding", "被舍入掉的更新"),
     why=Text(
-        "an update below half a unit in the last place of the weight is rounded away: bf16 weights stop learning while the loss still looks fine",
-        "小于权重末位一半的更新会被舍入掉：bf16 权重停止学习，而 loss 看似正常",
+        "an update smaller than half a ULP of the weight rounds to zero: bf16 weights stop learning while the loss still looks fine",
+        "小于权重半个 ULP 的更新会被舍入为零：bf16 权重停止学习，而 loss 看起来仍然正常",
     ),
     remedy=Text(
         "keep fp32 master weights, use stochastic rounding, or raise the learning rate",
@@ -38,32 +38,36 @@ _DECAYED = 0.05
 
 
 @SIGNAL.measure
-def shares(beats: Beats) -> NDArray[np.float64]:
-    if torch.float64 in beats.actor.dtypes:
-        return beats.nothing()
-    pushed, absorbed, bad = beats.moved[:, 2].copy(), beats.moved[:, 3].copy(), beats.moved[:, 4]
+def shares(updates: Updates) -> NDArray[np.float64]:
+    if torch.float64 in updates.watched.dtypes:
+        return updates.nothing()
+    pushed, absorbed, bad = (
+        updates.moved[:, 2].copy(),
+        updates.moved[:, 3].copy(),
+        updates.moved[:, 4],
+    )
     for row in np.flatnonzero(absorbed.any(axis=1)).tolist():
-        beat = beats.each[row]
-        assert beat.steps is not None
+        update = updates.each[row]
+        assert update.steps is not None
         for name, sums in (("pushed", pushed), ("absorbed", absorbed)):
-            counts = np.where(beat.matters, beat.steps[name], 0)
-            sums[row] = beats.actor.by_layer(counts.astype(float))
-    pushed[bad.any(axis=1) | np.isnan(beats.rates)] = 0
-    pushed[_fading(beats)] = 0
+            counts = np.where(update.matters, update.steps[name], 0)
+            sums[row] = updates.watched.by_layer(counts.astype(float))
+    pushed[bad.any(axis=1) | np.isnan(updates.rates)] = 0
+    pushed[_fading(updates)] = 0
     return np.asarray(absorbed / np.where(pushed > 0, pushed, np.nan))
 
 
-def _fading(beats: Beats) -> NDArray[np.bool_]:
+def _fading(updates: Updates) -> NDArray[np.bool_]:
     """Layers whose steps are meant to be next to nothing: the rate is at the end of its decay, or
     the gradient has all but vanished with the loss."""
-    found = np.zeros(beats.squares.shape, np.bool_)
-    size = np.sqrt(beats.squares / np.maximum(beats.sizes, 1))
-    for row, (beat, rate) in enumerate(zip(beats.each, beats.rates, strict=True)):
-        pushes = np.append(rate * size[row] / beat.scale, rate)
-        usual, largest = cast(Any, beat.memory.get("pushes", (pushes, pushes)))
+    found = np.zeros(updates.squares.shape, np.bool_)
+    size = np.sqrt(updates.squares / np.maximum(updates.sizes, 1))
+    for row, (update, rate) in enumerate(zip(updates.each, updates.rates, strict=True)):
+        pushes = np.append(rate * size[row] / update.scale, rate)
+        usual, largest = cast(Any, update.memory.get("pushes", (pushes, pushes)))
         usual = np.where(np.isfinite(pushes), usual + _MEMORY * (pushes - usual), usual)
         largest = np.fmax(largest, usual)
-        beat.memory["pushes"] = (usual, largest)
+        update.memory["pushes"] = (usual, largest)
         found[row] = (usual < _FADED * largest)[:-1] | (rate < _DECAYED * largest[-1])
     return found
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "backward_gain",
     phase="call",
     of="run",
     title=Text(
-        "gradient of the weights against the gradient of the outputs", "权重梯度与输出梯度之比"
+        "ratio of weight gradient norm to output gradient norm", "权重梯度范数与输出梯度范数之比"
     ),
     why=Text(
-        "whatever the loss is, the network turns the gradient of its outputs into that of its weights by a factor that moves slowly; a jump lies between the two: hooks, detached parts, scaling, noise, disturbed weights",
-        "无论损失如何，网络把输出梯度变成权重梯度的倍数变化缓慢；突变的原因就在两者之间：钩子、被 detach 的部分、缩放、噪声或被扰动的权重",
+        "this ratio depends on the network, not on the loss, and changes slowly; a jump is caused by something between the loss and the weights: a hook, a detached branch, a scale factor, added noise, or overwritten weights",
+        "该比值取决于网络而非损失，变化缓慢；突变的原因在损失与权重之间：hook、被 detach 的分支、缩放系数、噪声或被改写的权重",
     ),
     remedy=Text(
-        "look at what touches gradients between the loss and the optimizer, and at the weights",
-        "检查损失与优化器之间改动梯度的代码，以及权重",
+        "check the code that changes gradients between backward() and the optimizer, then check whether the weights were overwritten",
+        "检查 backward() 与优化器之间修改梯度的代码，再检查权重是否被改写",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),

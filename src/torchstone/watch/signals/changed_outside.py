@@ -9,21 +9,21 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "changed_outside",
     phase="gradient",
     of="layer",
-    title=Text("weights changed outside the optimizer", "权重在优化器之外被改动"),
+    title=Text("weights changed outside the optimizer", "权重在优化器之外被修改"),
     why=Text(
-        "training goes on from weights that no gradient led to: an averaged copy written back, a wrong load, an in-place slip",
-        "训练从非梯度得到的权重继续：写回的平均副本、错误的加载、误用的原地操作",
+        "training continues from weights that no optimizer step produced: an EMA copy written back, a wrong checkpoint, or an in-place operation by mistake",
+        "训练从并非由优化器得到的权重继续：写回的 EMA 副本、错误的检查点或误用的原地操作",
     ),
     remedy=Text(
-        "look for writes to `.data`, copies from an averaged model, or loads between steps",
-        "检查对 `.data` 的写入、从 EMA 模型的拷贝或步间加载",
+        "search for writes to `.data`, copies from an averaged model, and load_state_dict calls between steps",
+        "查找对 `.data` 的写入、从 EMA 模型的拷贝，以及步与步之间的 load_state_dict",
     ),
     severity=Severity.MEDIUM,
 )
@@ -33,17 +33,17 @@ _KNOWN = 10
 _HABIT = 0.2  # weight clipping after every step is how some programs work
 
 
-@SIGNAL.on_beat
-def changed(beat: Beat) -> Iterator[Alarm]:
-    outside = beat.outside
+@SIGNAL.on_update
+def changed(update: Update) -> Iterator[Alarm]:
+    outside = update.outside
     if outside is None:
         return
     count = int(np.count_nonzero(outside))
-    often = int(beat.memory.get("outside", 0))  # type: ignore[call-overload]
-    beat.memory["outside"] = often + bool(count)
-    if not count or beat.number < _KNOWN or often > _HABIT * beat.number:
+    often = int(update.memory.get("outside", 0))  # type: ignore[call-overload]
+    update.memory["outside"] = often + bool(count)
+    if not count or update.number < _KNOWN or often > _HABIT * update.number:
         return
-    name = beat.actor.names[int(outside.argmax())]
+    name = update.watched.names[int(outside.argmax())]
     yield Alarm(
         SIGNAL.name,
         Text(

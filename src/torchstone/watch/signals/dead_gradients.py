@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "dead_gradients",
     phase="gradient",
     of="layer",
-    title=Text("share of zero gradients", "零梯度比例"),
+    title=Text("share of zero gradients", "零梯度占比"),
     why=Text(
-        "a gradient of exact zeros teaches nothing: dead units, a detached branch, masked data, or values flushed by fp16",
-        "恒为零的梯度学不到任何东西：神经元死亡、分支被 detach、数据被屏蔽，或被 fp16 刷零",
+        "a gradient that is exactly zero trains nothing: dead units, a detached branch, masked data, or fp16 underflow",
+        "恒为零的梯度不产生训练：神经元死亡、分支被 detach、数据被掩码，或 fp16 下溢",
     ),
     remedy=Text(
-        "look for dead activations, a detach, an empty mask, or a loss scale that is too low",
-        "检查死亡激活、detach、空掩码或过低的 loss scale",
+        "check for dead activations, a detach, an empty mask, or a loss scale that is too low",
+        "检查死亡的激活、detach、空掩码或过低的 loss scale",
     ),
     limits=Limits(
         spike=(12.0, NEVER), shift=(4.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.05
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def zeros(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray(beats.zeros * beats.share_of_all)
+def zeros(updates: Updates) -> NDArray[np.float64]:
+    return np.asarray(updates.zeros * updates.share_of_all)
 
 
 def fault(toy: Any) -> None:

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "dead_inputs",
     phase="call",
     of="run",
-    title=Text("input features that never vary", "不再变化的输入特征"),
+    title=Text("constant input features", "恒定的输入特征"),
     why=Text(
-        "a feature or a channel that is the same in every sample says nothing: the model learns to do without it, and the loss hardly shows it",
-        "在所有样本中都相同的特征或通道不含信息：模型会学着绕过它，而 loss 几乎看不出来",
+        "a feature or channel with the same value in every sample carries no information: the model learns to ignore it, and the loss hardly shows it",
+        "在所有样本中取值相同的特征或通道不含信息：模型会学着忽略它，而 loss 几乎看不出来",
     ),
     remedy=Text(
-        "look at the loader and the transforms of this feature: filled with zeros, dropped, or joined on a missing key",
-        "检查该特征的加载与变换：是否被填零、丢弃或因缺少键而连接失败",
+        "check how this feature is loaded and transformed: filled with zeros, dropped, or lost in a join",
+        "检查该特征的加载与变换：是否被填零、丢弃，或在关联时丢失",
     ),
 )
 
@@ -29,7 +29,7 @@ _IN_A_ROW = 3
 
 
 @SIGNAL.on_call
-def dead(call: Call) -> Iterator[Alarm]:
+def dead(call: TrainingCall) -> Iterator[Alarm]:
     if call.dead_inputs is None:
         return
     most = int(call.memory.get("dead_inputs", 0))  # type: ignore[call-overload]

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import dtype_of
-from torchstone.watch.beat import Beat
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "distortion",
     phase="sample",
     of="layer",
-    title=Text("distortion by the cast (1 - cosine)", "转换失真（1 - 余弦）"),
+    title=Text("direction error of the cast (1 - cosine)", "类型转换的方向误差（1 - 余弦）"),
     why=Text(
-        "the cast changes the direction of the gradient, so the step goes elsewhere; large values hide small ones in it, so read it beside the flushed share",
-        "转换改变了梯度方向，更新会偏离；该指标由大值主导，须与刷零比例一起看",
+        "the cast changes the direction of the gradient, and so the direction of the update; large values dominate this number, so read it together with the share flushed to zero",
+        "类型转换改变了梯度方向，更新方向也随之改变；该指标由大数值主导，应与刷零占比一起看",
     ),
     remedy=Text(
         "raise the loss scale, or keep this layer in a wider format",
@@ -35,22 +35,25 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def distortion(beats: Beats) -> NDArray[np.float64]:
-    return np.array([_distortion(beat) for beat in beats.each])
+def distortion(updates: Updates) -> NDArray[np.float64]:
+    return np.array([_distortion(update) for update in updates.each])
 
 
-def _distortion(beat: Beat) -> NDArray[np.float64]:
-    samples = beat.reading.samples
+def _distortion(update: Update) -> NDArray[np.float64]:
+    samples = update.reading.samples
     if samples is None:
-        return beat.nothing()
-    if beat.scaled and beat.reading.rows["largest"].max(initial=0.0) >= beat.format.overflow_from:
-        return beat.nothing()  # the loss scaler leaves this step out
-    dtype = dtype_of(beat.format)
+        return update.nothing()
+    if (
+        update.scaled
+        and update.reading.rows["largest"].max(initial=0.0) >= update.format.overflow_from
+    ):
+        return update.nothing()  # the loss scaler leaves this step out
+    dtype = dtype_of(update.format)
     if dtype == torch.float32:
-        return np.zeros(len(beat.actor.layers))
+        return np.zeros(len(update.watched.layers))
     wide = torch.from_numpy(samples)
-    kept = wide.clamp(-beat.format.largest, beat.format.largest).to(dtype).float().numpy()
-    by = beat.actor.by_layer
+    kept = wide.clamp(-update.format.largest, update.format.largest).to(dtype).float().numpy()
+    by = update.watched.by_layer
     dot = by((samples * kept).sum(1, dtype=np.float64))
     lengths = by((samples**2).sum(1, dtype=np.float64)) * by((kept**2).sum(1, dtype=np.float64))
     with np.errstate(all="ignore"):

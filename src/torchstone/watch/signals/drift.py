@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.reading import WIDTH
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.measure.updates import Updates
+from torchstone.watch.read.reading import WIDTH
 
 SIGNAL = Signal(
     "drift",
@@ -20,12 +20,12 @@ SIGNAL = Signal(
     of="layer",
     title=Text("drift of the gradient distribution", "梯度分布漂移"),
     why=Text(
-        "the spread between small and large gradients of a layer changed: sparse, saturated or outlier-ridden, while its norm may look normal",
-        "该层大小梯度的分布形状改变：变稀疏、饱和或出现离群值，而范数可能看似正常",
+        "the ratio between the large and small gradients of this layer changed (sparse, saturated, or with outliers) although its norm may look normal",
+        "该层大小梯度之间的比例发生变化（变稀疏、饱和或出现离群值），而范数可能看起来正常",
     ),
     remedy=Text(
-        "compare the exponent histograms of the layer before and after",
-        "对比该层前后的指数直方图",
+        "compare the layer's exponent histograms before and after this step",
+        "对比该步前后该层的指数直方图",
     ),
     limits=Limits(
         spike=(6.0, NEVER), shift=(6.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.5
@@ -40,35 +40,35 @@ _BASELINE = 5  # samples that make the usual shape
 
 
 @SIGNAL.measure
-def drift(beats: Beats) -> NDArray[np.float64]:
-    return np.array([_drift(beat) for beat in beats.each])
+def drift(updates: Updates) -> NDArray[np.float64]:
+    return np.array([_drift(update) for update in updates.each])
 
 
-def _drift(beat: Beat) -> NDArray[np.float64]:
-    samples = beat.reading.samples
+def _drift(update: Update) -> NDArray[np.float64]:
+    samples = update.reading.samples
     if samples is None:
-        return beat.nothing()
+        return update.nothing()
     size = np.where(np.isfinite(samples), np.abs(samples), 0)
     # what is a million times smaller than the largest is as good as zero
     least = np.maximum(size.max(axis=1, keepdims=True) * 2.0**-20, 1e-38)
     shape = np.log2(np.sort(np.maximum(size, least), axis=1)[:, _PLACES])
     shape = shape - shape[:, 2:3]
     few = (size > least).sum(axis=1) < _ENOUGH
-    usual = beat.memory.setdefault("drift", [])
+    usual = update.memory.setdefault("drift", [])
     assert isinstance(usual, list)
     if len(usual) < _BASELINE:
         usual.append(shape)
-        return beat.nothing()
+        return update.nothing()
     if len(usual) == _BASELINE:
         usual.append(np.median(np.array(usual), axis=0))
     away = np.abs(shape - usual[-1]).mean(axis=1)
-    share = np.where(few, 0.0, beat.actor.sizes.astype(np.float64))
-    whole = beat.actor.by_layer(share)
+    share = np.where(few, 0.0, update.watched.sizes.astype(np.float64))
+    whole = update.watched.by_layer(share)
     with np.errstate(all="ignore"):
-        now = np.asarray(beat.actor.by_layer(away * share) / whole)
+        now = np.asarray(update.watched.by_layer(away * share) / whole)
     # one odd sample is no drift: both of the last two must say so
-    before = beat.memory.get("drift_before")
-    beat.memory["drift_before"] = now
+    before = update.memory.get("drift_before")
+    update.memory["drift_before"] = now
     return np.minimum(now, before) if isinstance(before, np.ndarray) else now
 
 

@@ -9,31 +9,31 @@ import torch
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.reading import plain
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.read.reading import plain
 
 SIGNAL = Signal(
     "equal_units",
     phase="gradient",
     of="layer",
-    title=Text("units that are all equal", "完全相同的单元"),
+    title=Text("identical units", "完全相同的单元"),
     why=Text(
-        "units that start equal learn much the same: a layer of a hundred does the work of a few",
-        "从相同起点出发的单元学到几乎相同的东西：一百个单元只做几个单元的事",
+        "units that start with the same weights get the same gradients: a layer of a hundred units has the capacity of one",
+        "初始权重相同的单元得到相同的梯度：一百个单元的层只有一个单元的容量",
     ),
-    remedy=Text("initialise the weights with random values", "用随机值初始化权重"),
+    remedy=Text("initialise these weights with random values", "用随机值初始化这些权重"),
     severity=Severity.MEDIUM,
 )
 
 _MOST = 1 << 22
 
 
-@SIGNAL.on_beat
-def equal(beat: Beat) -> Iterator[Alarm]:
-    if beat.number or beat.actor.reader.defers:
+@SIGNAL.on_update
+def equal(update: Update) -> Iterator[Alarm]:
+    if update.number or update.watched.reader.defers:
         return
-    for name, parameter in zip(beat.actor.names, beat.actor.parameters, strict=True):
+    for name, parameter in zip(update.watched.names, update.watched.parameters, strict=True):
         if parameter.dim() < 2 or parameter.numel() > _MOST or not _one_unit(plain(parameter)):
             continue
         yield Alarm(

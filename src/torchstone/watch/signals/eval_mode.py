@@ -7,28 +7,25 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "eval_mode",
     phase="call",
     of="run",
-    title=Text("layers in eval mode while training", "训练时层处于 eval 模式"),
+    title=Text("layers in eval mode during training", "训练时处于 eval 模式的层"),
     why=Text(
-        "batch norm uses and keeps old statistics, dropout is off: training goes on with another model than before",
-        "batch norm 使用旧统计量、dropout 关闭：训练的已不是原来的模型",
+        "batch norm uses its running statistics and dropout is off: the model being trained is not the one before this step",
+        "batch norm 使用运行统计量、dropout 关闭：训练的已不是此前的模型",
     ),
-    remedy=Text(
-        "call model.train() after evaluation",
-        "评估之后调用 model.train()",
-    ),
+    remedy=Text("call model.train() after evaluation", "评估之后调用 model.train()"),
     severity=Severity.HIGH,
 )
 
 
 @SIGNAL.on_call
-def in_eval(call: Call) -> Iterator[Alarm]:
+def in_eval(call: TrainingCall) -> Iterator[Alarm]:
     if not call.backwards:
         return
     before = call.memory.get("eval_mode")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "grad_norm",
@@ -18,12 +18,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("gradient norm", "梯度范数"),
     why=Text(
-        "a gradient norm that leaves its range means that the data, the loss or the weights changed in kind",
-        "梯度范数偏离正常范围，说明数据、损失或权重发生了质变",
+        "a gradient norm outside its usual range means that the data, the loss or the weights changed",
+        "梯度范数超出正常范围，说明数据、损失或权重发生了变化",
     ),
     remedy=Text(
-        "look at the batch of this step and at the layers that moved first; clip gradients or lower the learning rate",
-        "检查该步的批次和最先变化的层；裁剪梯度或降低学习率",
+        "inspect the batch of this step and the layers whose gradients grew first; if batches like it are expected, clip gradients or lower the learning rate",
+        "检查该步的批次和梯度最先增大的层；如果这类批次是正常的，则裁剪梯度或降低学习率",
     ),
     high=30.0,  # without clipping one such step undoes hundreds
     # no ramp downwards: gradients that fade as the loss converges are what is hoped for
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def norms(beats: Beats) -> NDArray[np.float64]:
-    return beats.norms
+def norms(updates: Updates) -> NDArray[np.float64]:
+    return updates.norms
 
 
 def fault(toy: Any) -> None:

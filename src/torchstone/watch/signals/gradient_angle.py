@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angles
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import mean_angles
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "gradient_angle",
     phase="update",
     of="run",
-    title=Text("angle between two gradients in a row", "相邻两步梯度的夹角"),
+    title=Text("angle between consecutive gradients", "相邻两步梯度的夹角"),
     why=Text(
-        "gradients of different batches stand almost at right angles; when they begin to agree, all batches complain of the same thing: the weights were disturbed, or the data are no longer varied",
-        "不同批次的梯度几乎互相垂直；若开始一致，说明所有批次都在指向同一个问题：权重被扰动，或数据不再多样",
+        "gradients of different batches are nearly orthogonal; when they align, every batch asks for the same correction: the weights were disturbed, or the batches are no longer different",
+        "不同批次的梯度近乎正交；当它们趋于一致时，每个批次都要求同样的修正：权重被扰动，或各批次不再不同",
     ),
     remedy=Text(
-        "compare the batches, and look for what changes the weights beside the optimizer",
-        "比较各批次，并检查除优化器外还有什么在改动权重",
+        "compare the last batches with each other, and look for code that changes the weights outside the optimizer",
+        "相互比较最近的批次，并查找在优化器之外修改权重的代码",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),
@@ -40,11 +40,11 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """The mean over the layers; 90° when two gradients have nothing in common."""
-    squares = beats.moved[:, 6]
-    before = beats.earlier("gradient_squares", squares)
-    return beats.directed * mean_angles(beats.moved[:, 8], squares * before * beats.dense)
+    squares = updates.moved[:, 6]
+    before = updates.earlier("gradient_squares", squares)
+    return updates.directed * mean_angles(updates.moved[:, 8], squares * before * updates.dense)
 
 
 def fault(toy: Any) -> None:

@@ -7,21 +7,21 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "idle_optimizer",
     phase="call",
     of="run",
-    title=Text("no optimizer step", "优化器没有更新"),
+    title=Text("no optimizer step", "没有优化器更新"),
     why=Text(
-        "gradients are computed and thrown away: nothing is learned",
-        "梯度算出后被丢弃：什么也没学到",
+        "gradients are computed and never used: nothing is learned",
+        "梯度算出后没有被使用：什么也没学到",
     ),
     remedy=Text(
-        "call optimizer.step(); with accumulation, check the condition",
-        "调用 optimizer.step()；使用梯度累积时检查条件",
+        "check that optimizer.step() is called; with gradient accumulation, check its condition",
+        "检查是否调用了 optimizer.step()；使用梯度累积时检查其条件",
     ),
     severity=Severity.HIGH,
 )
@@ -32,10 +32,10 @@ _AT_FIRST = 130  # accumulation over many calls is known once the first step has
 
 
 @SIGNAL.on_call
-def idle(call: Call) -> Iterator[Alarm]:
+def idle(call: TrainingCall) -> Iterator[Alarm]:
     since = int(call.memory.get("idle", 0))  # type: ignore[call-overload]
     longest = int(call.memory.get("idle_longest", 0))  # type: ignore[call-overload]
-    if call.beats or call.skipped:
+    if call.updates or call.skipped:
         call.memory["idle_longest"] = max(longest, since)
         call.memory["stepped"] = True
         call.memory["idle"] = 0

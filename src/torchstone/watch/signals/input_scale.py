@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "input_scale",
     phase="call",
     of="run",
-    title=Text("size of the inputs", "输入数值的大小"),
+    title=Text("RMS of the inputs", "输入的均方根"),
     why=Text(
-        "normalisation layers hide inputs of another scale from the loss, and the model will fail when it serves",
-        "归一化层会让 loss 看不出输入尺度的变化，而模型在上线后会失效",
+        "normalisation layers hide a change of input scale from the loss, but the model will fail on correctly scaled data at inference",
+        "归一化层会让 loss 看不出输入尺度的变化，但模型在推理时面对正确尺度的数据会失效",
     ),
     remedy=Text(
-        "check the normalisation of the data, and that it is applied once",
-        "检查数据归一化，确认恰好应用一次",
+        "check that the data are normalised, and exactly once", "检查数据是否做了归一化，且只做一次"
     ),
     high=30.0,  # other units: 0 to 255 in place of 0 to 1, say
     limits=Limits(

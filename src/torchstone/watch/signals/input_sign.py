@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "input_sign",
     phase="call",
     of="run",
-    title=Text("share of inputs below zero", "小于零的输入占比"),
+    title=Text("share of negative inputs", "负值输入占比"),
     why=Text(
-        "inputs that lose or gain a sign are not prepared as before: normalisation was left out, or done twice",
-        "输入失去或多出一种符号，说明预处理变了：漏做或重复做了归一化",
+        "a change in the sign of the inputs means that preprocessing changed: normalisation was left out or applied twice",
+        "输入的符号发生变化，说明预处理变了：漏做或重复做了归一化",
     ),
     remedy=Text(
-        "compare mean, smallest and largest value of a batch with those before this step",
-        "与此步之前比较批次的均值、最小值和最大值",
+        "compare mean, minimum and maximum of this batch with those of earlier batches",
+        "与之前的批次比较该批次的均值、最小值和最大值",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "layer_profile",
     phase="gradient",
     of="run",
-    title=Text("how the gradient is spread over the layers", "梯度在各层间的分布"),
+    title=Text("distribution of the gradient over the layers", "梯度在各层间的分布"),
     why=Text(
-        "the profile of a network moves slowly; when most layers move at once the network, its loss or its data are no longer the same, though no single layer looks wrong",
-        "网络的梯度分布变化缓慢；多数层同时变动，说明网络、损失或数据已不同，尽管单看每一层都正常",
+        "this distribution changes slowly; when most layers move at once, the network, the loss or the data changed, although no single layer looks wrong",
+        "该分布变化缓慢；多数层同时变动，说明网络、损失或数据发生了变化，尽管单看每一层都正常",
     ),
     remedy=Text(
         "compare the forward code, the loss and the batches with those before this step",
@@ -30,17 +30,17 @@ _EFFECT = 0.25
 _FEWEST = 4
 
 
-@SIGNAL.on_beat
-def moved(beat: Beat) -> Iterator[Alarm]:
-    if beat.number % _EVERY or not beat.warm:
+@SIGNAL.on_update
+def moved(update: Update) -> Iterator[Alarm]:
+    if update.number % _EVERY or not update.warm:
         return
-    learner = beat.actor.banks["gradient"]
+    learner = update.watched.learners["gradient"]
     start, end = next((a, b) for s, a, b in learner.spans if s.name == "layer_consistency")
     if end - start < _FEWEST:
         return
-    found = learner.bank.together(slice(start, end))
-    wider = beat.actor.tightness
-    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + beat.stretch:
+    found = learner.baselines.together(slice(start, end))
+    wider = update.watched.tightness
+    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + update.stretch:
         return
     yield Alarm(
         SIGNAL.name,

@@ -8,8 +8,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "learning_rate",
@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("learning rate", "学习率"),
     why=Text(
-        "a sudden rise of the learning rate undoes training in a few steps",
-        "学习率突然升高会在几步内毁掉训练",
+        "a sudden rise of the learning rate can destroy a trained model within a few steps",
+        "学习率突然升高会在几步之内毁掉已训练的模型",
     ),
     remedy=Text(
-        "check the scheduler, the restart of a schedule, and who writes to param_groups",
-        "检查调度器、调度重启以及谁改写了 param_groups",
+        "check the scheduler, restarts of the schedule, and code that writes to param_groups",
+        "检查调度器、调度的重启，以及改写 param_groups 的代码",
     ),
     severity=Severity.HIGH,
 )
@@ -39,78 +39,78 @@ _STANDS = 40
 _NEXT_TO_NOTHING = 0.05
 
 
-@SIGNAL.on_beat
-def jumped(beat: Beat) -> Iterator[Alarm]:
-    most = float(beat.memory.get("rate", 0.0))  # type: ignore[arg-type]
+@SIGNAL.on_update
+def jumped(update: Update) -> Iterator[Alarm]:
+    most = float(update.memory.get("rate", 0.0))  # type: ignore[arg-type]
     if (
-        not math.isfinite(beat.rate)
-        or beat.rate < 0
-        or (beat.number >= _KNOWN and most > _TINY and beat.rate > _JUMP * most)
-    ) or _fell(beat, most):
-        yield _alarm(beat, most)
-    elif _crept(beat, most):
-        yield _alarm(beat, float(beat.memory["rate_settled"]))  # type: ignore[arg-type]
-    elif _stands(beat, most):
-        base = beat.actor.base_rate
+        not math.isfinite(update.rate)
+        or update.rate < 0
+        or (update.number >= _KNOWN and most > _TINY and update.rate > _JUMP * most)
+    ) or _fell(update, most):
+        yield _alarm(update, most)
+    elif _crept(update, most):
+        yield _alarm(update, float(update.memory["rate_settled"]))  # type: ignore[arg-type]
+    elif _stands(update, most):
+        base = update.watched.base_rate
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"learning_rate: {beat.rate:.3g} for {beat.number} steps, {beat.rate / base:.2%} of its "
+                f"learning_rate: {update.rate:.3g} for {update.number} steps, {update.rate / base:.2%} of its "
                 "base; is its schedule stepped with every batch?",
-                f"learning_rate: {beat.number} 步以来一直为 {beat.rate:.3g}，仅为基准的 "
-                f"{beat.rate / base:.2%}；调度器是否按批次推进？",
+                f"learning_rate: {update.number} 步以来一直为 {update.rate:.3g}，仅为基准的 "
+                f"{update.rate / base:.2%}；调度器是否按批次推进？",
             ),
-            value=beat.rate,
+            value=update.rate,
         )
-    beat.memory["rate"] = max(most, beat.rate)
+    update.memory["rate"] = max(most, update.rate)
 
 
-def _stands(beat: Beat, most: float) -> bool:
+def _stands(update: Update, most: float) -> bool:
     """Next to nothing since the start, and not on its way: a warm-up in batches counts epochs."""
-    if beat.rate != beat.memory.get("rate_last"):
-        beat.memory["rate_moved"] = beat.number
-    beat.memory["rate_last"] = beat.rate
-    still = beat.number - int(beat.memory.get("rate_moved", 0))  # type: ignore[call-overload]
-    if beat.number % _STANDS or still < _STANDS - 5 or beat.number > 5 * _STANDS:
+    if update.rate != update.memory.get("rate_last"):
+        update.memory["rate_moved"] = update.number
+    update.memory["rate_last"] = update.rate
+    still = update.number - int(update.memory.get("rate_moved", 0))  # type: ignore[call-overload]
+    if update.number % _STANDS or still < _STANDS - 5 or update.number > 5 * _STANDS:
         return False
-    if beat.age > 2 * beat.number:  # resumed: the schedule may have come down to here
+    if update.age > 2 * update.number:  # resumed: the schedule may have come down to here
         return False
-    return 0 < max(most, beat.rate) < _NEXT_TO_NOTHING * beat.actor.base_rate
+    return 0 < max(most, update.rate) < _NEXT_TO_NOTHING * update.watched.base_rate
 
 
-def _crept(beat: Beat, most: float) -> bool:
+def _crept(update: Update, most: float) -> bool:
     """Far above a peak that had stood for fifty steps, in steps of which none is a jump."""
-    if beat.rate > most:
-        beat.memory["rate_rose"] = beat.number
-    elif beat.number - int(beat.memory.get("rate_rose", beat.number)) == _SOON:  # type: ignore[call-overload]
-        beat.memory["rate_settled"] = most
-    settled = float(beat.memory.get("rate_settled", math.inf))  # type: ignore[arg-type]
-    return settled > _TINY and beat.rate > _JUMP * settled
+    if update.rate > most:
+        update.memory["rate_rose"] = update.number
+    elif update.number - int(update.memory.get("rate_rose", update.number)) == _SOON:  # type: ignore[call-overload]
+        update.memory["rate_settled"] = most
+    settled = float(update.memory.get("rate_settled", math.inf))  # type: ignore[arg-type]
+    return settled > _TINY and update.rate > _JUMP * settled
 
 
-def _fell(beat: Beat, most: float) -> bool:
+def _fell(update: Update, most: float) -> bool:
     """From half of its largest value to next to nothing within fifty steps: a schedule in a hurry."""
-    last = float(beat.memory.get("rate_before", beat.rate))  # type: ignore[arg-type]
-    beat.memory["rate_before"] = beat.rate
-    drops = int(beat.memory.get("rate_drops", 0)) + (beat.rate * _DROP < last)  # type: ignore[call-overload]
-    beat.memory["rate_drops"] = drops
-    if beat.rate >= 0.5 * most:
-        beat.memory["rate_high"], beat.memory["rate_drops"] = beat.number, 0
+    last = float(update.memory.get("rate_before", update.rate))  # type: ignore[arg-type]
+    update.memory["rate_before"] = update.rate
+    drops = int(update.memory.get("rate_drops", 0)) + (update.rate * _DROP < last)  # type: ignore[call-overload]
+    update.memory["rate_drops"] = drops
+    if update.rate >= 0.5 * most:
+        update.memory["rate_high"], update.memory["rate_drops"] = update.number, 0
         return False
-    since = beat.number - int(beat.memory.get("rate_high", beat.number))  # type: ignore[call-overload]
+    since = update.number - int(update.memory.get("rate_high", update.number))  # type: ignore[call-overload]
     # a whole schedule that is short ends as fast; what counts is the time that it stood high
-    hurried = since <= _SOON and (since < _PART * beat.number or drops > 1)
-    return beat.number > _KNOWN and hurried and beat.rate * _FALL < most
+    hurried = since <= _SOON and (since < _PART * update.number or drops > 1)
+    return update.number > _KNOWN and hurried and update.rate * _FALL < most
 
 
-def _alarm(beat: Beat, most: float) -> Alarm:
+def _alarm(update: Update, most: float) -> Alarm:
     return Alarm(
         SIGNAL.name,
         Text(
-            f"learning_rate: {beat.rate:.3g} (at most {most:.3g} before)",
-            f"learning_rate: {beat.rate:.3g}（此前最大 {most:.3g}）",
+            f"learning_rate: {update.rate:.3g} (at most {most:.3g} before)",
+            f"learning_rate: {update.rate:.3g}（此前最大 {most:.3g}）",
         ),
-        value=beat.rate,
+        value=update.rate,
     )
 
 

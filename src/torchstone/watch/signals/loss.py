@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.bank import CALM
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.baselines import SETTLED_AFTER
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "loss",
@@ -16,14 +16,14 @@ SIGNAL = Signal(
     of="run",
     title=Text("loss", "损失"),
     why=Text(
-        "a loss that jumps, climbs or collapses says that data, labels or weights changed",
+        "a loss that jumps, climbs or collapses means that the data, the labels or the weights changed",
         "损失突跳、爬升或骤降，说明数据、标签或权重发生了变化",
     ),
     remedy=Text(
-        "look at the batch of this step, then at what changed since the last good step",
-        "先检查该步的批次，再看自上次正常以来的改动",
+        "inspect the batch and labels of this step, then what changed since the last normal step",
+        "检查该步的批次与标签，再检查自上一个正常步以来的改动",
     ),
-    falls_from=CALM,
+    falls_from=SETTLED_AFTER,
     high=8.0,  # more than any mixture of easy and hard batches makes of it
     limits=Limits(
         spike=(3.0, NEVER),

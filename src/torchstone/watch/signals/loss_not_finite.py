@@ -8,8 +8,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "loss_not_finite",
@@ -17,19 +17,19 @@ SIGNAL = Signal(
     of="run",
     title=Text("loss is NaN or infinite", "损失为 NaN 或无穷大"),
     why=Text(
-        "the forward pass went wrong before any gradient was taken",
-        "在求梯度之前，前向就已出错",
+        "the forward pass already produced a non-finite value, before any gradient was computed",
+        "在计算梯度之前，前向传播就已产生非有限值",
     ),
     remedy=Text(
-        "look at the inputs of this step and at logarithms, divisions and exponentials of the forward pass",
-        "检查该步输入，以及前向中的对数、除法和指数",
+        "inspect the inputs of this step and every log, division, sqrt and exp in the forward pass",
+        "检查该步的输入，以及前向中的每个 log、除法、sqrt 和 exp",
     ),
     severity=Severity.HIGH,
 )
 
 
 @SIGNAL.on_call
-def not_finite(call: Call) -> Iterator[Alarm]:
+def not_finite(call: TrainingCall) -> Iterator[Alarm]:
     if call.loss is not None and not math.isfinite(call.loss):
         yield Alarm(
             SIGNAL.name,

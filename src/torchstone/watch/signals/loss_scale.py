@@ -7,21 +7,21 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "loss_scale",
     phase="call",
     of="run",
-    title=Text("loss scale", "损失缩放"),
+    title=Text("loss scale", "loss scale"),
     why=Text(
-        "skipped step after skipped step: the scale falls until gradients underflow, and training stands still",
-        "不断跳过更新：scale 一路下降直至梯度下溢，训练停滞",
+        "the scaler skips step after step: the scale falls until gradients underflow, and training stalls",
+        "GradScaler 不断跳过更新：scale 持续下降直至梯度下溢，训练停滞",
     ),
     remedy=Text(
-        "look for what overflows in fp16; use bf16 where the hardware has it",
-        "找出 fp16 中溢出的位置；硬件支持时改用 bf16",
+        "find the operation that overflows in fp16, or use bf16 where the hardware supports it",
+        "找出在 fp16 中溢出的算子，或在硬件支持时改用 bf16",
     ),
     severity=Severity.HIGH,
 )
@@ -34,9 +34,9 @@ _OFTEN = 6
 
 
 @SIGNAL.on_call
-def collapsed(call: Call) -> Iterator[Alarm]:
+def collapsed(call: TrainingCall) -> Iterator[Alarm]:
     row = int(call.memory.get("skipped", 0))  # type: ignore[call-overload]
-    row = row + 1 if call.skipped else (0 if call.beats else row)
+    row = row + 1 if call.skipped else (0 if call.updates else row)
     call.memory["skipped"] = row
     if call.scaled and call.step > _SETTLED:
         yield from _often(call)
@@ -51,11 +51,11 @@ def collapsed(call: Call) -> Iterator[Alarm]:
         )
 
 
-def _often(call: Call) -> Iterator[Alarm]:
+def _often(call: TrainingCall) -> Iterator[Alarm]:
     """A scale that grows at once after it had to fall throws a good part of the steps away."""
     recent = call.memory.setdefault("skips", [])
     assert isinstance(recent, list)
-    if call.skipped or call.beats:
+    if call.skipped or call.updates:
         recent.append(bool(call.skipped))
         del recent[:-_LOOKED_AT]
     if sum(recent) >= _OFTEN:

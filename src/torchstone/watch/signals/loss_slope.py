@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "loss_slope",
     phase="call",
     of="run",
-    title=Text("gradient of the outputs against the loss", "输出梯度与损失之比"),
+    title=Text("ratio of output gradient norm to loss", "输出梯度范数与损失之比"),
     why=Text(
-        "a loss and its gradient belong together: when one is scaled and the other is not, a mean was taken twice, a factor was lost, or another loss is trained on than is reported",
-        "损失与其梯度相互对应：只有一方被缩放，说明求了两次平均、丢了系数，或训练所用的损失与报告的不同",
+        "loss and gradient scale together: when only one of them changes, a mean was taken twice, a factor was lost, or the loss that is reported is not the one that is trained on",
+        "损失与梯度同比变化：若只有一方改变，说明取了两次平均、丢了系数，或报告的损失并非训练所用的损失",
     ),
     remedy=Text(
-        "look at what is between the reported loss and `backward`: averages, accumulation, loss scale, weights of terms",
-        "检查报告的损失与 `backward` 之间的一切：平均、梯度累积、损失缩放、各项权重",
+        "check everything between the reported loss and backward(): averaging, gradient accumulation, loss scale, weights of loss terms",
+        "检查报告的损失与 backward() 之间的一切：平均、梯度累积、loss scale、各损失项的权重",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),

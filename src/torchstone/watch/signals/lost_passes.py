@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "lost_passes",
     phase="call",
     of="run",
-    title=Text("backward passes that do not add up", "未被累积的反向传播"),
+    title=Text("backward passes that are not accumulated", "未被累积的反向传播"),
     why=Text(
-        "several backward passes come before each step, and only the last is left: most of the work is thrown away, and the batch is smaller than it seems",
-        "每次更新前有多次反向传播，但只剩最后一次：大部分计算被浪费，实际批次比看起来小",
+        "several backward passes run before each step, but only the last one is left in the gradients: the rest of the work is lost, and the effective batch is smaller than intended",
+        "每次更新前有多次反向传播，但梯度中只剩最后一次：其余计算被浪费，实际批次小于预期",
     ),
     remedy=Text(
-        "call optimizer.zero_grad() once for each step, not for each micro-batch",
+        "call optimizer.zero_grad() once per step, not once per micro-batch",
         "每次 step 只调用一次 optimizer.zero_grad()，而不是每个微批次都调用",
     ),
 )
@@ -29,7 +29,7 @@ _FROM_THE_START = 8
 
 
 @SIGNAL.on_call
-def lost(call: Call) -> Iterator[Alarm]:
+def lost(call: TrainingCall) -> Iterator[Alarm]:
     if not call.passes or call.passes_lost is None or not call.alone:
         return
     memory = call.memory

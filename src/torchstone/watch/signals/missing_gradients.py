@@ -9,8 +9,8 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "missing_gradients",
@@ -18,7 +18,7 @@ SIGNAL = Signal(
     of="layer",
     title=Text("gradients became None", "梯度变为 None"),
     why=Text(
-        "a branch was detached, skipped or frozen: its weights keep what they have",
+        "a branch was detached, skipped or frozen: its weights are no longer updated",
         "某个分支被 detach、跳过或冻结：其权重不再更新",
     ),
     remedy=Text(
@@ -34,28 +34,28 @@ _USUAL = 0.9
 _KNOWN = 10
 
 
-@SIGNAL.on_beat
-def missing(beat: Beat) -> Iterator[Alarm]:
-    present = beat.reading.present
-    if beat.number == _KNOWN:
-        yield from _never(beat)
-    if present.all() and "gone" not in beat.memory:
-        beat.memory["all_present"] = beat.number + 1
+@SIGNAL.on_update
+def missing(update: Update) -> Iterator[Alarm]:
+    present = update.reading.present
+    if update.number == _KNOWN:
+        yield from _never(update)
+    if present.all() and "gone" not in update.memory:
+        update.memory["all_present"] = update.number + 1
         return
-    start = float(beat.memory.get("all_present", 0))  # type: ignore[arg-type]
-    seen = beat.memory.setdefault("present", np.full(len(present), start))
-    gone = beat.memory.setdefault("gone", np.zeros(len(present), np.int64))
+    start = float(update.memory.get("all_present", 0))  # type: ignore[arg-type]
+    seen = update.memory.setdefault("present", np.full(len(present), start))
+    gone = update.memory.setdefault("gone", np.zeros(len(present), np.int64))
     assert isinstance(seen, np.ndarray)
     assert isinstance(gone, np.ndarray)
-    if beat.number >= _KNOWN:
-        usual = seen > _USUAL * beat.number
+    if update.number >= _KNOWN:
+        usual = seen > _USUAL * update.number
         gone[:] = np.where(usual & ~present, gone + 1, 0)
         # as often as it has been missing before, by chance, one time in ten million
-        rate = np.clip(1 - seen / beat.number, 1e-3, 0.5)
+        rate = np.clip(1 - seen / update.number, 1e-3, 0.5)
         lost = np.flatnonzero(gone >= np.maximum(_IN_A_ROW, np.ceil(np.log(1e-7) / np.log(rate))))
         if len(lost):
-            name = beat.actor.names[int(lost[0])]
-            frozen = not beat.actor.parameters[int(lost[0])].requires_grad
+            name = update.watched.names[int(lost[0])]
+            frozen = not update.watched.parameters[int(lost[0])].requires_grad
             yield Alarm(
                 SIGNAL.name,
                 Text(
@@ -70,14 +70,14 @@ def missing(beat: Beat) -> Iterator[Alarm]:
     seen += present
 
 
-def _never(beat: Beat) -> Iterator[Alarm]:
+def _never(update: Update) -> Iterator[Alarm]:
     """Parameters that were to be trained, and have had no gradient since the start."""
     never = [
-        i for i in np.flatnonzero(~beat.actor.ever_present)
-        if beat.actor.parameters[i].requires_grad and not beat.actor.is_sparse(int(i))
+        i for i in np.flatnonzero(~update.watched.ever_present)
+        if update.watched.parameters[i].requires_grad and not update.watched.is_sparse(int(i))
     ]  # fmt: skip
-    if never and beat.actor.ever_present.any():
-        name = beat.actor.names[int(never[0])]
+    if never and update.watched.ever_present.any():
+        name = update.watched.names[int(never[0])]
         yield Alarm(
             SIGNAL.name,
             Text(

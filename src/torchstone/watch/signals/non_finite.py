@@ -10,41 +10,41 @@ import torch
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "non_finite",
     phase="gradient",
     of="layer",
-    title=Text("NaN or infinity", "NaN 或无穷大"),
+    title=Text("NaN or infinity in the gradients", "梯度中有 NaN 或无穷大"),
     why=Text(
-        "one NaN reaches every weight at the next step, and nothing brings them back",
-        "一个 NaN 会在下一步传遍所有权重，且无法恢复",
+        "a NaN gradient reaches the weights with the next step, and they do not recover from it",
+        "NaN 梯度会在下一次更新时进入权重，且无法恢复",
     ),
     remedy=Text(
-        "stop; load the last checkpoint; look at the first parameter named here and at the batch",
-        "停止训练；恢复最近的检查点；检查此处最先出现的参数和批次",
+        "stop and go back to the last checkpoint; inspect the parameter named here and the batch of this step",
+        "停止训练并回到最近的检查点；检查此处指出的参数和该步的批次",
     ),
     severity=Severity.HIGH,
 )
 
 
-@SIGNAL.on_beat
-def non_finite(beat: Beat) -> Iterator[Alarm]:
-    if beat.finite:
+@SIGNAL.on_update
+def non_finite(update: Update) -> Iterator[Alarm]:
+    if update.finite:
         return
-    rows = beat.reading.rows
+    rows = update.reading.rows
     bad = np.flatnonzero((rows["nan"] > 0) | (rows["infinite"] > 0))
-    if torch.float64 in beat.actor.dtypes:  # read as fp32, which overflows earlier
-        bad = np.array([i for i in bad if _is_bad(beat.actor.parameters[i].grad)], np.int64)
-    if not len(bad) or (beat.scaled and not _lasting(beat)):
+    if torch.float64 in update.watched.dtypes:  # read as fp32, which overflows earlier
+        bad = np.array([i for i in bad if _is_bad(update.watched.parameters[i].grad)], np.int64)
+    if not len(bad) or (update.scaled and not _lasting(update)):
         return
     # Backward runs from the output to the input: the last bad layer with healthy ones after it
     # went wrong first. A loss that was bad already makes all of them bad.
     first = int(bad[-1])
-    every = len(bad) == int(beat.reading.present.sum())
-    name = beat.actor.names[first]
+    every = len(bad) == int(update.reading.present.sum())
+    name = update.watched.names[first]
     phase = ("forward", "前向") if every else ("backward", "反向")
     yield Alarm(
         SIGNAL.name,
@@ -63,13 +63,13 @@ def _is_bad(gradient: torch.Tensor | None) -> bool:
     return gradient is not None and not bool(gradient.isfinite().all())
 
 
-def _lasting(beat: Beat) -> bool:
-    """A loss scaler meets infinities now and then; twenty in a row are not its daily work."""
-    count = int(beat.memory.get("non_finite", 0)) + 1  # type: ignore[call-overload]
-    last = beat.memory.get("non_finite_beat", -9)
-    count = count if last == beat.number - 1 else 1
-    beat.memory["non_finite"] = count
-    beat.memory["non_finite_beat"] = beat.number
+def _lasting(update: Update) -> bool:
+    """A loss scaler meets infinities now and then; twenty in a row are not normal."""
+    count = int(update.memory.get("non_finite", 0)) + 1  # type: ignore[call-overload]
+    last = update.memory.get("non_finite_beat", -9)
+    count = count if last == update.number - 1 else 1
+    update.memory["non_finite"] = count
+    update.memory["non_finite_beat"] = update.number
     return count >= 20
 
 

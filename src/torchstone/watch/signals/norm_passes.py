@@ -10,21 +10,21 @@ import numpy as np
 import torch
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "norm_passes",
     phase="call",
     of="run",
-    title=Text("forward passes that batch norm learned from", "批归一化学习过的前向次数"),
+    title=Text("forward passes seen by batch norm", "batch norm 经历的前向次数"),
     why=Text(
-        "running statistics follow every forward pass in training mode: one that is no training, or another momentum, leaves a model that evaluates badly while its loss is fine",
-        "训练模式下的每次前向都会更新运行统计量：混入非训练数据或改变 momentum，会使 loss 正常的模型评估很差",
+        "every forward pass in training mode updates the running statistics: evaluation data in training mode, or a changed momentum, gives a model that evaluates badly although its training loss is fine",
+        "训练模式下的每次前向都会更新运行统计量：以训练模式跑评估数据，或改变 momentum，会使训练损失正常的模型评估很差",
     ),
     remedy=Text(
-        "call model.eval() around evaluation, and look for who changed the momentum",
-        "评估时调用 model.eval()，并检查谁改了 momentum",
+        "call model.eval() for evaluation, and look for code that changes the momentum of batch norm",
+        "评估时调用 model.eval()，并查找修改 batch norm momentum 的代码",
     ),
 )
 
@@ -36,7 +36,7 @@ _TINY = 1e-12
 
 
 @SIGNAL.on_call
-def passes(call: Call) -> Iterator[Alarm]:
+def passes(call: TrainingCall) -> Iterator[Alarm]:
     for name, (momentum, tracked) in call.norms.items():
         before = call.memory.get(f"norm {name}")
         call.memory[f"norm {name}"] = (momentum, tracked)
@@ -57,7 +57,7 @@ def passes(call: Call) -> Iterator[Alarm]:
         return  # what passes one passes the others
 
 
-def _further(call: Call, name: str, extra: int) -> bool:
+def _further(call: TrainingCall, name: str, extra: int) -> bool:
     """The statistics went further than data like the training data would have taken them."""
     now = np.array(call.statistics.get(name, ()))
     last = call.memory.get(f"norm statistics {name}")

@@ -7,21 +7,21 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import SETTINGS, Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import SETTINGS, Update
 
 SIGNAL = Signal(
     "optimizer_settings",
     phase="gradient",
     of="run",
-    title=Text("settings of the optimizer", "优化器设置"),
+    title=Text("optimizer settings", "优化器设置"),
     why=Text(
-        "momentum, eps, decay or direction changed while the loss may show nothing for a long time",
-        "动量、eps、权重衰减或方向发生改变，而 loss 可能很久都看不出来",
+        "momentum, eps, weight decay or maximize changed in mid-run; the loss may not show it for a long time",
+        "momentum、eps、权重衰减或 maximize 在运行中被改变；loss 可能很久都看不出来",
     ),
     remedy=Text(
-        "look for code that writes to param_groups, or an optimizer loaded from another run",
-        "检查改写 param_groups 的代码，或加载了别的运行的优化器",
+        "look for code that writes to param_groups, or an optimizer state loaded from another run",
+        "查找改写 param_groups 的代码，或从其他训练加载的优化器状态",
     ),
     severity=Severity.MEDIUM,
 )
@@ -33,29 +33,29 @@ _DECAYS = 10.0
 _SETTLED = 20  # a schedule of momentum changes it at every step
 
 
-@SIGNAL.on_beat
-def changed(beat: Beat) -> Iterator[Alarm]:
-    now = beat.settings
-    before = beat.memory.get("settings")
-    beat.memory["settings"] = now
+@SIGNAL.on_update
+def changed(update: Update) -> Iterator[Alarm]:
+    now = update.settings
+    before = update.memory.get("settings")
+    update.memory["settings"] = now
     if before == now or not isinstance(before, list):
         return
-    if not _matters(before, now):
+    if not _pending(before, now):
         if _is_tuning(before, now):  # steps look otherwise from now on, and rightly
-            beat.actor.banks["update"].bank.forget()
+            update.watched.learners["update"].baselines.forget()
         return
-    since = int(beat.memory.get("settings_since", 0))  # type: ignore[call-overload]
-    beat.memory["settings_since"] = beat.number
-    times = int(beat.memory.get("settings_times", 0)) + 1  # type: ignore[call-overload]
-    beat.memory["settings_times"] = times
-    if beat.number - since < _SETTLED or len(before) != len(now) or times > 2:
+    since = int(update.memory.get("settings_since", 0))  # type: ignore[call-overload]
+    update.memory["settings_since"] = update.number
+    times = int(update.memory.get("settings_times", 0)) + 1  # type: ignore[call-overload]
+    update.memory["settings_times"] = times
+    if update.number - since < _SETTLED or len(before) != len(now) or times > 2:
         return  # what changes again and again is a schedule
     said = ", ".join([f"{name} {old} → {new}" for name, old, new in _pairs(before, now)][:3])
     yield Alarm(SIGNAL.name, Text(f"optimizer_settings: {said}", f"optimizer_settings：{said}"))
 
 
-def _matters(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) -> bool:
-    """A schedule goes in small steps; a slip does not."""
+def _pending(before: list[tuple[object, ...]], now: list[tuple[object, ...]]) -> bool:
+    """A schedule goes in small steps; a mistake does not."""
     if len(before) != len(now):
         return True
     return any(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "output_scale",
     phase="call",
     of="run",
-    title=Text("size of the outputs", "输出数值的大小"),
+    title=Text("RMS of the outputs", "输出的均方根"),
     why=Text(
-        "outputs that jump in size come from a changed last layer, changed weights or inputs, even where the loss does not care about scale",
-        "输出大小突变，说明最后一层、权重或输入已改变，即使损失对尺度不敏感",
+        "a jump in the size of the outputs comes from a changed last layer, changed weights or changed inputs, even where the loss does not depend on scale",
+        "输出大小突变来自最后一层、权重或输入的改变，即使损失与尺度无关",
     ),
     remedy=Text(
-        "look at the last layers, at what was loaded or merged into the weights, and at the inputs",
+        "inspect the last layers, anything loaded or merged into the weights, and the inputs",
         "检查最后几层、加载或合并进权重的内容，以及输入",
     ),
     high=30.0,  # beyond what a few steps of learning do

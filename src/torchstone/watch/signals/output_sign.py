@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "output_sign",
     phase="call",
     of="run",
-    title=Text("share of outputs below zero", "小于零的输出占比"),
+    title=Text("share of negative outputs", "负值输出占比"),
     why=Text(
-        "outputs that lose one of their signs went through a function that they had not gone through before",
+        "outputs that lose one sign pass through a function they did not pass through before",
         "输出失去其中一种符号，说明经过了此前没有的函数",
     ),
     remedy=Text(
-        "look for a softmax, sigmoid, exponential or absolute value after the last layer",
-        "检查最后一层之后是否有 softmax、sigmoid、指数或绝对值",
+        "look for a softmax, sigmoid, exp or abs after the last layer",
+        "检查最后一层之后是否有 softmax、sigmoid、exp 或 abs",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),

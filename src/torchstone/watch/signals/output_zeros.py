@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "output_zeros",
@@ -14,8 +14,8 @@ SIGNAL = Signal(
     of="run",
     title=Text("share of outputs that are exactly zero", "恰为零的输出占比"),
     why=Text(
-        "an output of exactly zero was cut off or masked: it says nothing, and may pass no gradient",
-        "恰为零的输出是被截断或屏蔽的：不含信息，也可能不传梯度",
+        "an output of exactly zero was clipped or masked: it carries no information, and may carry no gradient",
+        "恰为零的输出被截断或掩码：不含信息，也可能没有梯度",
     ),
     remedy=Text(
         "look for an activation or a mask after the last layer",

@@ -9,20 +9,20 @@ from typing import Any
 import torch
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "overconfident_start",
     phase="call",
     of="run",
-    title=Text("first loss of a classifier", "分类器的初始损失"),
+    title=Text("initial loss of a classifier", "分类器的初始损失"),
     why=Text(
-        "before learning all classes should be about equally likely, with a loss of ln(classes); outputs that are far apart say that the initialisation is too large, and the first thousand steps are spent on undoing it",
-        "学习之前各类应大致等可能，损失约为 ln(类别数)；输出差距很大说明初始化过大，最初上千步都用来抵消它",
+        "before training all classes should be about equally likely, with a loss of ln(classes); a much higher loss means that the initialisation is too large, and the first thousand steps are spent on correcting it",
+        "训练前各类应大致等可能，损失约为 ln(类别数)；损失高出很多说明初始化过大，最初上千步都用于修正它",
     ),
     remedy=Text(
-        "check the initialisation of the linear and embedding layers, and the scale of the inputs",
+        "check the initialisation of linear and embedding layers, and the scale of the inputs",
         "检查线性层与嵌入层的初始化，以及输入的尺度",
     ),
 )
@@ -35,7 +35,7 @@ _FEWEST_CLASSES = 3
 
 
 @SIGNAL.on_call
-def first(call: Call) -> Iterator[Alarm]:
+def first(call: TrainingCall) -> Iterator[Alarm]:
     if call.step > _LOOKED_AT or call.loss is None or not math.isfinite(call.loss):
         return
     seen = call.memory.setdefault("first_losses", [])

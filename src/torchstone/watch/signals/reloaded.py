@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "reloaded",
     phase="gradient",
     of="run",
-    title=Text("weights that were loaded", "被加载的权重"),
+    title=Text("repeated loading of weights", "反复加载权重"),
     why=Text(
-        "weights that are loaded over and over undo the steps in between: one resume is normal, a third is not",
-        "反复加载权重会抵消其间的训练：恢复一次正常，第三次就不正常了",
+        "weights that are loaded again and again undo the steps in between: resuming once is normal, three times is not",
+        "反复加载权重会抵消其间的训练：恢复一次是正常的，三次就不正常",
     ),
     remedy=Text(
-        "look at the rule that decides when a checkpoint or an average is restored",
-        "检查决定何时恢复检查点或平均权重的规则",
+        "check the condition under which a checkpoint or an average is restored",
+        "检查在什么条件下恢复检查点或平均权重",
     ),
 )
 
@@ -28,13 +28,13 @@ _TIMES = 3
 _WITHIN = 300
 
 
-@SIGNAL.on_beat
-def again(beat: Beat) -> Iterator[Alarm]:
-    if not beat.reloaded:
+@SIGNAL.on_update
+def again(update: Update) -> Iterator[Alarm]:
+    if not update.reloaded:
         return
-    times = beat.memory.setdefault("reloads", [])
+    times = update.memory.setdefault("reloads", [])
     assert isinstance(times, list)
-    times[:] = [number for number in times if beat.number - number < _WITHIN] + [beat.number]
+    times[:] = [number for number in times if update.number - number < _WITHIN] + [update.number]
     if len(times) >= _TIMES:
         yield Alarm(
             SIGNAL.name,

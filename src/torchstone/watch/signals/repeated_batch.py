@@ -8,8 +8,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "repeated_batch",
@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("repeated batch", "重复的批次"),
     why=Text(
-        "a stuck loader: the model learns one batch by heart while the loss looks better than ever",
-        "数据加载卡住：模型背下同一批数据，而 loss 看起来前所未有地好",
+        "the data loader returns the same batch again and again: the model memorises it while the loss looks better than ever",
+        "数据加载器反复返回同一批数据：模型将其记住，而 loss 看起来前所未有地好",
     ),
     remedy=Text(
         "check the loader's iterator, its workers and the sampler",
-        "检查数据加载器的迭代器、工作进程和采样器",
+        "检查数据加载器的迭代器、worker 进程和采样器",
     ),
     severity=Severity.MEDIUM,
 )
@@ -36,7 +36,7 @@ _HABIT = 0.1
 
 
 @SIGNAL.on_call
-def repeated(call: Call) -> Iterator[Alarm]:
+def repeated(call: TrainingCall) -> Iterator[Alarm]:
     if not call.batch_digest:
         return
     last = call.memory.setdefault("batches", OrderedDict())
@@ -65,7 +65,7 @@ def repeated(call: Call) -> Iterator[Alarm]:
         yield _alarm(again, f"{again} batches in a row were seen in the last {_RECENT} steps", f"连续 {again} 个批次都在最近 {_RECENT} 步出现过")  # fmt: skip
 
 
-def _count(call: Call, name: str, more: bool) -> int:
+def _count(call: TrainingCall, name: str, more: bool) -> int:
     count = int(call.memory.get(name, 0)) + 1 if more else 0  # type: ignore[call-overload]
     call.memory[name] = count
     return count

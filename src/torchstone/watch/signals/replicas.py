@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call, RankRow
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import RankRow, TrainingCall
 
 SIGNAL = Signal(
     "replicas",
@@ -17,12 +17,12 @@ SIGNAL = Signal(
     of="run",
     title=Text("ranks that differ", "不一致的 rank"),
     why=Text(
-        "replicas that drift apart train different models, and the average of their gradients fits none of them; ranks that see one batch do the same work twice",
-        "副本之间一旦漂移就在训练不同的模型，平均梯度对谁都不合适；看到同一批数据的 rank 在重复劳动",
+        "replicas whose weights differ train different models, and the averaged gradient fits none of them; ranks that get the same batch do the same work twice",
+        "权重不一致的副本在训练不同的模型，平均梯度对谁都不合适；拿到同一批数据的 rank 在重复计算",
     ),
     remedy=Text(
-        "look for a rank-dependent branch, a missing broadcast, no_sync left on, or a sampler that ignores the rank",
-        "检查与 rank 相关的分支、缺失的广播、未关闭的 no_sync，或忽略 rank 的采样器",
+        "look for code that depends on the rank, a missing broadcast, no_sync left on, or a sampler that ignores the rank",
+        "检查依赖 rank 的代码、缺失的广播、未关闭的 no_sync，或忽略 rank 的采样器",
     ),
     severity=Severity.HIGH,
 )
@@ -31,7 +31,7 @@ _NORMS_DIFFER = 1e-3
 
 
 @SIGNAL.on_call
-def differ(call: Call) -> Iterator[Alarm]:
+def differ(call: TrainingCall) -> Iterator[Alarm]:
     rows = call.ranks
     if len(rows) < 2 or len({row.step for row in rows}) > 1:
         return
@@ -61,7 +61,7 @@ def differ(call: Call) -> Iterator[Alarm]:
         yield _alarm(bad, step, "has an infinite loss", "损失为无穷大")
 
 
-def _odd(rows: tuple[RankRow, ...], name: str, call: Call) -> list[int]:
+def _odd(rows: tuple[RankRow, ...], name: str, call: TrainingCall) -> list[int]:
     """Ranks outside the majority; with no majority, all but the first.
 
     Weights that differ from the first comparison on are shards, unless they must be replicas.
@@ -79,7 +79,7 @@ def _odd(rows: tuple[RankRow, ...], name: str, call: Call) -> list[int]:
     return [i for i, value in enumerate(values) if value != usual]
 
 
-def _repeated(rows: tuple[RankRow, ...], call: Call) -> bool:
+def _repeated(rows: tuple[RankRow, ...], call: TrainingCall) -> bool:
     same = rows[0].batch != 0 and len({row.batch for row in rows}) == 1
     times = int(call.memory.get("ranks_batch", 0)) + 1 if same else 0  # type: ignore[call-overload]
     call.memory["ranks_batch"] = times

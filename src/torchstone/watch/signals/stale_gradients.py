@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "stale_gradients",
@@ -16,19 +16,18 @@ SIGNAL = Signal(
     of="run",
     title=Text("stale gradients", "残留梯度"),
     why=Text(
-        "the optimizer has stepped, and the next backward adds to gradients that it used already: every step repeats all before it",
-        "优化器已更新，而下一次反向又累加到用过的梯度上：每一步都重复之前的全部梯度",
+        "gradients were not cleared after the optimizer step, so the next backward pass adds to them: every update contains all earlier gradients again",
+        "优化器更新后没有清空梯度，下一次反向传播累加在其上：每次更新都重复包含之前的全部梯度",
     ),
     remedy=Text(
-        "call optimizer.zero_grad() after each step",
-        "每步之后调用 optimizer.zero_grad()",
+        "call optimizer.zero_grad() after each step", "每次 step 之后调用 optimizer.zero_grad()"
     ),
     severity=Severity.HIGH,
 )
 
 
 @SIGNAL.on_call
-def stale(call: Call) -> Iterator[Alarm]:
+def stale(call: TrainingCall) -> Iterator[Alarm]:
     if call.stale:
         yield Alarm(
             SIGNAL.name,

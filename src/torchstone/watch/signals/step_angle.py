@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import mean_angles
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import mean_angles
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "step_angle",
     phase="update",
     of="run",
-    title=Text("angle between the step and the way downhill", "更新方向与下坡方向的夹角"),
+    title=Text("angle between the update and the negative gradient", "更新方向与负梯度的夹角"),
     why=Text(
-        "an optimizer keeps its distance from the newest gradient; when the angle changes, the steps follow something else: other gradients, another state, weight decay alone, or uphill",
-        "优化器与最新梯度保持稳定的夹角；夹角变化说明更新在跟随别的东西：别的梯度、别的状态、仅剩权重衰减，甚至上坡",
+        "for one optimizer this angle is stable; when it changes, updates follow something other than the gradient: other gradients, a different optimizer state, weight decay alone, or gradient ascent",
+        "对同一优化器该夹角是稳定的；夹角变化说明更新依据的不再是该梯度：别的梯度、不同的优化器状态、仅剩权重衰减，甚至梯度上升",
     ),
     remedy=Text(
-        "look at what happens to gradients and optimizer state between backward and step",
-        "检查反向传播与 step 之间梯度和优化器状态发生了什么",
+        "check what happens to gradients and optimizer state between backward() and step()",
+        "检查 backward() 与 step() 之间对梯度和优化器状态做了什么",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),
@@ -41,10 +41,10 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """0° is straight downhill, 90° neither up nor down; the mean over the layers."""
-    moved, size, along = beats.moved[:, 0], beats.moved[:, 6], beats.moved[:, 7]
-    return beats.directed * mean_angles(-along, moved * size * beats.dense)
+    moved, size, along = updates.moved[:, 0], updates.moved[:, 6], updates.moved[:, 7]
+    return updates.directed * mean_angles(-along, moved * size * updates.dense)
 
 
 def fault(toy: Any) -> None:

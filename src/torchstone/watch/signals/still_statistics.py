@@ -7,21 +7,21 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "still_statistics",
     phase="call",
     of="run",
-    title=Text("running statistics stand still", "运行统计量不更新"),
+    title=Text("running statistics are not updated", "运行统计量不更新"),
     why=Text(
-        "training uses the batch's own statistics, evaluation the running ones: the loss looks right and the model will not",
-        "训练使用当前批次的统计量，评估使用运行统计量：loss 正常，模型却不对",
+        "training normalises with the statistics of the batch, evaluation with the running ones: the training loss is fine and the evaluation is wrong",
+        "训练用当前批次的统计量归一化，评估用运行统计量：训练损失正常，评估结果却是错的",
     ),
     remedy=Text(
-        "check the momentum of batch norm, and what overwrites or restores its buffers",
-        "检查 batch norm 的 momentum，以及是否有代码覆盖或还原其缓冲区",
+        "check the momentum of batch norm, and code that overwrites or restores its buffers",
+        "检查 batch norm 的 momentum，以及覆盖或还原其 buffer 的代码",
     ),
     severity=Severity.HIGH,
 )
@@ -30,7 +30,7 @@ _IN_A_ROW = 10
 
 
 @SIGNAL.on_call
-def still(call: Call) -> Iterator[Alarm]:
+def still(call: TrainingCall) -> Iterator[Alarm]:
     if not call.backwards or not call.statistics:
         return
     before = call.memory.get("statistics")

@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "subnormal_ratio",
     phase="gradient",
     of="layer",
-    title=Text("share of subnormal values", "次正规数比例"),
+    title=Text("share of subnormal values", "次正规数占比"),
     why=Text(
-        "subnormal values keep fewer digits the smaller they are, and some hardware flushes them",
+        "subnormal values have fewer significant bits the smaller they are, and some hardware flushes them to zero",
         "次正规数越小有效位越少，部分硬件会直接刷零",
     ),
     remedy=Text(
         "raise the loss scale, or keep this layer in bf16 or fp32",
-        "提高 loss scale，或让该层保持 bf16/fp32",
+        "提高 loss scale，或让该层使用 bf16 或 fp32",
     ),
     limits=Limits(
         spike=(8.0, NEVER), shift=(4.0, NEVER), ramp=(6.0, NEVER), sigmas=12.0, floor=0.02
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def subnormal(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray((beats.below(2) - beats.below(1)) * beats.share_of_nonzero)
+def subnormal(updates: Updates) -> NDArray[np.float64]:
+    return np.asarray((updates.below(2) - updates.below(1)) * updates.share_of_nonzero)
 
 
 def fault(toy: Any) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
 
 SIGNAL = Signal(
     "token_variety",
     phase="call",
     of="run",
-    title=Text("different tokens among a hundred", "一百个词元中的不同词元占比"),
+    title=Text("distinct tokens among a hundred", "每一百个 token 中不同 token 的占比"),
     why=Text(
-        "the mix of a text is steady: a flood of one token is padding, an unknown word for all, or a file that is read over and over",
-        "文本的词元构成很稳定：某个词元泛滥，说明是填充、全部变成未知词，或反复读同一文件",
+        "the mix of tokens in text is stable: when one token takes over, it is padding, an unknown-word token, or the same file read again and again",
+        "文本的 token 构成是稳定的：某个 token 占据主导，说明是填充、未知词，或反复读取同一文件",
     ),
     remedy=Text("decode a batch and read it", "把一个批次解码出来读一读"),
     limits=Limits(

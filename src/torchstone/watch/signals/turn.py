@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.angles import angles_of
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.angles import angles_of
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "turn",
     phase="update",
     of="run",
-    title=Text("angle between two steps in a row", "相邻两步更新的夹角"),
+    title=Text("angle between consecutive updates", "相邻两次更新的夹角"),
     why=Text(
-        "momentum makes steps turn slowly and evenly; steps that straighten or begin to sway say that the state, its decay or the gradients that feed it are others",
-        "动量使更新方向缓慢而均匀地转动；方向变直或开始摇摆，说明状态、其衰减系数或输入的梯度已改变",
+        "momentum makes the direction of updates change slowly and evenly; straighter or more erratic updates mean that the optimizer state, its decay or the gradients changed",
+        "动量使更新方向缓慢而均匀地变化；方向变直或变得杂乱，说明优化器状态、其衰减系数或梯度发生了变化",
     ),
     remedy=Text(
-        "check betas and momentum, the learning rate, and what is done to gradients before the step",
-        "检查 betas 与动量、学习率，以及 step 之前对梯度的处理",
+        "check betas or momentum, the learning rate, and what is done to gradients before step()",
+        "检查 betas 或 momentum、学习率，以及 step() 之前对梯度的处理",
     ),
     limits=Limits(
         spike=(NEVER, NEVER),
@@ -39,12 +39,12 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def angles(beats: Beats) -> NDArray[np.float64]:
+def angles(updates: Updates) -> NDArray[np.float64]:
     """Of all sampled weights at once: 0° straight on, 90° a step that forgets the last one."""
-    squares = beats.moved[:, 0].sum(axis=1)
-    both = squares * beats.earlier("step_squares", squares)
-    cosines = beats.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan))
-    return beats.directed * angles_of(cosines)
+    squares = updates.moved[:, 0].sum(axis=1)
+    both = squares * updates.earlier("step_squares", squares)
+    cosines = updates.moved[:, 9].sum(axis=1) / np.sqrt(np.where(both > 0, both, np.nan))
+    return updates.directed * angles_of(cosines)
 
 
 def fault(toy: Any) -> None:

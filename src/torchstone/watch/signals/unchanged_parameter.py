@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
     "unchanged_parameter",
     phase="update",
     of="layer",
-    title=Text("parameter unchanged by a step", "一步之后参数未变"),
+    title=Text("parameter not changed by updates", "更新后未变化的参数"),
     why=Text(
-        "the optimizer has this parameter, it has a gradient and the learning rate is not zero, and yet nothing moves: it does not learn",
-        "优化器包含该参数，有梯度且学习率不为零，却毫无变化：它没有在学习",
+        "the parameter is in the optimizer, has a gradient and a learning rate above zero, and still does not change: it is not trained",
+        "该参数在优化器中、有梯度且学习率大于零，却没有变化：它没有被训练",
     ),
     remedy=Text(
-        "look for a copy of the parameter, a learning rate lost in rounding, or a step on other tensors",
-        "检查是否操作了参数的副本、更新被舍入吞掉，或 step 作用在别的张量上",
+        "check whether the optimizer holds a copy of the parameter, whether updates are lost to rounding, and whether something restores the old value",
+        "检查优化器持有的是否为参数的副本、更新是否被舍入掉，以及是否有代码恢复了旧值",
     ),
     severity=Severity.HIGH,
 )
@@ -37,67 +37,67 @@ _KEPT = 0.7  # of what steps were is still expected when they have become smalle
 _ULPS = 2.0  # of the weights: steps are as good as lost before all of them are
 
 
-@SIGNAL.on_beat
-def unchanged(beat: Beat) -> Iterator[Alarm]:
-    if beat.steps is None or beat.rate <= 0:
+@SIGNAL.on_update
+def unchanged(update: Update) -> Iterator[Alarm]:
+    if update.steps is None or update.rate <= 0:
         return
-    if torch.float64 in beat.actor.dtypes:
+    if torch.float64 in update.watched.dtypes:
         return  # sampled as fp32, which does not show small steps
-    _note_usual_steps(beat)
-    undone = beat.undone is not None and bool(beat.undone.any())
-    if not beat.moved[5].any() and not undone and "unchanged" not in beat.memory:
+    _note_usual_steps(update)
+    undone = update.undone is not None and bool(update.undone.any())
+    if not update.moved[5].any() and not undone and "unchanged" not in update.memory:
         return
-    pushed = (beat.steps["pushed"] > 0) & (beat.steps["not_finite"] == 0)
-    still = (beat.steps["changed"] == 0) & pushed
+    pushed = (update.steps["pushed"] > 0) & (update.steps["not_finite"] == 0)
+    still = (update.steps["changed"] == 0) & pushed
     if still.any() or undone:
-        pushed &= beat.moving & beat.matters
-        still &= pushed & ~_is_lost_in_rounding(beat)
-    runs = beat.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
+        pushed &= update.moving & update.matters
+        still &= pushed & ~_is_lost_in_rounding(update)
+    runs = update.memory.setdefault("unchanged", np.zeros(len(still), np.int64))
     assert isinstance(runs, np.ndarray)
     runs[:] = np.where(still, runs + 1, 0)
     if undone:  # a step that is taken back moves nothing either
-        runs[beat.undone & pushed] = _IN_A_ROW
+        runs[update.undone & pushed] = _IN_A_ROW
     stuck = np.flatnonzero(runs >= _IN_A_ROW)
     if len(stuck):
-        name = beat.actor.names[int(stuck[0])]
+        name = update.watched.names[int(stuck[0])]
         yield Alarm(
             SIGNAL.name,
             Text(
                 f"unchanged_parameter: {len(stuck)} parameter(s) did not move in {_IN_A_ROW} steps "
-                f"though lr is {beat.rate:.3g}, first '{name}'",
+                f"though lr is {update.rate:.3g}, first '{name}'",
                 f"unchanged_parameter：{len(stuck)} 个参数在 {_IN_A_ROW} 步内未变"
-                f"（lr = {beat.rate:.3g}），首个为 '{name}'",
+                f"（lr = {update.rate:.3g}），首个为 '{name}'",
             ),
             name,
             float(len(stuck)),
         )
 
 
-def _note_usual_steps(beat: Beat) -> None:
+def _note_usual_steps(update: Update) -> None:
     """How far a step moves each parameter for its learning rate, in root mean square."""
     if (
-        beat.number % _NOTED_EVERY > 1 or beat.steps is None
+        update.number % _NOTED_EVERY > 1 or update.steps is None
     ):  # of thinned steps two in a row are read
         return
     with np.errstate(all="ignore"):
-        moved = np.sqrt(beat.steps["update_squares"] / beat.actor.sampled) / beat.rates
-    usual = beat.memory.get("usual_steps")
+        moved = np.sqrt(update.steps["update_squares"] / update.watched.sampled) / update.rates
+    usual = update.memory.get("usual_steps")
     if isinstance(usual, np.ndarray):
         moved = np.fmax(moved, _KEPT * usual)
-    beat.memory["usual_steps"] = moved
+    update.memory["usual_steps"] = moved
 
 
-def _is_lost_in_rounding(beat: Beat) -> NDArray[np.bool_]:
+def _is_lost_in_rounding(update: Update) -> NDArray[np.bool_]:
     """Parameters of which such a step is below the precision of their weights.
 
     That is how a decay to zero ends, and a loss that has converged: no fault.
     """
-    usual = beat.memory.get("usual_steps")
+    usual = update.memory.get("usual_steps")
     assert isinstance(usual, np.ndarray)
-    assert beat.steps is not None
-    size = np.sqrt(beat.steps["weight_squares"] / np.maximum(beat.actor.sampled, 1))
+    assert update.steps is not None
+    size = np.sqrt(update.steps["weight_squares"] / np.maximum(update.watched.sampled, 1))
     with np.errstate(all="ignore"):
-        return np.asarray(usual * beat.rates <= _ULPS * beat.actor.precision * size)
+        return np.asarray(usual * update.rates <= _ULPS * update.watched.precision * size)
 
 
 def fault(toy: Any) -> None:

@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "underflow_ratio",
     phase="gradient",
     of="layer",
-    title=Text("share flushed to zero by the cast", "转换时被刷为零的比例"),
+    title=Text("share flushed to zero by the cast", "类型转换时被刷零的占比"),
     why=Text(
-        "values at or below half the smallest subnormal become zero in the cast: those weights stop learning",
-        "不超过最小次正规数一半的数值在转换时变成零：对应权重停止学习",
+        "values at or below half the smallest subnormal become zero in the cast: these gradients are lost",
+        "不超过最小次正规数一半的数值在转换时变为零：这些梯度就此丢失",
     ),
     remedy=Text(
         "raise the loss scale, or keep this layer in bf16 or fp32",
-        "提高 loss scale，或让该层保持 bf16/fp32",
+        "提高 loss scale，或让该层使用 bf16 或 fp32",
     ),
     limits=Limits(
         spike=(8.0, NEVER), shift=(5.0, NEVER), ramp=(8.0, NEVER), sigmas=12.0, floor=2e-3
@@ -32,8 +32,8 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def flushed(beats: Beats) -> NDArray[np.float64]:
-    return np.asarray((beats.below(1) - beats.zeros) * beats.share_of_nonzero)
+def flushed(updates: Updates) -> NDArray[np.float64]:
+    return np.asarray((updates.below(1) - updates.zeros) * updates.share_of_nonzero)
 
 
 def fault(toy: Any) -> None:

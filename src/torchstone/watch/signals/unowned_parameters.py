@@ -7,28 +7,25 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "unowned_parameters",
     phase="call",
     of="run",
     title=Text("parameters in no optimizer", "不属于任何优化器的参数"),
-    why=Text(
-        "they stay at their first values for ever, at full cost of their gradients",
-        "它们永远停留在初始值，却照样付出梯度的代价",
-    ),
+    why=Text("these parameters get gradients and are never updated", "这些参数有梯度，却从不更新"),
     remedy=Text(
-        "build the optimizer after the model is whole, or freeze what is not to be trained",
-        "在模型构建完成后再创建优化器，或冻结不训练的部分",
+        "create the optimizer after the model is complete, or set requires_grad=False on what should not be trained",
+        "在模型构建完成后再创建优化器，或对不训练的部分设置 requires_grad=False",
     ),
     severity=Severity.HIGH,
 )
 
 
 @SIGNAL.on_call
-def unowned(call: Call) -> Iterator[Alarm]:
+def unowned(call: TrainingCall) -> Iterator[Alarm]:
     if call.unowned:
         yield Alarm(
             SIGNAL.name,

@@ -9,25 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beat import Beat
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import NEVER, Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import NEVER, Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "update_size",
     phase="update",
     of="run",
-    title=Text(
-        "size of the step against the weights, per unit of learning rate",
-        "单位学习率的更新量与权重之比",
-    ),
+    title=Text("update/weight ratio per unit of learning rate", "单位学习率的更新/权重比"),
     why=Text(
-        "a step many times the usual size forgets what was learned, whatever the gradient looked like",
-        "远超平常的一步会抹掉已学到的东西，无论梯度看起来如何",
+        "an update many times the usual size destroys what was learned, whatever the gradient looks like",
+        "远超平常的一次更新会破坏已学到的内容，无论梯度看起来如何",
     ),
     remedy=Text(
-        "check the learning rate, the optimizer's state and the clipping",
+        "check the learning rate, the optimizer state and gradient clipping",
         "检查学习率、优化器状态和梯度裁剪",
     ),
     high=10.0,  # one such step undoes what ten before it did
@@ -43,19 +40,21 @@ SIGNAL = Signal(
 
 
 @SIGNAL.measure
-def sizes(beats: Beats) -> NDArray[np.float64]:
+def sizes(updates: Updates) -> NDArray[np.float64]:
     # per unit of learning rate: a schedule is no surprise
-    return np.array([_size(beat) for beat in beats.each]) / beats.rates
+    return np.array([_size(update) for update in updates.each]) / updates.rates
 
 
-def _size(beat: Beat) -> float:
-    if beat.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
-        push = float(beat.drive @ beat.drive)
-        return math.sqrt(float(beat.moved[0].sum()) / push) if push > 0 else math.nan
-    assert beat.steps is not None
-    share = beat.actor.weight if beat.sparse is None else beat.actor.weight * ~beat.sparse
-    weights = float(beat.steps["weight_squares"] @ share)
-    moved = float(beat.steps["update_squares"] @ share)
+def _size(update: Update) -> float:
+    if update.drive is not None:  # SGD is asked for the proportion of its steps to what pushes them
+        push = float(update.drive @ update.drive)
+        return math.sqrt(float(update.moved[0].sum()) / push) if push > 0 else math.nan
+    assert update.steps is not None
+    share = (
+        update.watched.weight if update.sparse is None else update.watched.weight * ~update.sparse
+    )
+    weights = float(update.steps["weight_squares"] @ share)
+    moved = float(update.steps["update_squares"] @ share)
     return math.sqrt(moved / weights) if weights > 0 else math.nan
 
 

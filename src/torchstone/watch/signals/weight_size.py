@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.text import Text
-from torchstone.watch.beats import Beats
-from torchstone.watch.channels import Limits
-from torchstone.watch.signal import Signal
+from torchstone.watch.learn.channels import Limits
+from torchstone.watch.measure.signal import Signal
+from torchstone.watch.measure.updates import Updates
 
 SIGNAL = Signal(
     "weight_size",
     phase="update",
     of="layer",
-    title=Text("size of the weights", "权重大小"),
+    title=Text("RMS of the weights", "权重的均方根"),
     why=Text(
-        "weights that shrink or grow without end mean too much decay, a runaway layer, or weights that something else overwrote",
-        "权重持续缩小或增大，意味着衰减过强、某层失控，或权重被改写",
+        "weights that keep shrinking or growing mean too much weight decay, an unstable layer, or weights that other code overwrites",
+        "权重持续缩小或增大，说明权重衰减过强、某层不稳定，或权重被其他代码改写",
     ),
     remedy=Text(
-        "check weight decay, and what else writes to the weights",
-        "检查权重衰减，以及还有什么在写权重",
+        "check weight decay, and other code that writes to the weights",
+        "检查权重衰减，以及其他写入权重的代码",
     ),
     high=10.0,  # no optimizer moves weights so far in one window
     limits=Limits(spike=(2.0, 2.0), shift=(2.2, 1.6), ramp=(6.0, 4.0), sigmas=12.0, floor=1e-3),
@@ -34,10 +34,10 @@ _FEWEST = 8
 
 
 @SIGNAL.measure
-def sizes(beats: Beats) -> NDArray[np.float64]:
-    sampled = beats.actor.layer_sampled
+def sizes(updates: Updates) -> NDArray[np.float64]:
+    sampled = updates.watched.layer_sampled
     # a few values may pass through zero
-    return np.sqrt(beats.moved[:, 1] / np.where(sampled >= _FEWEST, sampled, np.nan))
+    return np.sqrt(updates.moved[:, 1] / np.where(sampled >= _FEWEST, sampled, np.nan))
 
 
 def fault(toy: Any) -> None:

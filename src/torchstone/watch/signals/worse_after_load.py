@@ -10,21 +10,21 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.beat import Call
-from torchstone.watch.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "worse_after_load",
     phase="call",
     of="run",
-    title=Text("loss after weights were loaded", "加载权重之后的损失"),
+    title=Text("loss after loading weights", "加载权重后的损失"),
     why=Text(
-        "a checkpoint of this run does not make it worse: keys that did not match, weights of another run, or fresh ones",
-        "本次训练的检查点不会使其变差：键不匹配、加载了别的训练的权重，或是全新的权重",
+        "a checkpoint of this run should not raise the loss: the keys did not match, or the weights belong to another run or are freshly initialised",
+        "本次训练的检查点不应使损失升高：键不匹配，或权重属于别的训练，或是刚初始化的",
     ),
     remedy=Text(
-        "look at what load_state_dict returns (missing and unexpected keys), and at which file was loaded",
-        "检查 load_state_dict 的返回值（缺失与多余的键）以及加载的是哪个文件",
+        "check what load_state_dict returned (missing and unexpected keys) and which file was loaded",
+        "检查 load_state_dict 的返回值（缺失与多余的键）以及加载了哪个文件",
     ),
     severity=Severity.HIGH,
 )
@@ -35,7 +35,7 @@ _WORSE = 1.25
 
 
 @SIGNAL.on_call
-def worse(call: Call) -> Iterator[Alarm]:
+def worse(call: TrainingCall) -> Iterator[Alarm]:
     losses = call.memory.setdefault("losses", [])
     assert isinstance(losses, list)
     if call.reloaded and "loss_before" not in call.memory and len(losses) >= _BEFORE:

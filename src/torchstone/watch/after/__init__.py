@@ -1,0 +1,1 @@
+"""What is made of a recorded run: report, comparison, replay, live view."""

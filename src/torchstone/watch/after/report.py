@@ -1,0 +1,418 @@
+"""A recorded run as a report: curves with alerts marked, layers over steps, exponents, what if."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone._version import __version__
+from torchstone.core.evidence import Command
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.runtime.number_formats import FORMATS, NumberFormat
+from torchstone.watch.after.replay import replay
+from torchstone.watch.after.thinning import around_alerts, thin_curve
+from torchstone.watch.after.what_if import best_scale, gradient_counts, what_if
+from torchstone.watch.judge.episodes import worst
+from torchstone.watch.measure.signal import all_signals
+from torchstone.watch.record.runfile import Run
+
+RECORDED = Text("as recorded", "来自记录")
+_EXPONENTS = Text(
+    "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
+)
+_COLUMNS = 48
+_ROWS = 40
+_AROUND = 100
+
+
+def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) -> Report:
+    """Everything a run shows."""
+    return Report(
+        tool="watch",
+        subject=str(run.path.parent),
+        findings=tuple(_finding(run, episode) for episode in run.episodes),
+        measures=(
+            *_asked(run, asked),
+            *_totals(run),
+            *_curves(run),
+            *_layers(run),
+            *_exponents(run),
+        ),
+        gaps=tuple(_gaps(run)),
+        environment={"torchstone": __version__, "run": str(run.header.get("started", ""))},
+    )
+
+
+def measure(
+    name: str, value: float, unit: str, label: Text, evidence: tuple[Evidence, ...] = (),
+    how: Text = RECORDED,
+) -> Measure:  # fmt: skip
+    """A measure of this room."""
+    return Measure(name, value, unit, how, label, evidence=evidence, tool="watch")
+
+
+def _totals(run: Run) -> list[Measure]:
+    steps = int(run.scalars[-1, 0]) if len(run.scalars) else 0
+    episodes = count_episodes(run)
+    dial = _number(run.header.get("false_alarms_per_10k"), 2.0)
+    rate = episodes / steps * 1e4 if steps else 0.0
+    found = [
+        measure("steps", float(steps), "", Text("steps", "步数")),
+        measure(
+            "alert_episodes", float(episodes), "", Text("alert episodes", "告警次数（按片段）")
+        ),
+        measure(
+            "episodes_per_10k", rate, "/10k",
+            Text(f"episodes in 10k steps (asked for at most {dial:g} false ones)",
+                 f"每 1 万步的告警次数（允许误报不超过 {dial:g} 次）"),
+            how=Text("an upper bound on false alarms: all episodes count", "误报率的上界：所有告警都计入"),
+        ),
+    ]  # fmt: skip
+    summary = run.summary
+    if summary:
+        own, whole = _number(summary.get("own_seconds")), _number(summary.get("all_seconds"))
+        if whole > 0:
+            found.append(measure(
+                "overhead", own / whole, "", Text("share of a step spent watching", "监控占一步的比例"),
+                how=Text("wall clock of the last steps", "最近若干步的墙钟时间"),
+            ))  # fmt: skip
+    return found
+
+
+def count_episodes(run: Run) -> int:
+    """How many causes there were alerts of."""
+    return len(run.episodes)
+
+
+def _curves(run: Run) -> list[Measure]:
+    found = []
+    steps = run.scalars[:, 0] if len(run.scalars) else np.zeros(0)
+    for column in run.columns[1:]:
+        values = run.column(column)
+        good = values[np.isfinite(values)]
+        if not len(good) or (column in ("scale", "skipped", "batch") and len(set(good)) == 1):
+            continue
+        name = column.partition("[")[0]
+        marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
+        keep = _thinned(run, values)
+        unit = next((s.unit for s in all_signals() if s.name == name), "")
+        points = (tuple(steps[keep]), tuple(values[keep]))
+        series = Series(title_of(column), *points, unit, RECORDED, marks=marks)
+        found.append(measure(
+            column, float(good[-1]), unit, title_of(column),
+            (Plot(title_of(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
+        ))  # fmt: skip
+    return found
+
+
+def _thinned(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows to draw: every extreme, every alert step, and all steps near an alert."""
+    window = int(_number(run.header.get("alert_window"), 50))
+    near = around_alerts(run.scalars[:, 0], (int(a["step"]) for a in run.alerts), window)
+    return thin_curve(values, near)
+
+
+def title_of(column: str) -> Text:
+    """What a recorded column is, in words."""
+    name = column.partition("[")[0]
+    known = next((s.title for s in all_signals() if s.name == name), None)
+    if known is None:
+        words = {"lr": Text("learning rate", "学习率"), "scale": Text("loss scale", "损失缩放"),
+                 "batch": Text("batch size", "批次大小"), "skipped": Text("skipped steps", "跳过的步")}  # fmt: skip
+        known = words.get(name, Text(name, name))
+    tail = column[len(name) :]
+    return Text(known.en + tail, known.zh + tail)
+
+
+def _layers(run: Run) -> list[Measure]:
+    found = []
+    for place, actor in enumerate(run.actors):
+        names = [str(name) for name in actor.get("layers", [])]
+        signals = [str(name) for name in actor.get("signals", [])]
+        frames = [(step, v) for step, n, v in run.layers if n == place and v.shape == (len(signals), len(names))]  # fmt: skip
+        if not frames:
+            continue
+        chosen = [
+            frames[i] for i in np.unique(np.linspace(0, len(frames) - 1, _COLUMNS).astype(int))
+        ]
+        cube = np.array([values for _, values in chosen])
+        for i, name in enumerate(signals):
+            if (picture := _heat(name, names, [s for s, _ in chosen], cube[:, i])) is not None:
+                tail = "" if place == 0 else f"[{actor.get('name')}]"
+                # steps beyond the budget are not read: the last one that was speaks
+                read = [row[np.isfinite(row)] for row in cube[:, i] if np.isfinite(row).any()]
+                good = read[-1]
+                found.append(measure(
+                    f"layers_{name}{tail}", float(np.median(good)), "",
+                    _layer_title(name, tail), (picture,),
+                    Text("median of the layers at the last step that was read", "最后读取步各层的中位数"),
+                ))  # fmt: skip
+    return found
+
+
+def _layer_title(name: str, tail: str) -> Text:
+    title = title_of(name)
+    return Text(f"{title.en} by layer{tail}", f"各层{title.zh}{tail}")
+
+
+def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.float64]) -> Heatmap | None:  # fmt: skip
+    """Layers that moved most come first when there are more than fit."""
+    good = np.isfinite(values) & (values > 0)
+    if not good.any():
+        return None
+    logs = np.log(np.where(good, values, 1.0))
+    moved = np.where(good, logs, -1e9).max(axis=0) - np.where(good, logs, 1e9).min(axis=0)
+    order = np.argsort(-moved)[:_ROWS]
+    order = np.sort(order)
+    title = title_of(name)
+    return Heatmap(
+        Text(f"{title.en}, layer by step", f"{title.zh}，层 × 步"),
+        tuple(layers[i] for i in order), tuple(f"step {step}" for step in steps),
+        tuple(tuple(None if not np.isfinite(v) else float(v) for v in values[:, i]) for i in order),
+        "", RECORDED, log=True,
+    )  # fmt: skip
+
+
+def _asked(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Measure]:
+    """What was asked for comes first."""
+    names, counts = gradient_counts(run)
+    if asked is None or not counts.any():
+        return []
+    shift = best_scale(names, counts, asked[0]).shift if asked[1] is None else asked[1]
+    loss = what_if(names, counts, asked[0], shift)
+    return [measure(
+        "what_if_flushed", 100 * loss.flushed, "%",
+        Text(f"gradients that {loss.format} at a loss scale of 2^{shift} would flush to zero",
+             f"损失缩放 2^{shift} 下 {loss.format} 会刷零的梯度"),
+        (_what_if_table(names, counts, asked),), _EXPONENTS,
+    )]  # fmt: skip
+
+
+def _exponents(run: Run) -> list[Measure]:
+    names, counts = gradient_counts(run)
+    if not counts.any():
+        return []
+    whole = counts.sum(axis=0)[1:255]
+    used = np.flatnonzero(whole)
+    low, high = int(used[0]), int(used[-1]) + 1
+    share = whole[low:high] / max(whole.sum(), 1)
+    x = tuple(float(e) for e in np.arange(low, high) + 1 - 127)
+    how = _EXPONENTS
+    bars = Plot(
+        Text("Exponents of the gradients", "梯度的指数分布"),
+        (Series(Text("share", "占比"), x, tuple(share.tolist()), "", how, "exponent"),),
+        "log2 |g|", "", bars=True,
+    )  # fmt: skip
+    middle = float((np.array(x) * share).sum())
+    label = Text("mean exponent of the gradients (log2)", "梯度指数的均值（log2）")
+    pictures = (bars, _what_if_table(names, counts, None))
+    return [measure("mean_exponent", middle, "", label, pictures, how)]
+
+
+def _what_if_table(
+    names: tuple[str, ...], counts: NDArray[np.int64],
+    asked: tuple[NumberFormat, int | None] | None,
+) -> Table:  # fmt: skip
+    rows = []
+    formats = [asked[0]] if asked else [FORMATS[n] for n in ("fp16", "bf16", "e5m2", "e4m3")]
+    for item in formats:
+        best = best_scale(names, counts, item)
+        shifts = [asked[1]] if asked and asked[1] is not None else [0, best.shift]
+        for shift in dict.fromkeys(shifts):
+            loss = what_if(names, counts, item, shift)
+            rows.append((
+                loss.format, f"2^{shift}", 100 * loss.flushed, 100 * loss.subnormal,
+                100 * loss.overflow, loss.worst_layer, 100 * loss.worst_flushed,
+                Text("least is lost here", "此处损失最小") if shift == best.shift else None,
+            ))  # fmt: skip
+    return Table(
+        Text("What if the gradients were cast", "如果把梯度转换为"),
+        (Text("format", "格式"), Text("loss scale", "损失缩放"), Text("flushed to zero %", "刷零 %"),
+         Text("subnormal %", "次正规 %"), Text("overflow %", "上溢 %"),
+         Text("worst layer", "最差的层"), Text("flushed there %", "该层刷零 %"), ""),
+        tuple(rows), Text("from stored exponent counts", "由存储的指数计数得出"),
+    )  # fmt: skip
+
+
+def _finding(run: Run, episode: list[dict[str, Any]]) -> Finding:
+    """An episode: the alert that opened it, with what followed from it as evidence."""
+    alert, *also = episode
+    name = str(alert.get("signal", ""))
+    signal = next((s for s in all_signals() if s.name == name), None)
+    step = int(alert.get("step", 0))
+    layer = str(alert.get("layer", ""))
+    what = Message(f"watch.{name}", alert_text(alert, also))
+    evidence: list[Evidence] = list(_around(run, name, layer, step))
+    if alert.get("evidence"):
+        evidence.append(
+            Command(f"cat {run.path.parent / str(alert['evidence']) / 'evidence.json'}")
+        )
+    evidence.append(Table(
+        Text("The alerts of this episode", "该片段的告警"),
+        (Text("step", "步"), Text("signal", "信号"), Text("layer", "层"), Text("value", "数值"),
+         Text("usual", "通常"), Text("spread", "离散度"), Text("severity", "严重程度")),
+        tuple((int(a["step"]), str(a["signal"]), str(a.get("layer", "")) or None,
+               _number(a.get("value"), None), _number(a.get("centre"), None),
+               _number(a.get("width"), None), str(_severity(a))) for a in episode), RECORDED,
+    ))  # fmt: skip
+    return Finding(
+        rule=f"watch-{name.replace('_', '-')}",
+        name=name.replace("_", "-"),
+        severity=worst(map(_severity, episode)),
+        confidence=Confidence.LIKELY if alert.get("channel") else Confidence.CERTAIN,
+        what=what,
+        why=Message("watch.why", signal.why if signal else Text("", "")),
+        remedy=Message("watch.remedy", signal.remedy if signal else Text("", "")),
+        location=Location(module=layer, step=step),
+        evidence=tuple(evidence),
+        fingerprint=fingerprint(name, layer, str(step)),
+        tool="watch",
+    )
+
+
+def alert_text(alert: dict[str, Any], also: list[dict[str, Any]]) -> Text:
+    """What the first alert said, and which signals followed at which steps."""
+    en, zh = str(alert.get("en", "")), str(alert.get("zh", ""))
+    if also:
+        names = [(str(a["signal"]), int(a["step"])) for a in also]
+        en += " | also: " + ", ".join(f"{name} (step {step})" for name, step in names)
+        zh += " | 另有：" + "、".join(f"{name}（第 {step} 步）" for name, step in names)
+    return Text(en, zh)
+
+
+def _of_layer(run: Run, name: str, layer: str) -> Series | None:
+    """One signal of one layer, as often as it was recorded."""
+    for place, actor in enumerate(run.actors):
+        signals, layers = list(actor.get("signals", [])), list(actor.get("layers", []))
+        if name not in signals or layer not in layers:
+            continue
+        cell = (signals.index(name), layers.index(layer))
+        shape = (len(signals), len(layers))
+        found = [
+            (float(s), float(v[cell])) for s, n, v in run.layers if n == place and v.shape == shape
+        ]
+        found = [(s, v) for s, v in found if math.isfinite(v)]
+        if found:
+            x, y = zip(*found, strict=True)
+            title = title_of(name)
+            return Series(Text(f"{title.en}: {layer}", f"{title.zh}：{layer}"), x, y, "", RECORDED)
+    return None
+
+
+def _around(run: Run, name: str, layer: str, step: int) -> list[Evidence]:
+    """The curve of the signal, or of the gradient norm and the loss, around the alert."""
+    if layer and (series := _of_layer(run, name, layer)) is not None:
+        return [replace(series, marks=(float(step),))]
+    columns = (
+        [name] if name in run.columns else [c for c in ("grad_norm", "loss") if c in run.columns]
+    )
+    found: list[Evidence] = []
+    for column in columns:
+        near = np.abs(run.scalars[:, 0] - step) <= _AROUND
+        values = run.column(column)[near]
+        if np.isfinite(values).any():
+            found.append(Series(
+                title_of(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
+                marks=(float(step),),
+            ))  # fmt: skip
+    return found
+
+
+def _severity(alert: dict[str, Any]) -> Severity:
+    try:
+        return Severity(str(alert.get("severity")))
+    except ValueError:
+        return Severity.MEDIUM
+
+
+def _number(value: object, default: Any = 0.0) -> Any:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return value
+    return default
+
+
+def _gaps(run: Run) -> list[Gap]:
+    gaps = []
+    if run.torn_bytes:
+        gaps.append(_gap("torn", Text(
+            f"the last {run.torn_bytes} bytes were cut off, and are left out",
+            f"末尾 {run.torn_bytes} 字节不完整，已略去",
+        ), "–"))  # fmt: skip
+    if not run.summary:
+        gaps.append(_gap("open", Text(
+            "the run has not ended, or was killed: figures are as of the last record",
+            "运行尚未结束或被中止：数字截至最后一条记录",
+        ), f"torchstone watch {run.path.parent} --follow"))  # fmt: skip
+    thinner = [n for n in run.notes if n.get("kind") == "thinned"]
+    if thinner and (note := thinner[-1]).get("en"):
+        gaps.append(_gap("thinned", Text(
+            f"from step {int(_number(note.get('step')))} on {note.get('en')}; curves have gaps between them",
+            f"自第 {int(_number(note.get('step')))} 步起，{note.get('zh')}；曲线在其间有空缺",
+        ), "Watch(budget=…)"))  # fmt: skip
+    gaps += [
+        _gap("unwatched", Text(str(n.get("en")), str(n.get("zh"))), "–")
+        for n in run.notes
+        if str(n.get("en", "")).startswith("not watched")
+    ]
+    return gaps
+
+
+def _gap(name: str, text: Text, close: str) -> Gap:
+    return Gap("run.tsw", Message(f"watch.{name}", text), close, tool="watch")
+
+
+def _first(alerts: list[dict[str, Any]]) -> str | None:
+    return ", ".join(f"{a['signal']}@{int(a['step'])}" for a in alerts[:4]) or None
+
+
+def _indented(line: str, opens: bool, also: str = "also: ") -> str:
+    return line if opens else also + line
+
+
+def replay_report(run: Run, false_alarms: float) -> Report:
+    """What other settings of the dial would have told, beside what was told."""
+    steps = max(int(run.scalars[-1, 0]), 1) if len(run.scalars) else 1
+    dials = sorted({0.5, 1.0, 2.0, 5.0, 20.0, false_alarms})
+    outcomes = [replay(run, dial) for dial in dials]
+    told = count_episodes(run)
+    table = Table(
+        Text("Learned signals under other dials", "其他阈值下学习型信号的结果"),
+        (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警片段"),
+         Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
+        ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first([e[0] for e in run.episodes])), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
+               ", ".join([f"{a.signal}@{a.step}" for a in o.alerts if a.opens][:4]) or None) for o in outcomes)),
+        Text("recorded values judged again; layers only at every 10th step, so that some of their alerts are missed",
+             "对记录的数值重新判定；各层仅每 10 步一次，因此可能漏掉其部分告警"),
+    )  # fmt: skip
+    chosen = next(o for o in outcomes if o.false_alarms_per_10k == false_alarms)
+    alerts = Table(
+        Text(f"Alerts at {false_alarms:g}", f"阈值 {false_alarms:g} 下的告警"),
+        (Text("step", "步"), Text("alert", "告警")),
+        tuple((a.step, Text(_indented(a.body("en"), a.opens), _indented(a.body("zh"), a.opens, "另有："))) for a in chosen.alerts),
+        Text("recorded values judged again", "对记录的数值重新判定"),
+    )  # fmt: skip
+    recorded = Table(
+        Text("Alerts when it ran", "运行时的告警"),
+        (Text("step", "步"), Text("alert", "告警")),
+        tuple((int(e[0]["step"]), alert_text(e[0], e[1:])) for e in run.episodes),
+        RECORDED,
+    )
+    return Report(
+        tool="watch", subject=str(run.path.parent),
+        measures=(measure(
+            "replayed_episodes", float(chosen.episodes), "",
+            Text(f"episodes at {false_alarms:g} false alarms in 10k steps",
+                 f"每 1 万步 {false_alarms:g} 次误报下的告警片段"),
+            (table, alerts, recorded), Text("recorded values judged again", "对记录的数值重新判定"),
+        ),),
+        environment={"torchstone": __version__},
+    )  # fmt: skip

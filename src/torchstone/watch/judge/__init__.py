@@ -1,0 +1,1 @@
+"""From values to alerts, and from alerts to episodes."""

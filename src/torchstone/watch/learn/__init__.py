@@ -1,0 +1,1 @@
+"""The normal range of every signal, learned on a rolling window."""

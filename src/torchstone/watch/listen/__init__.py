@@ -1,0 +1,1 @@
+"""Where a watch attaches to a program: hooks, the parts of a training step, inputs and outputs, ranks."""

@@ -1,0 +1,232 @@
+"""The parts of a training step: models, optimizers, scalers, schedulers, and who moves what."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
+from torchstone.watch.judge.judge import Judge
+from torchstone.watch.listen import hooks
+from torchstone.watch.listen.backward_hook import BackwardHook
+from torchstone.watch.listen.discover import Found, discover
+from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.record.messages import found_notes, unwatched_notes
+
+HISTOGRAM_EVERY = 50
+_DEVICE_EVERY = 10
+_KINDS = ("models", "optimizers", "scalers", "schedulers")
+
+
+class TrainingParts:
+    """What was given or found, and one `WatchedOptimizer` for every optimizer that has stepped."""
+
+    def __init__(self, judge: Judge, guard: Callable[[Callable[[], object]], None]) -> None:
+        self.found = Found()
+        self.optimizers = judge.optimizers
+        self.backward_hooks: dict[int, BackwardHook] = {}
+        self._judge = judge
+        self._guard = guard
+        self._names: dict[int, str] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._explicit = False
+        """The optimizers were given: no other one is ours."""
+        self._given = False
+        self._listener: weakref.ref[Any] | None = None
+        judge.models = lambda: self.models
+
+    @property
+    def models(self) -> list[nn.Module]:
+        return [model for _, model in self.found.models]
+
+    # -- finding them
+
+    def give(self, model: Any, optimizer: Any, scaler: Any, scheduler: Any) -> None:
+        """What the user named."""
+        optimizers = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+        for kind, values, wanted in (
+            ("models", [model], nn.Module), ("optimizers", optimizers, torch.optim.Optimizer),
+        ):  # fmt: skip
+            for value in values:
+                if value is None:
+                    continue
+                if not isinstance(value, wanted):
+                    raise UsageError(
+                        "Watch", type(value).__name__,
+                        Text(f"a {wanted.__name__}", f"{wanted.__name__}"),
+                        Text("pass the model first, then the optimizer", "先传模型，再传优化器"),
+                    )  # fmt: skip
+                getattr(self.found, kind).append(("given", value))
+        self.found.scalers = [("given", scaler)] if scaler is not None else []
+        self.found.schedulers = [("given", scheduler)] if scheduler is not None else []
+        self._explicit = bool(self.found.optimizers)
+        self._given = bool(self.found.models)
+
+    def find(
+        self, function: Callable[..., Any] | None, args: tuple[Any, ...],
+        kwargs: Mapping[str, Any], listener: Any,
+    ) -> None:  # fmt: skip
+        """Look for what was not given, say what there is, and have the listener told of it."""
+        found = discover(function, args, kwargs)
+        for kind in _KINDS:
+            if not getattr(self.found, kind):
+                setattr(self.found, kind, getattr(found, kind))
+        many = len(self.found.models) > 1
+        for place, model in enumerate(self.models):
+            head = f"model{place + 1}." if many else ""
+            for name, parameter in model.named_parameters():
+                self._names.setdefault(id(parameter), head + _plain_name(name))
+        for model in self.models:
+            compiled = isinstance(model, torch._dynamo.OptimizedModule) or (
+                model._compiled_call_impl is not None
+            )
+            try:
+                self._undo.append(hooks.follow_model(model, listener, calls=not compiled))
+            except RuntimeError as error:  # a scripted module takes no hooks
+                self._judge.note(Text(
+                    f"the inputs of {type(model).__name__} are not monitored: {error}",
+                    f"未监控 {type(model).__name__} 的输入：{error}",
+                ))  # fmt: skip
+        hooks.listen(listener)
+        self._listener = weakref.ref(listener)
+        weakref.finalize(listener, _undo_all, self._undo)
+        for text, level in found_notes(self.found):
+            self._judge.note(text, level)
+
+    def by_kind(self) -> dict[str, list[str]]:
+        """What there is, as names and classes."""
+        return {
+            kind: [f"{name} ({type(item).__name__})" for name, item in getattr(self.found, kind)]
+            for kind in _KINDS
+        }
+
+    def is_new(self, args: tuple[Any, ...]) -> bool:
+        """The step was handed a model that is not the one it was handed before."""
+        known = [id(model) for model in self.models]
+        return not self._given and any(
+            isinstance(a, nn.Module) and id(a) not in known and any(True for _ in a.parameters())
+            for a in args
+        )
+
+    def forget(self) -> None:
+        """Let go of everything that was found."""
+        self.release()
+        self.backward_hooks.clear()
+        self.optimizers.clear()
+        self._names.clear()
+        self.found = Found()
+
+    def release(self) -> None:
+        """Take back what was attached to models, optimizers and parameters."""
+        _undo_all(self._undo)
+        for backward_hook in self.backward_hooks.values():
+            backward_hook.remove()
+
+    # -- who moves what
+
+    def watched_form(self, optimizer: torch.optim.Optimizer, active: bool) -> WatchedOptimizer | None:
+        """The watched form of an optimizer; None when it is not part of this run."""
+        inner = getattr(optimizer, "optimizer", None)
+        if isinstance(inner, torch.optim.Optimizer):  # a wrapper steps the one inside
+            return None
+        known = self.optimizers.get(id(optimizer))
+        # asked once for each step: when it was read, it was looked at
+        if known is not None and (known.reading is not None or known.is_current()):
+            return known
+        if not self._is_ours(optimizer, active):
+            return None
+        name = f"optimizer{len(self.optimizers) + 1}" if known is None else known.name
+        settings = self._judge.settings
+        watched = WatchedOptimizer(
+            name, optimizer, self._names, settings.warmup_steps, settings.tightness, _DEVICE_EVERY
+        )
+        if known is not None:
+            watched.updates = known.updates
+            self._judge.event(Text(
+                "the optimizer has new parameters: relearning the baseline", "优化器有了新参数：重新学习基线"
+            ))  # fmt: skip
+        self._retire(watched)
+        self.optimizers[id(optimizer)] = watched
+        for text, level in unwatched_notes(watched, HISTOGRAM_EVERY):
+            self._judge.note(text, level)
+        if self._judge.recorder:
+            self._judge.recorder.add_optimizer(watched)
+        self._follow_loading(optimizer)
+        return watched
+
+    def _follow_loading(self, optimizer: torch.optim.Optimizer) -> None:
+        listener = self._listener
+
+        def loaded(*_: Any) -> None:
+            if listener is not None and (watch := listener()) is not None:
+                watch.model_loaded()
+
+        self._undo.append(optimizer.register_load_state_dict_post_hook(loaded).remove)
+
+    def _retire(self, new: WatchedOptimizer) -> None:
+        """An optimizer over the parameters of another takes its place; a shared one is minded."""
+        for key, old in list(self.optimizers.items()):
+            if old.ids == new.ids and old is not new:
+                self._judge.judge_waiting()  # its last steps may wait
+                del self.optimizers[key]
+                if (backward_hook := self.backward_hooks.pop(id(old), None)) is not None:
+                    backward_hook.remove()
+                if old.optimizer is not new.optimizer:
+                    new.name, new.updates = old.name, old.updates
+                    self._judge.note(Text(
+                        "the optimizer was replaced: relearning the baseline", "更换了优化器：重新学习基线"
+                    ))  # fmt: skip
+
+    def _is_ours(self, optimizer: torch.optim.Optimizer, active: bool) -> bool:
+        """Found, or at work on our model; without a model, any that steps within a call."""
+        known = any(_unwrapped(item) is optimizer for _, item in self.found.optimizers)
+        if known or self._explicit:
+            return known
+        return active or any(
+            id(p) in self._names for g in optimizer.param_groups for p in g["params"]
+        )
+
+    def backward_hook(self, watched: WatchedOptimizer) -> BackwardHook | None:
+        """The hooks of this optimizer, attached at its first gradients."""
+        known = self.backward_hooks.get(id(watched))
+        if known is None and watched.reading is not None and watched.reading.present.any():
+            known = self.backward_hooks[id(watched)] = BackwardHook(
+                watched, self.models, self._guard
+            )
+        return known
+
+    def unowned(self) -> tuple[str, ...]:
+        """Parameters with a gradient that no optimizer moves."""
+        if not self.optimizers or self._explicit:
+            return ()
+        optimizers = [a.optimizer for a in self.optimizers.values()]
+        optimizers += [optimizer for _, optimizer in self.found.optimizers]
+        owned = {id(p) for o in optimizers for g in o.param_groups for p in g["params"]}
+        return tuple(
+            _plain_name(name)
+            for model in self.models
+            for name, p in model.named_parameters()
+            if p.requires_grad and id(p) not in owned and p.grad is not None
+        )
+
+
+def _undo_all(undo: list[Callable[[], None]]) -> None:
+    while undo:
+        undo.pop()()
+
+
+def _plain_name(name: str) -> str:
+    """A parameter's name without the wrappers that compile, DDP and checkpointing put around it."""
+    for wrapper in ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module."):
+        name = name.replace(wrapper, "")
+    return name.removeprefix("module.")
+
+
+def _unwrapped(optimizer: Any) -> Any:
+    inner = getattr(optimizer, "optimizer", None)
+    return inner if isinstance(inner, torch.optim.Optimizer) else optimizer

@@ -1,0 +1,1 @@
+"""What is kept and said: the run file, evidence, log lines."""
