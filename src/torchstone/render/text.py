@@ -75,9 +75,15 @@ def answer_lines(answer: Answer, style: Style) -> list[str]:
     if facts:
         lines += wrapped(printable("  " + " · ".join(facts)), style.width, "  ")
     lines += _tile_lines(answer.tiles, style)
+    plots = 0
     for picture in answer.pictures:
-        if style.detail > 1 or picture.kind in _SMALL:
-            lines += (f"  {row}" for row in draw.text(picture, style))
+        plots += picture.kind == "plot"
+        small = picture.kind in _SMALL or (picture.kind == "plot" and plots <= _PLOTS)
+        if style.detail > 1 or small:
+            rows = draw.text(picture, style)
+            # one curve says its name itself
+            rows = rows[1:] if picture.kind == "plot" and len(rows) == 2 else rows
+            lines += (f"  {row.removeprefix('  ')}" for row in rows)
     for line in answer.lines:
         lines += wrapped(printable(f"  - {style.words(line)}"), style.width, "    ")
     if answer.assumptions and style.detail > 1:
@@ -88,6 +94,8 @@ def answer_lines(answer: Answer, style: Style) -> list[str]:
 
 _SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline"))
 """Pictures that take a line or two in a terminal."""
+_PLOTS = 3
+"""Curves of a first screen, a row of blocks each."""
 
 
 def _tile_lines(tiles: tuple[Tile, ...], style: Style) -> list[str]:

@@ -10,7 +10,8 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.watch.after.report import RECORDED, alert_text, count_episodes, measure, title_of
+from torchstone.watch.after.report import alert_text, count_episodes, measure
+from torchstone.watch.after.titles import RECORDED, column_title
 from torchstone.watch.after.thinning import around_alerts, thin_curve
 from torchstone.watch.measure.signal import all_signals
 from torchstone.watch.record.runfile import Run
@@ -94,8 +95,8 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
         ))  # fmt: skip
     last = next((v for v in reversed(series[1].y) if np.isfinite(v)), 0.0)
     return measure(
-        f"compare_{column}", float(last), "", title_of(column),
-        (Plot(title_of(column), tuple(series), "step", ""),),
+        f"compare_{column}", float(last), "", column_title(column),
+        (Plot(column_title(column), tuple(series), "step", ""),),
         Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
     )  # fmt: skip
 
@@ -114,7 +115,7 @@ def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
     table = Table(
         Text("Columns that diverge", "出现差异的列"),
         (Text("signal", "信号"), Text("column", "列"), Text("from step", "自第几步起")),
-        tuple((title_of(column), column, step) for step, column in apart),
+        tuple((column_title(column), column, step) for step, column in apart),
         Text(f"{rule.en}; equal: {names}", f"{rule.zh}；相同：{names}"),
     )
     return measure(

@@ -47,7 +47,7 @@ def _whole(value: object, default: int) -> int:
 
 def _of_scalars(run: Run, settings: Settings) -> list[Alert]:
     found: list[Alert] = []
-    stretches = _stretches(run)
+    stretches = stretches_of(run)
     for column in run.columns[1:]:
         name = column.partition("[")[0]
         signal = next((s for s in all_signals() if s.name == name and s.limits), None)
@@ -63,7 +63,7 @@ def _of_scalars(run: Run, settings: Settings) -> list[Alert]:
     return found
 
 
-def _stretches(run: Run) -> list[float]:
+def stretches_of(run: Run) -> list[float]:
     """How much thresholds gave way to the learning rate, as it did when the run was live."""
     slow: float | None = None
     found = []

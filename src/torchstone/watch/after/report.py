@@ -18,14 +18,15 @@ from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.runtime.number_formats import FORMATS, NumberFormat
+from torchstone.watch.after.answer import run_answer
 from torchstone.watch.after.replay import replay
 from torchstone.watch.after.thinning import around_alerts, thin_curve
+from torchstone.watch.after.titles import RECORDED, column_title
 from torchstone.watch.after.what_if import best_scale, gradient_counts, what_if
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.measure.signal import all_signals
 from torchstone.watch.record.runfile import Run
 
-RECORDED = Text("as recorded", "来自记录")
 _EXPONENTS = Text(
     "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
 )
@@ -49,14 +50,21 @@ def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) ->
         ),
         gaps=tuple(_gaps(run)),
         environment={"torchstone": __version__, "run": str(run.header.get("started", ""))},
+        answer=run_answer(run, _overhead(run)),
     )
+
+
+def _overhead(run: Run) -> float | None:
+    """The share of a step that watching took; None where it was not recorded."""
+    own, whole = _number(run.summary.get("own_seconds")), _number(run.summary.get("all_seconds"))
+    return own / whole if whole > 0 else None
 
 
 def measure(
     name: str, value: float, unit: str, label: Text, evidence: tuple[Evidence, ...] = (),
     how: Text = RECORDED,
 ) -> Measure:  # fmt: skip
-    """A measure of this room."""
+    """A measure of a run."""
     return Measure(name, value, unit, how, label, evidence=evidence, tool="watch")
 
 
@@ -77,12 +85,10 @@ def _totals(run: Run) -> list[Measure]:
             how=Text("an upper bound on false alarms: all episodes count", "误报率的上界：所有告警都计入"),
         ),
     ]  # fmt: skip
-    summary = run.summary
-    if summary:
-        own, whole = _number(summary.get("own_seconds")), _number(summary.get("all_seconds"))
-        if whole > 0:
-            found.append(measure(
-                "overhead", own / whole, "", Text("share of a step spent watching", "监控占一步的比例"),
+    overhead = _overhead(run)
+    if overhead is not None:
+        found.append(measure(
+                "overhead", overhead, "", Text("share of a step spent watching", "监控占一步的比例"),
                 how=Text("wall clock of the last steps", "最近若干步的墙钟时间"),
             ))  # fmt: skip
     return found
@@ -106,10 +112,10 @@ def _curves(run: Run) -> list[Measure]:
         keep = _thinned(run, values)
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
-        series = Series(title_of(column), *points, unit, RECORDED, marks=marks)
+        series = Series(column_title(column), *points, unit, RECORDED, marks=marks)
         found.append(measure(
-            column, float(good[-1]), unit, title_of(column),
-            (Plot(title_of(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
+            column, float(good[-1]), unit, column_title(column),
+            (Plot(column_title(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
         ))  # fmt: skip
     return found
 
@@ -119,18 +125,6 @@ def _thinned(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
     window = int(_number(run.header.get("alert_window"), 50))
     near = around_alerts(run.scalars[:, 0], (int(a["step"]) for a in run.alerts), window)
     return thin_curve(values, near)
-
-
-def title_of(column: str) -> Text:
-    """What a recorded column is, in words."""
-    name = column.partition("[")[0]
-    known = next((s.title for s in all_signals() if s.name == name), None)
-    if known is None:
-        words = {"lr": Text("learning rate", "学习率"), "scale": Text("loss scale", "损失缩放"),
-                 "batch": Text("batch size", "批次大小"), "skipped": Text("skipped steps", "跳过的步")}  # fmt: skip
-        known = words.get(name, Text(name, name))
-    tail = column[len(name) :]
-    return Text(known.en + tail, known.zh + tail)
 
 
 def _layers(run: Run) -> list[Measure]:
@@ -160,7 +154,7 @@ def _layers(run: Run) -> list[Measure]:
 
 
 def _layer_title(name: str, tail: str) -> Text:
-    title = title_of(name)
+    title = column_title(name)
     return Text(f"{title.en} by layer{tail}", f"各层{title.zh}{tail}")
 
 
@@ -173,12 +167,12 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
     moved = np.where(good, logs, -1e9).max(axis=0) - np.where(good, logs, 1e9).min(axis=0)
     order = np.argsort(-moved)[:_ROWS]
     order = np.sort(order)
-    title = title_of(name)
+    title = column_title(name)
     return Heatmap(
         Text(f"{title.en}, layer by step", f"{title.zh}，层 × 步"),
-        tuple(layers[i] for i in order), tuple(f"step {step}" for step in steps),
+        tuple(layers[i] for i in order), tuple(str(step) for step in steps),
         tuple(tuple(None if not np.isfinite(v) else float(v) for v in values[:, i]) for i in order),
-        "", RECORDED, log=True,
+        "", RECORDED, log=True, x_name=Text("step", "步"),
     )  # fmt: skip
 
 
@@ -303,7 +297,7 @@ def _of_layer(run: Run, name: str, layer: str) -> Series | None:
         found = [(s, v) for s, v in found if math.isfinite(v)]
         if found:
             x, y = zip(*found, strict=True)
-            title = title_of(name)
+            title = column_title(name)
             return Series(Text(f"{title.en}: {layer}", f"{title.zh}：{layer}"), x, y, "", RECORDED)
     return None
 
@@ -321,7 +315,7 @@ def _around(run: Run, name: str, layer: str, step: int) -> list[Evidence]:
         values = run.column(column)[near]
         if np.isfinite(values).any():
             found.append(Series(
-                title_of(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
+                column_title(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
                 marks=(float(step),),
             ))  # fmt: skip
     return found

@@ -1,0 +1,182 @@
+"""The first screen of a run: healthy or not, since when, the episodes, and charts of what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.finding import Severity
+from torchstone.core.pictures import Plot, Series
+from torchstone.core.text import Text
+from torchstone.watch.after.replay import stretches_of
+from torchstone.watch.after.titles import column_title
+from torchstone.watch.judge.episodes import worst
+from torchstone.watch.learn.baselines import Baselines
+from torchstone.watch.measure.signal import Signal, all_signals
+from torchstone.watch.record.runfile import Run
+
+_EPISODES = 5
+"""Episodes on the first screen; the others are findings below it."""
+_ALSO = 4
+"""Signals that are named as followers of an episode; all of them are in its finding."""
+_CHARTS = 9
+"""Charts of the grid: three rows of three."""
+_FIRST = ("loss", "grad_norm", "lr", "update_ratio", "scale")
+"""Columns that a person looks at first, whatever happened."""
+_LONGEST = 200_000
+"""Steps up to which the usual range is worked out again: half a minute of work."""
+_USUAL_SPREADS = 3.0
+"""Spreads on each side of the median that are drawn as usual."""
+
+
+def run_answer(run: Run, overhead: float | None) -> Answer:
+    """What a person wants to know of a run."""
+    episodes = run.episodes
+    steps = int(run.scalars[-1, 0]) if len(run.scalars) else 0
+    severe = [item for item in episodes if _severity(item) is Severity.HIGH]
+    return Answer(
+        headline=_headline(steps, episodes, run),
+        state="bad" if severe else "warning" if episodes else "good",
+        about=_about(run),
+        tiles=_tiles(run, steps, overhead),
+        pictures=tuple(_charts(run)),
+        lines=tuple(_episode(item) for item in episodes[:_EPISODES]),
+        next=(f"torchstone explain watch-{str(episodes[0][0]['signal']).replace('_', '-')}",)
+        if episodes
+        else (),
+    )
+
+
+def _headline(steps: int, episodes: list[list[dict[str, Any]]], run: Run) -> Text:
+    if not episodes:
+        going = Text("so far", "目前为止") if not run.summary else Text("", "")
+        return Text(
+            f"Healthy: no alert in {steps:,} steps {going.en}".rstrip(),
+            f"正常：{steps:,} 步{going.zh}没有告警",
+        )
+    first = episodes[0][0]
+    step, what = int(first["step"]), column_title(str(first["signal"]))
+    count = len(episodes)
+    more = Text(f" ({count} episodes)", f"（共 {count} 个异常片段）") if count > 1 else Text("", "")
+    return Text(
+        f"Not healthy since step {step:,}: {what.en} left its usual range{more.en}",
+        f"自第 {step:,} 步起异常：{what.zh}偏离通常范围{more.zh}",
+    )
+
+
+def _episode(episode: list[dict[str, Any]]) -> Text:
+    """One cause: the alert that opened it, what followed, and what to look at."""
+    first, *also = episode
+    signal = next((s for s in all_signals() if s.name == first["signal"]), None)
+    head = f"Step {int(first['step'])} [{_severity(episode)}]"
+    en, zh = f"{head} {first.get('en', '')}", f"{head} {first.get('zh', '')}"
+    if also:
+        names = list(dict.fromkeys(str(item["signal"]) for item in also))
+        more = len(names) - _ALSO
+        en += f". Also: {', '.join(column_title(name).en for name in names[:_ALSO])}"
+        zh += f"。另有：{'、'.join(column_title(name).zh for name in names[:_ALSO])}"
+        en, zh = (f"{en} and {more} more", f"{zh}等 {len(names)} 项") if more > 0 else (en, zh)
+    if signal is not None:
+        en, zh = f"{en}. Next: {signal.remedy.en}", f"{zh}。下一步：{signal.remedy.zh}"
+    return Text(en, zh)
+
+
+def _about(run: Run) -> tuple[Fact, ...]:
+    started = str(run.header.get("started", ""))
+    warm = run.header.get("warmup_steps")
+    facts = [Fact(Text("started", "开始"), started)] if started else []
+    if isinstance(warm, int):
+        facts.append(
+            Fact(Text("no alerts before", "此前不告警"), Text(f"step {warm}", f"第 {warm} 步"))
+        )
+    rate = run.header.get("false_alarms_per_10k")
+    if isinstance(rate, (int, float)):
+        label = Text("acceptable false alarms per 10k steps", "每 1 万步可接受的误报")
+        facts.append(Fact(label, f"{rate:g}"))
+    return tuple(facts)
+
+
+def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
+    episodes = run.episodes
+    levels = [_severity(item) for item in episodes]
+    listed = ", ".join(f"{levels.count(level)} {level}" for level in Severity if level in levels)
+    tiles = [
+        Tile(Text("steps", "步数"), f"{steps:,}"),
+        Tile(Text("alert episodes", "异常片段"), str(len(episodes)), listed,
+             "bad" if Severity.HIGH in levels else "warning" if episodes else "good"),
+    ]  # fmt: skip
+    for name in ("loss", "grad_norm"):
+        values = run.column(name)
+        good = values[np.isfinite(values)]
+        if len(good):
+            low, high = float(good.min()), float(good.max())
+            tiles.append(Tile(column_title(name), f"{good[-1]:.4g}",
+                              Text(f"last; {low:.4g} … {high:.4g}", f"最后值；{low:.4g} … {high:.4g}")))  # fmt: skip
+    if overhead is not None:
+        tiles.append(Tile(Text("cost of watching", "监控开销"), f"{overhead:.1%}", Text("of a step", "占单步时间")))  # fmt: skip
+    return tuple(tiles)
+
+
+def _charts(run: Run) -> list[Plot]:
+    """What a person looks at first, then every signal that raised an alert."""
+    alerted = [str(alert["signal"]) for alert in run.alerts]
+    wanted = dict.fromkeys((*_FIRST[:2], *alerted, *_FIRST[2:]))
+    columns = [column for name in wanted for column in run.columns if column.partition("[")[0] == name]  # fmt: skip
+    made = (_chart(run, column) for column in columns)
+    return [plot for plot in made if plot is not None][:_CHARTS]
+
+
+def _chart(run: Run, column: str) -> Plot | None:
+    values = run.column(column)
+    good = values[np.isfinite(values)]
+    if not len(good) or (float(good.min()) == float(good.max()) and column != "lr"):
+        return None
+    name = column.partition("[")[0]
+    signal = next((s for s in all_signals() if s.name == name), None)
+    marks = [alert for alert in run.alerts if alert["signal"] == name]
+    low, high = _usual(run, column, signal)
+    title = column_title(column)
+    # an angle between two steps has no value at the first one: that is no event
+    begin = int(np.isfinite(values).argmax())
+    x, y = run.scalars[begin:, 0].tolist(), values[begin:].tolist()
+    series = Series(
+        title, tuple(x), tuple(y), signal.unit if signal else "", "",
+        marks=tuple(float(alert["step"]) for alert in marks),
+        mark_names=tuple(Text(str(alert.get("en", "")), str(alert.get("zh", ""))) for alert in marks),
+        low=low[begin:], high=high[begin:],
+    )  # fmt: skip
+    return Plot(title, (series,), "step", series.unit, log_y=bool((good > 0).all()))
+
+
+def _usual(
+    run: Run, column: str, signal: Signal | None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The range that was usual before each step, as the alerts quote it; NaN before it is known."""
+    if signal is None or signal.limits is None or len(run.scalars) > _LONGEST:
+        return (), ()
+    warm = run.header.get("warmup_steps")
+    baselines = Baselines([signal.limits], warm if isinstance(warm, int) else 100)
+    low: list[float] = []
+    high: list[float] = []
+    for value, stretch in zip(run.column(column), stretches_of(run), strict=True):
+        known = baselines.seen >= baselines.warmup
+        centre, width = float(baselines.centre[0]), _USUAL_SPREADS * float(baselines.width[0])
+        # spreads are those of the logarithm: downwards they are shorter by the same ratio
+        below = centre * centre / (centre + width) if centre > 0 else centre - width
+        low.append(below if known else np.nan)
+        high.append(centre + width if known else np.nan)
+        baselines.push(_one(value), stretch)
+    return tuple(low), tuple(high)
+
+
+def _one(value: float) -> NDArray[np.float64]:
+    return np.array([value])
+
+
+def _severity(episode: Sequence[dict[str, Any]]) -> Severity:
+    known = {str(level): level for level in Severity}
+    return worst(known.get(str(alert.get("severity")), Severity.MEDIUM) for alert in episode)
