@@ -129,7 +129,9 @@ class TrainingParts:
 
     # -- who moves what
 
-    def watched_form(self, optimizer: torch.optim.Optimizer, active: bool) -> WatchedOptimizer | None:
+    def watched_form(
+        self, optimizer: torch.optim.Optimizer, active: bool
+    ) -> WatchedOptimizer | None:
         """The watched form of an optimizer; None when it is not part of this run."""
         inner = getattr(optimizer, "optimizer", None)
         if isinstance(inner, torch.optim.Optimizer):  # a wrapper steps the one inside
