@@ -23,6 +23,7 @@ import torch
 from faults.peers import PEERS
 from faults.programs import PROGRAMS, alerts
 from faults.score import Outcome, episodes, every_in, healthy, on_all_cores
+from healthy.trainings import ASIDE, TUNING, episodes_per_10k, score
 from torch import nn
 
 from torchstone.watch import Watch
@@ -253,7 +254,7 @@ def _detection() -> str:
              f"Limits were set on other seeds than {', '.join(map(str, _REPORTED_SEEDS))}, which is "
              "reported here. The blind sets were written without sight of the detectors. "
              "After each of the first seven was scored the detectors were changed for what it showed, so their "
-             "rows are no blind figures; docs/decisions/0011 has those before the changes. Nothing was changed for "
+             "rows are no blind figures; docs/decisions/0011 has those from before. Nothing was changed for "
              "the eighth set: its row is one.", "",
              "| | " + " | ".join(monitors) + " |", "|---|" + "--:|" * len(monitors)]  # fmt: skip
     missed: list[str] = []
@@ -280,7 +281,7 @@ def _detection() -> str:
     lines.append(_row(f"false-alarm episodes in 10 k healthy steps ({steps} steps)",
                       [f"{counts[m] / steps * 1e4:.1f}" for m in monitors]))  # fmt: skip
     told = "Not found, or false: " + ("; ".join(missed) if missed else "none") + "."
-    return "\n".join([*lines, "", told, "", _programs(), ""])
+    return "\n".join([*lines, "", told, "", _programs(), "", _trainings(), ""])
 
 
 def _programs() -> str:
@@ -294,6 +295,17 @@ def _programs() -> str:
     return (f"Healthy programs of {len(PROGRAMS)} other kinds (benchmarks/faults/programs.py), "
             f"{steps:,} steps: {count} alarm episodes of torchstone"
             + (": " + "; ".join(said) if said else "") + ".")  # fmt: skip
+
+
+def _trainings() -> str:
+    """What is said of ordinary trainings, apart for those that limits were set without."""
+    lines = ["Ordinary healthy trainings (benchmarks/healthy): alert episodes per 10,000 steps.", "",
+             "| | trainings | steps | episodes per 10k |", "|---|--:|--:|--:|"]  # fmt: skip
+    for title, chosen in (("limits set with these", TUNING), ("held aside", ASIDE)):
+        told = score(chosen, (0,))
+        steps = sum(one.training.steps for one in told)
+        lines.append(f"| {title} | {len(told)} | {steps:,} | {episodes_per_10k(told):.2f} |")
+    return "\n".join(lines)
 
 
 def _healthy(job: tuple[str, int]) -> dict[str, int]:
