@@ -13,6 +13,7 @@ from torchstone.runtime.number_formats import IntegerFormat
 from torchstone.tensors.analysis.distribution import Distribution
 from torchstone.tensors.analysis.figures import Errors, Figures, measure_matrix, weighted_errors
 from torchstone.tensors.formats import Format, quantize
+from torchstone.tensors.formats._quantize import smallest_scaled
 
 SAMPLE = 1 << 16
 """Single values on which 16-bit formats are measured: two standard errors are about 0.1 dB."""
@@ -166,7 +167,7 @@ def _multiplier(item: Format, largest: float) -> float:
 
 
 def _amax(item: Format, largest: float) -> float:
-    size = np.float32(max(largest, 2.0**-126))
+    size = np.float32(max(largest, smallest_scaled(item.element)))
     top = np.float32(item.element.largest)
     if isinstance(item.element, IntegerFormat):
         return float(np.float32(1.0) / (size / top))

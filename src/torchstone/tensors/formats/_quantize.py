@@ -76,13 +76,18 @@ def _scale_of(
     """What values are multiplied with before rounding, and what stored values are worth."""
     if mode == "two-level":
         return _two_level(largest, element.largest, whole)
-    size = largest.clamp(min=_NORMAL)
+    size = largest.clamp(min=smallest_scaled(element))
     if mode == "amax":
         unit = size / element.largest
         return (1.0 / unit) if isinstance(element, IntegerFormat) else element.largest / size, unit
     exponent = _exponent(mode, size, element).clamp(*_E8M0)
     one = torch.ones_like(size)
     return torch.ldexp(one, -exponent), torch.ldexp(one, exponent)
+
+
+def smallest_scaled(element: Element) -> float:
+    """A tile of smaller magnitude is not scaled up further: unit and multiplier stay normal numbers."""
+    return element.largest * _NORMAL
 
 
 def _exponent(mode: str, size: torch.Tensor, element: Element) -> torch.Tensor:
