@@ -50,11 +50,9 @@ def _from_numpy(array: np.ndarray, name: str) -> torch.Tensor:  # type: ignore[t
 
 def _from_torch(tensor: torch.Tensor) -> MemorySource:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    shape = () if tensor.is_nested else tuple(tensor.shape)
     notes: list[Text] = []
     if tensor.is_nested:
         tensor = tensor.values()
-        shape = tuple(tensor.shape)
         notes.append(Text("a nested tensor: its values were read", "嵌套张量：读取其数值"))
     if tensor.layout != torch.strided:
         tensor = _from_sparse(tensor, notes)
@@ -63,10 +61,10 @@ def _from_torch(tensor: torch.Tensor) -> MemorySource:
         notes.append(Text("a quantised tensor, dequantised", "量化张量，已反量化"))
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-        notes.append(Text("real and imaginary parts were read as values", "实部与虚部作为数值读取"))
+        notes.append(Text("real and imaginary parts were read as a last axis of two", "实部与虚部作为长度为 2 的末轴读取"))
     if tensor.dtype in (torch.float64, torch.int64, torch.int32):
         notes.append(Text("shares were counted after rounding to fp32", "各占比在舍入为 fp32 后统计"))
-    return MemorySource(tensor.resolve_neg(), shape, dtype, tuple(notes))
+    return MemorySource(tensor.resolve_neg(), tuple(tensor.shape), dtype, tuple(notes))
 
 
 def _from_sparse(tensor: torch.Tensor, notes: list[Text]) -> torch.Tensor:

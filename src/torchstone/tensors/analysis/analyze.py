@@ -43,11 +43,16 @@ from torchstone.tensors.analysis.risk import HARMLESS, Risk, judge_contents, jud
 from torchstone.tensors.analysis.source import Source
 from torchstone.tensors.analysis.what_if import what_if
 from torchstone.tensors.formats import GRANULARITIES, Format, all_formats, find_formats
+from torchstone.tensors.one_thread import one_thread
 
-_ROWS = 1 << 16
-"""Values in whole rows on which granularities are compared: 60 combinations take under a second."""
+_ROWS = 1 << 15
+"""Values in whole rows on which granularities are compared: 60 combinations take half a second."""
+_PIECE = 512
+_FEW = 16
+"""Rows that are looked at even where they are long."""
+_ROWS_MOST = 1 << 19
 _ROWS_EXACT = 1 << 24
-_GRID = 1 << 18
+_GRID = 1 << 16
 _EMPTY = Report("tensor")
 
 
@@ -82,16 +87,29 @@ def analyze_source(
     lang: str,
 ) -> TensorReport:
     """The same for a tensor that may lie in a file."""
+    with one_thread():
+        return _analyze(source, name, axis, formats, granularities, exact, lang)
+
+
+def _analyze(
+    source: Source,
+    name: str,
+    axis: int | None,
+    formats: tuple[Format, ...],
+    granularities: tuple[str, ...],
+    exact: bool,
+    lang: str,
+) -> TensorReport:
     distribution = read_distribution(source)
-    rows = source.sample_rows(_ROWS_EXACT if exact else _ROWS)
+    rows = _sample_rows(source, granularities, exact)
     by_format = figures_by_format(distribution, formats, rows)
     if exact and not distribution.exact:
         by_format = figures_in_full(distribution, formats, by_format)
-    axes = _look_along_axis(source, name, axis, formats)
+    axes = _look_along_axis(distribution, name, axis, formats)
     loss_scale = flush_remedy(distribution)
     remedies = _all_remedies(axes, loss_scale, rows, distribution)
     risks = _all_risks(distribution, by_format, axes, loss_scale)
-    tried = what_if(rows, formats, granularities, distribution.largest, distribution.total)
+    tried = what_if(rows, formats, granularities, distribution, by_format)
     worst = min(risks, key=lambda risk: risk.severity.rank, default=None)
     found = TensorReport(
         name=name, shape=source.shape, dtype=source.dtype, axis=axes.axis,
@@ -103,6 +121,16 @@ def analyze_source(
         remedies=remedies, what_if=tried, notes=source.notes, report=_EMPTY, lang=lang,
     )  # fmt: skip
     return tensor_report(found, risks)
+
+
+def _sample_rows(source: Source, granularities: tuple[str, ...], exact: bool) -> torch.Tensor:
+    """Whole rows where a scale spans a row or a column; else pieces of more rows."""
+    if exact:
+        return source.sample_rows(_ROWS_EXACT, _ROWS_EXACT)
+    if not {"row", "column", "128x128"} & set(granularities):
+        return source.sample_rows(_ROWS // 2, _PIECE)
+    columns = source.shape[-1] if source.shape else 1
+    return source.sample_rows(max(_ROWS, min(_FEW * columns, _ROWS_MOST)), _ROWS_MOST)
 
 
 @dataclass(frozen=True)
@@ -118,14 +146,15 @@ class _AlongAxis:
 
 
 def _look_along_axis(
-    source: Source, name: str, axis: int | None, formats: tuple[Format, ...]
+    distribution: Distribution, name: str, axis: int | None, formats: tuple[Format, ...]
 ) -> _AlongAxis:
+    source = distribution.source
     grid = source.sample_grid(_GRID)
     axis = _checked_axis(axis, source.shape, name)
     axis = find_axis(grid) if axis is None else axis
     if axis is None or not grid.numel():
         return _AlongAxis(None, _whole_stats(grid), Pair(0, 0), 0.0)
-    stats = axis_stats(source, axis)
+    stats = axis_stats(source, axis, not distribution.nans + distribution.infinities)
     size = np.where(np.isfinite(stats.absmax), stats.absmax, 0.0)
     used = np.flatnonzero(size)
     if len(used) < 2:

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from torchstone.tensors.analysis.passes import axis_extremes
 from torchstone.tensors.analysis.source import Source
 
-_SLAB = 1 << 18  # values at a time: they stay in the cache between minimum, maximum and mean
+_SLAB = 1 << 22  # values at a time
 _OWN_SHARE = 0.01
 """A side (positive or negative) of an index counts only if it reaches this share of the index's own
 magnitude: one stray -1e-9 in a positive column would otherwise make a ratio of 1e9."""
@@ -83,27 +84,43 @@ def find_axis(values: torch.Tensor) -> int | None:
     return max(candidates, key=lambda axis: (imbalance_octaves(values, axis), axis))
 
 
-def axis_stats(source: Source, axis: int) -> DimStats:
-    """Statistics of every index, from all values where they can be read slab by slab."""
+def axis_stats(source: Source, axis: int, all_finite: bool) -> DimStats:
+    """Statistics of every index, from all values, slab by slab; NaN and infinities are left out."""
     size = source.shape[axis]
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     total, count = np.zeros(size), np.zeros(size)
     for start, slab in source.slabs(_SLAB):
-        others = [other for other in range(slab.dim()) if other != axis]
         place = slice(start, start + slab.shape[0]) if axis == 0 else slice(None)
-        finite = slab.isfinite()
-        every = bool(finite.all())
-        least = slab if every else torch.where(finite, slab, torch.inf)
-        most = slab if every else torch.where(finite, slab, -torch.inf)
-        kept = slab if every else torch.where(finite, slab, 0.0)
-        each = slab.numel() // slab.shape[axis]
-        low[place] = np.minimum(low[place], least.amin(dim=others).double().numpy())
-        high[place] = np.maximum(high[place], most.amax(dim=others).double().numpy())
-        total[place] += kept.sum(dim=others).double().numpy()
-        count[place] += each if every else finite.sum(dim=others).double().numpy()
+        least, most, sums, counts = _slab_stats(slab, axis, all_finite)
+        low[place] = np.minimum(low[place], least)
+        high[place] = np.maximum(high[place], most)
+        total[place] += sums
+        count[place] += counts
     empty = count == 0
     low[empty], high[empty] = np.nan, np.nan
     return DimStats(low, high, np.where(empty, np.nan, total / np.maximum(count, 1)))
+
+
+_Column = NDArray[np.float64]
+
+
+def _slab_stats(
+    slab: torch.Tensor, axis: int, all_finite: bool
+) -> tuple[_Column, _Column, _Column, _Column]:
+    """Minimum, maximum, sum and count of every index of one slab."""
+    each = np.full(slab.shape[axis], slab.numel() / slab.shape[axis])
+    if all_finite and slab.dtype == torch.float32:
+        found = axis_extremes(slab.numpy(), axis)
+        if found is not None:
+            return (*found, each)
+    others = [other for other in range(slab.dim()) if other != axis]
+    finite = slab.isfinite()
+    return (
+        torch.where(finite, slab, torch.inf).amin(dim=others).double().numpy(),
+        torch.where(finite, slab, -torch.inf).amax(dim=others).double().numpy(),
+        torch.where(finite, slab, 0.0).sum(dim=others, dtype=torch.float64).numpy(),
+        finite.sum(dim=others).double().numpy(),
+    )
 
 
 def dim_ratio(stats: DimStats) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import IntegerFormat
 from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import Errors, Figures, measure_matrix, weighted_errors
+from torchstone.tensors.analysis.figures import (
+    Errors,
+    Figures,
+    measure_matrix,
+    weighted_errors,
+    worst_parts,
+)
 from torchstone.tensors.formats import Format, quantize
 from torchstone.tensors.formats._quantize import smallest_scaled
 
@@ -73,14 +79,10 @@ def _at_tensor(
     sample: torch.Tensor | None,
     rows: torch.Tensor,
 ) -> Figures:
-    worst = measure_matrix(
-        rows, item, "tensor", item.scale, ALL_VALUES, distribution.largest
-    )
     errors, how = _errors(distribution, item, sample)
-    return replace(
-        worst, flushed=shares[0], subnormal=shares[1], overflow=shares[2],
-        median_error=errors.median, largest_error=errors.largest, sqnr_db=errors.sqnr_db,
-        cosine=errors.cosine, how=how, spread_db=errors.spread_db,
+    return Figures(
+        item.name, "tensor", item.scale, *shares, errors.median, errors.largest, errors.sqnr_db,
+        errors.cosine, *worst_parts(rows, item, distribution.largest), how, errors.spread_db,
     )  # fmt: skip
 
 

@@ -56,8 +56,14 @@ class Distribution:
         found, place = np.unique(exponents, return_inverse=True)
         return found, np.bincount(place, self.counts, len(found)).astype(np.int64)
 
-    def count_up_to(self, limits: NDArray[np.float32]) -> NDArray[np.int64]:
-        """How many nonzero finite values have a magnitude up to each limit, exactly."""
+    def count_up_to(
+        self, limits: NDArray[np.float32], settle: bool = True
+    ) -> NDArray[np.int64]:
+        """How many nonzero finite values have a magnitude up to each limit.
+
+        Exact with `settle`, at the price of a second pass where a limit cuts a bin; else up to the
+        start of that bin.
+        """
         totals = np.concatenate(([0], np.cumsum(self.counts)))
         if self.exact:
             return totals[np.searchsorted(self.values, limits, side="right")]
@@ -69,9 +75,11 @@ class Distribution:
         inside[known] = lower[place[known]] == (bits[known] >> SHIFT) << SHIFT
         whole = (bits & ((1 << SHIFT) - 1)) == (1 << SHIFT) - 1
         counts = totals[place + (inside & whole)]
-        open_ones = inside & ~whole
-        if open_ones.any():  # the limit cuts a bin that is not empty: count the values themselves
-            counts[open_ones] = self._read_up_to(limits[open_ones]) - self.zeros
+        open_ones = inside & ~whole & (limits < self.largest)
+        counts[limits >= self.largest] = totals[-1]
+        if settle and open_ones.any():  # the limit cuts a bin that is not empty: count the values themselves
+            different, back = np.unique(limits[open_ones], return_inverse=True)
+            counts[open_ones] = self._read_up_to(different)[back] - self.zeros
         return counts
 
     def _read_up_to(self, limits: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -135,7 +143,7 @@ def _from_bins(source: Source) -> Distribution:
     used = np.flatnonzero(counts[: 0x7F800000 >> SHIFT])
     lower = (used.astype(np.uint32) << SHIFT).view(np.float32).astype(np.float64)
     upper = ((used.astype(np.uint32) + 1) << SHIFT).astype(np.uint32).view(np.float32)
-    upper = np.where(np.isfinite(upper), upper, 2.0**128).astype(np.float64)
+    upper = np.where(np.isfinite(upper), upper.astype(np.float64), 2.0**128)
     centres = ((used.astype(np.uint32) << SHIFT) | (1 << (SHIFT - 1))).view(np.float32)
     return Distribution(
         centres, counts[used], upper - lower, total, facts.zeros, facts.nans, facts.infinities,

@@ -85,7 +85,7 @@ def weighted_errors(
     signal, noise = float((counts * x**2).sum()), float((counts * square).sum())
     product, other = float((counts * x * y).sum()), float((counts * y**2).sum())
     cosine = product / math.sqrt(signal * other) if other > 0 else 0.0
-    relative = error / x
+    relative = np.divide(error, x, out=np.ones_like(x), where=x > 0)  # x / top may underflow
     spread = None
     if sampled_from > len(values) and noise > 0:
         spread = _spread_db(counts * square) if len(values) > 1 else None
@@ -122,7 +122,7 @@ def measure_matrix(
     over = finite & ~made.values.isfinite()
     x = torch.where(finite, matrix, 0.0).double()
     back = torch.where(finite & ~over, made.values, 0.0).double()
-    back = torch.where(over, torch.sign(x) * _largest(format), back)
+    back = torch.where(over, torch.sign(x) * format.element.largest, back)
     nonzero = x != 0
     flushed = nonzero & (made.stored == 0)
     sizes = x[nonzero].abs().numpy()
@@ -140,8 +140,15 @@ def measure_matrix(
     )  # fmt: skip
 
 
-def _largest(format: Format) -> float:
-    return format.element.largest
+def worst_parts(
+    matrix: torch.Tensor, format: Format, tensor_largest: float
+) -> tuple[Worst | None, Worst | None, Worst | None]:
+    """The worst row, column and tile under the format's usual scale."""
+    made = quantize(matrix, format, None, None, tensor_largest)
+    kept = matrix.isfinite() & made.values.isfinite()
+    x = torch.where(kept, matrix, 0.0).double()
+    back = torch.where(kept, made.values, 0.0).double()
+    return _worst_parts(x, back, (x != 0) & (made.stored == 0))
 
 
 def _subnormal_count(scaled: torch.Tensor, kept: torch.Tensor, format: Format) -> int:

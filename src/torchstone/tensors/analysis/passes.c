@@ -3,6 +3,7 @@
 #include <string.h>
 
 typedef int32_t v8i __attribute__((vector_size(32)));
+typedef float v8f __attribute__((vector_size(32)));
 
 static const v8i MAGNITUDE = {0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff,
                               0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff};
@@ -107,4 +108,74 @@ void torchstone_count_up_to(
             }
         }
     }
+}
+
+/* Smallest, largest and sum of every index of an axis, for finite values laid out as
+   (outer, size, inner). The results are added to what is there. */
+static void extremes_of_run(const float *x, int64_t n, float *low, float *high, double *sum) {
+    float least = *low, most = *high;
+    double total = 0;
+    int64_t i = 0;
+    while (i + 8 <= n) {
+        int64_t end = n - i > 2048 ? i + 2048 : i + (n - i) / 8 * 8; /* short fp32 sums */
+        v8f a, b, c = {0};
+        memcpy(&a, x + i, 32);
+        b = a;
+        for (; i < end; i += 8) {
+            v8f v;
+            memcpy(&v, x + i, 32);
+            v8i less = v < a, more = v > b;
+            a = (v8f)(((v8i)v & less) | ((v8i)a & ~less));
+            b = (v8f)(((v8i)v & more) | ((v8i)b & ~more));
+            c += v;
+        }
+        for (int k = 0; k < 8; k++) {
+            least = a[k] < least ? a[k] : least;
+            most = b[k] > most ? b[k] : most;
+            total += c[k];
+        }
+    }
+    for (; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+        total += x[i];
+    }
+    *low = least;
+    *high = most;
+    *sum += total;
+}
+
+#define STRIP 512
+#define TALL 64
+static void extremes_of_columns(
+    const float *x, int64_t rows, int64_t columns, float *low, float *high, double *sum) {
+    for (int64_t top = 0; top < rows; top += TALL) {
+        int64_t bottom = top + TALL < rows ? top + TALL : rows;
+        for (int64_t left = 0; left < columns; left += STRIP) {
+            int64_t width = left + STRIP < columns ? STRIP : columns - left;
+            float part[STRIP] = {0};
+            for (int64_t row = top; row < bottom; row++) {
+                const float *at = x + row * columns + left;
+                float *a = low + left, *b = high + left;
+                for (int64_t i = 0; i < width; i++) {
+                    float v = at[i];
+                    a[i] = v < a[i] ? v : a[i];
+                    b[i] = v > b[i] ? v : b[i];
+                    part[i] += v;
+                }
+            }
+            for (int64_t i = 0; i < width; i++) sum[left + i] += part[i];
+        }
+    }
+}
+
+void torchstone_axis_extremes(
+    const float *x, int64_t outer, int64_t size, int64_t inner, float *low, float *high, double *sum) {
+    if (inner == 1) {
+        extremes_of_columns(x, outer, size, low, high, sum);
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < size; k++)
+            extremes_of_run(x + (o * size + k) * inner, inner, low + k, high + k, sum + k);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,24 @@ def count_up_to(values: NDArray[np.float32], limits: NDArray[np.float32]) -> NDA
     return counts
 
 
+def axis_extremes(
+    values: NDArray[np.float32], axis: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None:
+    """Minimum, maximum and sum of every index of an axis of finite values; None without a compiler."""
+    library = _library()
+    if library is None:
+        return None
+    shape = values.shape
+    size = shape[axis]
+    low, high = np.full(size, np.inf, np.float32), np.full(size, -np.inf, np.float32)
+    sums = np.zeros(size)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    library.torchstone_axis_extremes(
+        _at(values), outer, size, inner, _at(low), _at(high), _at(sums)
+    )
+    return low.astype(np.float64), high.astype(np.float64), sums
+
+
 def missing_compiler() -> str:
     """Why the passes run in numpy; empty where they run in C."""
     found = _loaded()
@@ -131,8 +150,9 @@ def _loaded() -> ctypes.CDLL | str:
     library.torchstone_count_fp32.argtypes = [pointer, count, pointer, pointer]
     library.torchstone_count_16bit.argtypes = [pointer, count, pointer]
     library.torchstone_count_up_to.argtypes = [pointer, count, count, pointer, pointer]
-    for name in ("fp32", "16bit", "up_to"):
-        getattr(library, f"torchstone_count_{name}").restype = None
+    library.torchstone_axis_extremes.argtypes = [pointer, *[count] * 3, *[pointer] * 3]
+    for name in ("count_fp32", "count_16bit", "count_up_to", "axis_extremes"):
+        getattr(library, f"torchstone_{name}").restype = None
     return library
 
 

@@ -12,8 +12,9 @@ from torchstone.tensors.formats import Format, quantize, round_to_format
 REDUCTIONS = ("sum", "running sum", "mean", "norm", "softmax", "matmul")
 """`sum` accumulates in fp32 and rounds the result, as torch does; `running sum` rounds every step, as
 a loop or an accumulator in that format does."""
-_POSITIONS = 4096
-_LENGTH = 1024
+_POSITIONS = 1024
+_LENGTH = 128
+_VALUES = 1 << 13
 _MATMUL_COLUMNS = 8
 
 
@@ -38,8 +39,9 @@ class Pair:
 def along_axis(values: torch.Tensor, axis: int) -> torch.Tensor:
     """A matrix of (positions, indices of the axis), thinned out where it is long."""
     matrix = values.movedim(axis, -1).reshape(-1, values.shape[axis])
-    rows = max(1, -(-matrix.shape[0] // _POSITIONS))
     columns = max(1, -(-matrix.shape[1] // _LENGTH))
+    most = min(_POSITIONS, max(1, _VALUES // min(matrix.shape[1], _LENGTH)))
+    rows = max(1, -(-matrix.shape[0] // most))
     thin = matrix[::rows, ::columns]
     return torch.where(thin.isfinite(), thin, 0.0)
 
@@ -84,7 +86,7 @@ def _rounded(values: torch.Tensor, format: Format) -> torch.Tensor:
 
 def _running_sum(stored: torch.Tensor, format: Format) -> torch.Tensor:
     total = torch.zeros(stored.shape[0])
-    for column in stored.unbind(1):
+    for column in stored.unbind(1):  # as many steps as the axis is long, at most _LENGTH
         total = _rounded(total + column, format)
     return total
 

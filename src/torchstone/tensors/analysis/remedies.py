@@ -69,7 +69,7 @@ def _scaled_loss(large: torch.Tensor, small: torch.Tensor, format: Format) -> fl
 def flush_remedy(distribution: Distribution) -> Remedy | None:
     """The loss scale that flushes least without overflow; None where fp16 flushes nothing."""
     flush = np.array([FP16.flushes_at * 2.0**-shift for shift in _SCALES], np.float32)
-    flushed = distribution.count_up_to(flush) / max(distribution.nonzero, 1)
+    flushed = distribution.count_up_to(flush, settle=False) / max(distribution.nonzero, 1)
     if flushed[0] == 0:
         return None
     safe = [i for i in _SCALES if distribution.largest * 2.0**i < FP16.near_overflow]

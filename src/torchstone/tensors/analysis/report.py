@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from torchstone._version import __version__
@@ -14,6 +16,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.tensors.analysis.axes import DimStats
 from torchstone.tensors.analysis.figures import Figures, Worst
 from torchstone.tensors.analysis.result import TensorReport
 from torchstone.tensors.analysis.risk import Risk
@@ -169,7 +172,7 @@ def _exponents(found: TensorReport) -> tuple[Evidence, ...]:
 def _index_table(found: TensorReport) -> Table | None:
     if found.axis is None or not found.dim_stats:
         return None
-    order = sorted(found.dim_stats, key=lambda i: -_size(found, i))
+    order = _largest_first(found.dim_stats)
     half = _SHOWN_INDICES // 2
     shown = order if len(order) <= _SHOWN_INDICES else [*order[:half], *order[-half:]]
     rows = tuple(
@@ -183,9 +186,10 @@ def _index_table(found: TensorReport) -> Table | None:
     )  # fmt: skip
 
 
-def _size(found: TensorReport, index: int) -> float:
-    size = found.dim_stats[index]["absmax"]
-    return size if size == size else 0.0
+def _largest_first(stats: Mapping[int, Mapping[str, float]]) -> list[int]:
+    if isinstance(stats, DimStats):
+        return [int(i) for i in np.argsort(-np.nan_to_num(stats.absmax), kind="stable")]
+    return list(stats)
 
 
 def _axis_measure(found: TensorReport) -> Measure:

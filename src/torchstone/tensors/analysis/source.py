@@ -42,8 +42,8 @@ class Source(Protocol):
         """About so many single values from everywhere."""
         ...
 
-    def sample_rows(self, count: int) -> torch.Tensor:
-        """Whole rows (along the last axis) of about so many values, as a matrix."""
+    def sample_rows(self, count: int, width: int) -> torch.Tensor:
+        """Rows (along the last axis) of about `count` values, cut at `width`, as a matrix."""
         ...
 
     def sample_grid(self, count: int) -> torch.Tensor:
@@ -95,11 +95,13 @@ class MemorySource:
         where = np.unravel_index(places, tuple(tensor.shape))
         return plain(tensor[tuple(torch.from_numpy(w).to(tensor.device) for w in where)])
 
-    def sample_rows(self, count: int) -> torch.Tensor:
+    def sample_rows(self, count: int, width: int) -> torch.Tensor:
         tensor = self.tensor
         if tensor.dim() == 0 or not tensor.numel():
             return plain(tensor).reshape(-1, 1)
-        tensor = tensor[..., :count]
+        if tensor.dim() == 1 and tensor.numel() > width:  # a vector has its rows one after another
+            tensor = tensor[: tensor.numel() // width * width].unflatten(0, (-1, width))
+        tensor = tensor[..., :width]
         lead = tuple(tensor.shape[:-1])
         wanted = chosen_rows(math.prod(lead), tensor.shape[-1], count)
         if wanted is None:

@@ -6,6 +6,7 @@ import torch
 
 from torchstone.core.options import unknown
 from torchstone.tensors.analysis.by_format import rows_how
+from torchstone.tensors.analysis.distribution import Distribution
 from torchstone.tensors.analysis.figures import Figures, measure_matrix
 from torchstone.tensors.formats import GRANULARITIES, Format
 
@@ -14,19 +15,31 @@ def what_if(
     rows: torch.Tensor,
     formats: tuple[Format, ...],
     granularities: tuple[str, ...],
-    largest: float,
-    total: int,
+    distribution: Distribution,
+    known: tuple[Figures, ...],
 ) -> tuple[Figures, ...]:
-    """The figures of all combinations that exist."""
+    """The figures of all combinations that exist; those that are `known` are not made again."""
     for name in granularities:
         if name not in GRANULARITIES:
             raise unknown("granularities", str(name), GRANULARITIES)
-    how = rows_how(rows, total)
-    return tuple(
-        measure_matrix(rows, format, granularity, scale, how, largest, total)
-        for format in formats
+    how = rows_how(rows, distribution.total)
+    done = {(item.format, item.granularity, item.scale): item for item in known}
+    found = []
+    for format in formats:
+        for granularity, scale in _combinations(format, granularities):
+            made = done.get((format.name, granularity, scale))
+            found.append(made or measure_matrix(
+                rows, format, granularity, scale, how, distribution.largest, distribution.total
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def _combinations(format: Format, granularities: tuple[str, ...]) -> list[tuple[str, str]]:
+    """A raw cast has no scale, hence no granularity but the whole tensor."""
+    return [
+        (granularity, scale)
         for granularity in format.granularities
         if granularity in granularities
-        for scale in (format.scales if granularity != "tensor" or len(format.scales) < 3 else format.scales)
-        if not (scale == "none" and granularity != "tensor")
-    )
+        for scale in format.scales
+        if scale != "none" or granularity == "tensor"
+    ]

@@ -185,15 +185,15 @@ class FileSource:
         starts = np.linspace(0, self.stored.count - each, _RUNS).astype(np.int64)
         return torch.cat([plain(self.stored.values(int(start), each)) for start in starts])
 
-    def sample_rows(self, count: int) -> torch.Tensor:
+    def sample_rows(self, count: int, width: int) -> torch.Tensor:
         if len(self.shape) == 1:
-            return self.sample_values(count).reshape(1, -1)
+            return self.sample_values(count).reshape(_RUNS, -1)
         columns = self.shape[-1]
         rows = self.stored.count // columns
-        chosen = chosen_rows(rows, columns, count)
+        chosen = chosen_rows(rows, min(columns, width), count)
         places = range(rows) if chosen is None else chosen
-        width = min(columns, count)
-        return torch.stack([plain(self.stored.values(int(row) * columns, width)) for row in places])
+        kept = min(columns, width)
+        return torch.stack([plain(self.stored.values(int(row) * columns, kept)) for row in places])
 
     def sample_grid(self, count: int) -> torch.Tensor:
         if len(self.shape) == 1:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from torchstone.core.evidence import Command, Number
 from torchstone.core.errors import TorchstoneError
@@ -22,8 +23,10 @@ from torchstone.tensors.analysis.figures import Figures, measure_matrix
 from torchstone.tensors.analysis.report import TOOL, environment
 from torchstone.tensors.files.stored import StoredTensor
 from torchstone.tensors.formats import all_formats
+from torchstone.tensors.one_thread import one_thread
 
 _ROWS = 1 << 15
+_WIDTH = 1 << 12
 _FLUSHED = 0.01
 """Below 1 % flushed was healthy in published fp8 training (Ling 2.0)."""
 _WORST_ROW_DB = 15.0
@@ -69,7 +72,8 @@ def survey_checkpoint(
     for place, entry in enumerate(entries):
         progress(place, len(entries), entry.name)
         try:
-            summary = _summary(entry)
+            with one_thread():
+                summary = _summary(entry)
         except TorchstoneError as error:
             gaps.append(_gap(entry, error))
             continue
@@ -86,7 +90,7 @@ def _summary(entry: StoredTensor) -> TensorSummary | None:
         return None  # indices and masks are not rounded
     known = all_formats()
     distribution = read_distribution(source)
-    rows = source.sample_rows(_ROWS)
+    rows = source.sample_rows(_ROWS, _WIDTH)
     half, small = figures_by_format(distribution, (known["fp16"], known["e4m3"]), rows)
     median = distribution.median
     octaves = float(np.log2(distribution.largest / median)) if median else 0.0
@@ -97,11 +101,8 @@ def _summary(entry: StoredTensor) -> TensorSummary | None:
     )  # fmt: skip
 
 
-def _fp8_scale(distribution: Distribution, at_tensor: Figures, rows: object) -> str:
+def _fp8_scale(distribution: Distribution, at_tensor: Figures, rows: torch.Tensor) -> str:
     """The coarsest scale under which e4m3 keeps the tensor."""
-    import torch
-
-    assert isinstance(rows, torch.Tensor)
     if _good_enough(at_tensor):
         return "tensor"
     e4m3 = all_formats()["e4m3"]
