@@ -1,0 +1,351 @@
+"""`compare_precision`: one step in low precision with a shadow in high precision, operator by operator."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchstone.core.errors import InputError, TorchstoneError, UsageError
+from torchstone.core.report import Report
+from torchstone.core.text import Text, locale_lang
+from torchstone.runtime.number_formats import format_of
+from torchstone.tensors.compare.judge import absorbed, first_bad_place, operator_errors
+from torchstone.tensors.compare.low_model import Original, in_low_precision
+from torchstone.tensors.compare.outcome import FirstBad, PrecisionReport
+from torchstone.tensors.compare.places import Places
+from torchstone.tensors.compare.plan import find_plan
+from torchstone.tensors.compare.precision_report import precision_report
+from torchstone.tensors.compare.shadow_mode import ShadowMode
+from torchstone.tensors.compare.simulate import kernels_work
+from torchstone.tensors.compare.step import (
+    Batch,
+    LossFunction,
+    as_batch,
+    floating_outputs,
+    has_recurrent_layers,
+    loss_of,
+)
+
+_LOW = (torch.bfloat16, torch.float16, torch.float32)
+_ABSORBED = 0.5
+"""Share of a statistic's update that is lost: half of it and more means that it no longer follows."""
+_BOUND_UNITS = 8
+"""The plan brings the output error under so many units of rounding, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a comparison is run."""
+
+    low: torch.dtype
+    high: torch.dtype
+    loss: LossFunction | None
+    layers: tuple[str, ...]
+    backward: bool
+    autocast: bool
+    loss_scale: float
+    per_layer: bool
+    simulate: bool
+    seed: int
+
+
+def compare_precision(
+    model: nn.Module,
+    batch: Any,
+    low: torch.dtype = torch.bfloat16,
+    high: torch.dtype | None = None,
+    *,
+    loss: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
+    backward: bool | None = None,
+    autocast: bool = False,
+    scaler: Any = None,
+    per_layer: bool = False,
+    simulate: bool | None = None,
+    bound: float | None = None,
+    plan: bool = True,
+    seed: int = 0,
+    lang: str = "",
+) -> PrecisionReport:
+    """Where a step of the model loses precision, and what to keep in high precision.
+
+    `batch` is a tensor, a tuple of arguments or a dict of keywords. `high` is fp32 where `low` has 16
+    bits, else fp64. `layers` limits the comparison to parts of the network. With `autocast` the model
+    stays as it is and runs under autocast. With `per_layer` only one layer's shadow is held at a time.
+    `simulate` runs operators in fp32 and rounds their results; by default only where this machine has no
+    kernels for `low`. `bound` is the output error that the plan must reach.
+    """
+    settings = _settings(
+        model, low, high, loss, layers, backward, autocast, scaler, per_layer, simulate, seed
+    )
+    given = as_batch(batch)
+    found, harmful = _compared(model, given, settings)
+    unit = format_of(low).rounding_unit
+    wanted = bound if bound is not None else _BOUND_UNITS * unit
+    if plan and not layers and not per_layer and (harmful or found.output_error > wanted):
+        found = replace(found, plan=find_plan(model, given, settings, found, wanted))
+    return precision_report(replace(found, lang=lang or locale_lang()), type(model).__name__, unit)
+
+
+def _settings(
+    model: object, low: object, high: object, loss: LossFunction | None,
+    layers: Sequence[str] | None, backward: bool | None, autocast: bool, scaler: Any, per_layer: bool,
+    simulate: bool | None, seed: int,
+) -> Settings:  # fmt: skip
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            "compare_precision: model", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
+            Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
+        )  # fmt: skip
+    if low not in _LOW:
+        raise UsageError(
+            "compare_precision: low", str(low), Text("bfloat16, float16 or float32", "bfloat16、float16 或 float32"),
+            Text("pass low=torch.bfloat16", "例如 low=torch.bfloat16"),
+        )  # fmt: skip
+    assert isinstance(low, torch.dtype)
+    wide = high if high is not None else torch.float32 if low.itemsize <= 2 else torch.float64
+    if wide not in (torch.float32, torch.float64) or wide.itemsize <= low.itemsize:
+        raise UsageError(
+            "compare_precision: high", str(wide), Text("a wider type than low", "比 low 更宽的类型"),
+            Text("pass high=torch.float64", "例如 high=torch.float64"),
+        )  # fmt: skip
+    names = {name for name, _ in model.named_modules()}
+    for name in layers or ():
+        if name not in names:
+            from torchstone.core.options import unknown
+
+            raise unknown("compare_precision: layers", str(name), sorted(names - {""}))
+    if any(item.is_meta for item in model.parameters()):
+        raise InputError(
+            "compare_precision: model", "parameters on the meta device",
+            Text("a model with weights", "带有权重的模型"), Text("load it first", "请先加载权重"),
+        )  # fmt: skip
+    scale = float(scaler.get_scale()) if scaler is not None else 1.0
+    trains = any(item.requires_grad for item in model.parameters())
+    rounded = simulate if simulate is not None else not kernels_work(low)
+    assert isinstance(wide, torch.dtype)
+    return Settings(
+        low, wide, loss, tuple(layers or ()), trains if backward is None else backward, autocast,
+        scale, per_layer, rounded, seed,
+    )  # fmt: skip
+
+
+def _compared(model: nn.Module, batch: Batch, settings: Settings) -> tuple[PrecisionReport, bool]:
+    """The shadowed step and what it measured; True where something harmful was seen."""
+    places = Places(model)
+    mode = ShadowMode(
+        settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers)
+    )
+    if settings.per_layer:
+        blocks = _blocks(model)
+        places.on_enter.append(lambda name: mode.memory.clear() if name in blocks else None)
+    low = None if settings.autocast else settings.low
+    with torch.random.fork_rng(devices=[]), in_low_precision(model, low) as originals:
+        torch.manual_seed(settings.seed)
+        return _run(model, batch, settings, places, mode, originals)
+
+
+def _run(
+    model: nn.Module, batch: Batch, settings: Settings, places: Places, mode: ShadowMode,
+    originals: list[Original],
+) -> tuple[PrecisionReport, bool]:  # fmt: skip
+    for item in originals:
+        if item.values.is_floating_point() and item.tensor.data is not item.values:
+            mode.memory.remember_original(item.tensor, item.values, item.is_buffer)
+    given = batch.mapped(lambda tensor: _low_input(tensor, settings, mode))
+    before = {item.name: item.tensor.detach().clone() for item in originals if _is_statistic(item)}
+    try:
+        with _environment(model, places, settings), mode:
+            out = model(*given.args, **given.kwargs)
+            final = loss_of(out, settings.loss)
+            if settings.backward and final is not None:
+                (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
+    except TorchstoneError:
+        raise
+    except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
+        raise _cannot_run(model, settings, error, places) from error
+    return _measured(model, settings, places, mode, out, final, originals, before)
+
+
+@contextlib.contextmanager
+def _environment(model: nn.Module, places: Places, settings: Settings) -> Any:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(places.following_modules())
+        if has_recurrent_layers(model):  # oneDNN runs an LSTM as one operator without an fp64 form
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        if settings.autocast:
+            device = next(model.parameters(), torch.zeros(0)).device.type
+            stack.enter_context(torch.autocast(device, settings.low))
+        yield
+
+
+def _wanted(places: Places, layers: tuple[str, ...]) -> Any:
+    if not layers:
+        return lambda: True
+
+    def inside() -> bool:
+        node = torch._C._current_autograd_node()  # type: ignore[attr-defined]
+        if node is not None:
+            place = places.forward_place(node)
+            return place is not None and _within(place.module, layers)
+        return bool(places.stack) and _within(places.stack[-1], layers)
+
+    return inside
+
+
+def _within(module: str, layers: tuple[str, ...]) -> bool:
+    return any(module == layer or module.startswith(layer + ".") for layer in layers)
+
+
+def _blocks(model: nn.Module) -> frozenset[str]:
+    """The layers whose shadows are held one at a time: entries of module lists, else children."""
+    lists = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.ModuleList | nn.Sequential) and name
+    ]
+    found = {f"{name}.{child}" for name, module in lists for child, _ in module.named_children()}
+    return frozenset(found or {name for name, _ in model.named_children()})
+
+
+def _low_input(tensor: torch.Tensor, settings: Settings, mode: ShadowMode) -> torch.Tensor:
+    if not tensor.is_floating_point() or settings.autocast:
+        return tensor
+    low = tensor.detach().to(settings.low)
+    if low.data_ptr() != tensor.data_ptr():
+        mode.memory.remember_original(low, tensor.detach().contiguous(), False)
+        mode.keep_alive(low)
+    return low.requires_grad_(tensor.requires_grad)
+
+
+def _is_statistic(item: Original) -> bool:
+    return item.is_buffer and item.values.is_floating_point() and item.values.numel() > 0
+
+
+def _measured(
+    model: nn.Module, settings: Settings, places: Places, mode: ShadowMode, out: Any,
+    final: torch.Tensor | None, originals: list[Original], before: dict[str, torch.Tensor],
+) -> tuple[PrecisionReport, bool]:  # fmt: skip
+    memory, ledger = mode.memory, mode.ledger
+    output_error = _together([(item, memory.value(item)) for item in floating_outputs(out)])
+    gradients = {
+        item.name: (item.tensor.grad, memory.value(item.tensor.grad))
+        for item in originals
+        if item.tensor.grad is not None
+    }
+    whole = math.sqrt(sum(_square(high) for _, high in gradients.values()))
+    errors = {
+        name: math.sqrt(_square(low.to(high.dtype) - high)) / whole if whole else 0.0
+        for name, (low, high) in gradients.items()
+    }
+    for item in originals:
+        if item.tensor.grad is not None and (shadow := memory.find(item.tensor.grad)) is not None:
+            ledger.consume(shadow.site, min(shadow.error, errors[item.name]))
+    for item in floating_outputs(out):
+        if (shadow := memory.find(item)) is not None:
+            ledger.consume(shadow.site, shadow.error)
+    unit = format_of(settings.low).rounding_unit
+    statistic = _lost_statistic(originals, before, mode)
+    harm = max([output_error, *errors.values(), _loss_error(final, mode)])
+    names = frozenset(name for name, _ in model.named_modules())
+    bad = first_bad_place(ledger, places.all, unit, harm, names)
+    if bad is None and statistic is not None:
+        bad = absorbed(places.all[statistic[0]], statistic[1], names)
+    flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
+    found = PrecisionReport(
+        low=str(settings.low).removeprefix("torch."), high=str(settings.high).removeprefix("torch."),
+        output_error=output_error,
+        loss_low=None if final is None else float(final.detach()),
+        loss_high=None if final is None else float(memory.value(final.detach())),
+        gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=bad,
+        plan=None, simulated=settings.simulate, flips=flips,
+        notes=tuple(_notes(settings, mode)), report=Report("precision"),
+    )  # fmt: skip
+    return found, bad is not None
+
+
+def _loss_error(final: torch.Tensor | None, mode: ShadowMode) -> float:
+    if final is None:
+        return 0.0
+    high = float(mode.memory.value(final.detach()))
+    return abs(float(final.detach()) - high) / abs(high) if high else 0.0
+
+
+def _together(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
+    """The error of several tensors as one; infinite where a number broke."""
+    signal = sum(_square(high) for _, high in pairs)
+    noise = sum(_square(low.detach().to(high.dtype) - high) for low, high in pairs)
+    if not math.isfinite(noise):
+        broken = any(
+            bool((high.isfinite() & ~low.detach().isfinite()).any()) for low, high in pairs
+        )
+        return math.inf if broken else 0.0
+    return math.sqrt(noise / signal) if signal > 0 else 0.0
+
+
+def _square(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor.detach())) ** 2
+
+
+def _lost_statistic(
+    originals: list[Original], before: dict[str, torch.Tensor], mode: ShadowMode
+) -> tuple[int, float] | None:
+    """The place that wrote a buffer whose update was rounded away, and how much of it."""
+    for item in originals:
+        if item.name not in before:
+            continue
+        shadow = mode.memory.find(item.tensor)
+        if shadow is None or shadow.site < 0:
+            continue
+        start = item.values.to(mode.high)
+        high = mode.memory.value(item.tensor) - start
+        low = item.tensor.detach().to(mode.high) - before[item.name].to(mode.high)
+        size = math.sqrt(_square(high))
+        lost = math.sqrt(_square(low - high)) / size if size > 0 else 0.0
+        if lost > _ABSORBED:
+            return shadow.site, lost
+    return None
+
+
+def _cannot_run(
+    model: nn.Module, settings: Settings, error: Exception, places: Places
+) -> InputError:
+    said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    where = places.stack[-1] if places.stack else type(model).__name__
+    return InputError(
+        f"compare_precision: {where}", said,
+        Text(f"a model that runs in {settings.low}", f"能以 {settings.low} 运行的模型"),
+        Text("pass autocast=True if it casts by itself, or low=torch.float32 to see whether it runs at all",
+             "若模型自行转换类型请传入 autocast=True，或用 low=torch.float32 确认其能否运行"),
+    )  # fmt: skip
+
+
+def _notes(settings: Settings, mode: ShadowMode) -> list[Text]:
+    ledger = mode.ledger
+    notes = []
+    if settings.simulate:
+        notes.append(Text(
+            f"{settings.low} kernels were not used: operators ran in fp32 and their results were rounded",
+            f"未使用 {settings.low} 内核：算子以 fp32 运行，结果再舍入"))
+    if ledger.simulated:
+        names = ", ".join(sorted(ledger.simulated))
+        notes.append(Text(f"without a low-precision kernel here, rounded from fp32: {names}",
+                          f"本机没有低精度内核、由 fp32 舍入的算子：{names}"))
+    if ledger.unsupported:
+        names = ", ".join(f"{name} ({why})" for name, why in sorted(ledger.unsupported.items()))
+        notes.append(Text(f"no high-precision form, counted as exact: {names}",
+                          f"没有高精度形式、按精确处理的算子：{names}"))
+    if ledger.followed:
+        names = ", ".join(sorted(ledger.followed))
+        notes.append(Text(f"shapes that the data decide followed the low run: {names}",
+                          f"由数据决定形状、跟随低精度运行的算子：{names}"))
+    if settings.per_layer:
+        notes.append(Text("layer by layer: what enters a layer counts as exact",
+                          "逐层比较：进入每一层的数值按精确处理"))
+    return notes  # fmt: skip
