@@ -8,66 +8,50 @@ from torchstone.tensors.compare.ledger import Ledger, SiteErrors
 from torchstone.tensors.compare.outcome import FirstBad, OperatorError
 from torchstone.tensors.compare.places import Place
 
-BAD_UNITS = 16
+BAD_UNITS = {"forward": 16, "backward": 64}
 """Error that leaves a place, in units of rounding. Kernels of healthy networks make up to 12 of their
-own (the backward of layer norm on a CPU)."""
+own; gradients of healthy networks cancel more (convolutions before a batch norm: 25)."""
+BAD_SHARE = {"forward": 0.01, "backward": 0.25}
+"""And as a share: below this an error harms no training, however many units of rounding it has."""
 RATIO = 8
 """How many times the error that entered. A layer norm of mean 8 and deviation 1 multiplies by 8."""
 HARM_UNITS = 4
 """What reaches outputs, gradients or statistics must be at least this bad: a difference that is damped
 later harms nobody."""
+CURED = 0.5
+"""A place is to blame if with its results made exact at most this share of the harm is left."""
 
 
-def first_bad_place(
-    ledger: Ledger, places: list[Place], unit: float, harm: float, layer_names: frozenset[str]
-) -> FirstBad | None:
-    """The place to blame, or None for a healthy run."""
+def suspects_in_order(ledger: Ledger, places: list[Place], unit: float) -> list[FirstBad]:
+    """Every place that could be the first bad one, the earliest first."""
     broken = min(ledger.broken, key=lambda item: item.order, default=None)
-    suspects = [
-        number
+    last = broken.order if broken else ledger.count + 1
+    found = [
+        (site.order, _amplified(places[number], site))
         for number, site in ledger.sites.items()
-        if _is_suspect(site, unit) and (broken is None or site.order <= broken.order)
+        if site.order <= last and _is_suspect(site, places[number].phase, unit)
     ]
-    if broken is not None and not any(
-        ledger.sites[n].order < _order(ledger, broken.because) for n in suspects
-    ):
-        site = ledger.sites.get(broken.because) or SiteErrors(broken.order)
-        return _found(
-            places[broken.because], broken.operator, "nonfinite", site.entering, math.inf, layer_names
-        )
-    if not suspects or (harm < HARM_UNITS * unit and broken is None):
-        return None
-    number = min(suspects, key=lambda n: ledger.sites[n].order)
-    site = ledger.sites[number]
+    if broken is not None:
+        place = places[broken.because]
+        found.append((last, FirstBad(place, broken.operator, "nonfinite", 0.0, math.inf, place.module)))
+    return [item for _, item in sorted(found, key=lambda pair: pair[0])]
+
+
+def _amplified(place: Place, site: SiteErrors) -> FirstBad:
     worst = max(site.operators.values(), key=lambda item: (item.amplification, item.total))
-    return _found(
-        places[number], worst.operator, "amplified", site.entering, site.leaving, layer_names
+    return FirstBad(
+        place, worst.operator, "amplified", site.entering, site.leaving, place.module
     )
 
 
-def _order(ledger: Ledger, number: int) -> int:
-    site = ledger.sites.get(number)
-    return site.order if site else 0
+def _is_suspect(site: SiteErrors, phase: str, unit: float) -> bool:
+    bad = max(BAD_UNITS[phase] * unit, BAD_SHARE[phase])
+    return site.leaving > bad and site.leaving > RATIO * max(site.entering, unit)
 
 
-def _is_suspect(site: SiteErrors, unit: float) -> bool:
-    return site.leaving > BAD_UNITS * unit and site.leaving > RATIO * max(site.entering, unit)
-
-
-def _found(
-    place: Place, operator: str, kind: str, entering: float, leaving: float, names: frozenset[str]
-) -> FirstBad:
-    return FirstBad(place, operator, kind, entering, leaving, layer_to_keep(place, names))
-
-
-def layer_to_keep(place: Place, names: frozenset[str]) -> str:
-    """The module that called the operator."""
-    return place.module if place.module in names else ""
-
-
-def absorbed(place: Place, leaving: float, names: frozenset[str]) -> FirstBad:
+def absorbed(place: Place, leaving: float) -> FirstBad:
     """A statistic that the reference changed and the low run left as it was."""
-    return FirstBad(place, "copy_", "absorbed", 0.0, leaving, layer_to_keep(place, names))
+    return FirstBad(place, "copy_", "absorbed", 0.0, leaving, place.module)
 
 
 def operator_errors(ledger: Ledger, places: list[Place], unit: float) -> tuple[OperatorError, ...]:

@@ -6,12 +6,15 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 RANDOM = frozenset(
     "bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal normal_ "
     "poisson rand rand_like randint randint_like randn randn_like random_ randperm "
-    "rrelu_with_noise rrelu_with_noise_ uniform_ native_dropout _fused_dropout".split()
+    "rrelu_with_noise rrelu_with_noise_ uniform_ native_dropout _fused_dropout "
+    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split()
 )
-"""Operators whose result comes from a generator. The tag `nondeterministic_seeded` is no use: attention
+"""Operators whose result comes from a generator, or is whatever lay in memory: the low run is followed. The tag `nondeterministic_seeded` is no use: attention
 without dropout has it too."""
 
 KINKS = frozenset(
@@ -36,6 +39,15 @@ CARRIERS = frozenset(
 DIVISIONS = frozenset("div div_ rsqrt rsqrt_ reciprocal reciprocal_ log log_ log2 log10 pow".split())
 
 
+AUXILIARY = frozenset(
+    "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit "
+    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention "
+    "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention".split()
+)
+"""Their further results (saved statistics, log-sum-exp) are only there for the backward: they are judged
+by the first result. The mean of a centred row is zero, and any error of it infinitely large."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """The facts about one overload."""
@@ -49,6 +61,8 @@ class Operator:
     """Keyword-only ones (`out`)."""
     random: bool
     kink: bool
+    auxiliary: bool
+    """Only its first result is an output of its own."""
 
 
 @functools.cache
@@ -70,8 +84,10 @@ def operator_facts(func: Any) -> Operator:
             written.append(place)
     returns_alias = any(item.alias_info is not None for item in schema.returns)
     view = aliased and returns_alias and not written and not names
+    if torch.Tag.inplace_view in func.tags:  # `transpose_` changes how memory is seen, not the memory
+        view = name not in ("resize_", "set_")
     if name in ("native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm"):
         written += [3, 4]  # the running statistics: the schema does not say so
     return Operator(
-        name, view, tuple(written), tuple(names), name in RANDOM, name in KINKS
+        name, view, tuple(written), tuple(names), name in RANDOM, name in KINKS, name in AUXILIARY
     )

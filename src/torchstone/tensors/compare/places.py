@@ -78,6 +78,10 @@ class Places:
         self._nodes[torch.autograd._get_sequence_nr() - 1] = number  # type: ignore[attr-defined]
         return number
 
+    def number_of(self, place: Place) -> int:
+        """The number of a place, or -2 while it was not seen."""
+        return self._numbers.get(place, -2)
+
     def _number(self, place: Place) -> int:
         found = self._numbers.get(place)
         if found is None:

@@ -15,10 +15,16 @@ from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.report import Report
 from torchstone.core.text import Text, locale_lang
 from torchstone.runtime.number_formats import format_of
-from torchstone.tensors.compare.judge import absorbed, first_bad_place, operator_errors
+from torchstone.tensors.compare.judge import (
+    CURED,
+    HARM_UNITS,
+    absorbed,
+    operator_errors,
+    suspects_in_order,
+)
 from torchstone.tensors.compare.low_model import Original, in_low_precision
 from torchstone.tensors.compare.outcome import FirstBad, PrecisionReport
-from torchstone.tensors.compare.places import Places
+from torchstone.tensors.compare.places import Place, Places
 from torchstone.tensors.compare.plan import find_plan
 from torchstone.tensors.compare.precision_report import precision_report
 from torchstone.tensors.compare.shadow_mode import ShadowMode
@@ -35,6 +41,7 @@ from torchstone.tensors.compare.step import (
 _LOW = (torch.bfloat16, torch.float16, torch.float32)
 _ABSORBED = 0.5
 """Share of a statistic's update that is lost: half of it and more means that it no longer follows."""
+_MOST_SUSPECTS = 6
 _BOUND_UNITS = 8
 """The plan brings the output error under so many units of rounding, unless told otherwise."""
 
@@ -85,10 +92,11 @@ def compare_precision(
         model, low, high, loss, layers, backward, autocast, scaler, per_layer, simulate, seed
     )
     given = as_batch(batch)
-    found, harmful = _compared(model, given, settings)
     unit = format_of(low).rounding_unit
+    first = _compared(model, given, settings)
+    found = replace(first.found, first_bad=_to_blame(model, given, settings, first, unit))
     wanted = bound if bound is not None else _BOUND_UNITS * unit
-    if plan and not layers and not per_layer and (harmful or found.output_error > wanted):
+    if plan and not layers and not per_layer and (found.first_bad or found.output_error > wanted):
         found = replace(found, plan=find_plan(model, given, settings, found, wanted))
     return precision_report(replace(found, lang=lang or locale_lang()), type(model).__name__, unit)
 
@@ -136,12 +144,43 @@ def _settings(
     )  # fmt: skip
 
 
-def _compared(model: nn.Module, batch: Batch, settings: Settings) -> tuple[PrecisionReport, bool]:
-    """The shadowed step and what it measured; True where something harmful was seen."""
+@dataclass(frozen=True)
+class _Compared:
+    """One shadowed step: what it measured, who is suspected, and how bad the results are."""
+
+    found: PrecisionReport
+    suspects: tuple[FirstBad, ...]
+    lost_statistic: FirstBad | None
+    harm: float
+
+
+def _to_blame(
+    model: nn.Module, batch: Batch, settings: Settings, first: _Compared, unit: float
+) -> FirstBad | None:
+    """The first suspect without whose error the step comes out well; shown by running it again.
+
+    Values that should be exactly zero have any relative error, and what is damped later harms nobody:
+    making them exact changes nothing, so they are not blamed.
+    """
+    if first.harm >= HARM_UNITS * unit:
+        for suspect in first.suspects[:_MOST_SUSPECTS]:
+            if suspect.kind == "nonfinite":
+                return suspect
+            again = _compared(model, batch, settings, suspect.place)
+            if again.harm <= CURED * first.harm:
+                return suspect
+    return first.lost_statistic
+
+
+def _compared(
+    model: nn.Module, batch: Batch, settings: Settings, repair: Place | None = None
+) -> _Compared:
+    """The shadowed step; with `repair`, the results of that place are made exact."""
     places = Places(model)
     mode = ShadowMode(
-        settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers)
-    )
+        settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers),
+        repair,
+    )  # fmt: skip
     if settings.per_layer:
         blocks = _blocks(model)
         places.on_enter.append(lambda name: mode.memory.clear() if name in blocks else None)
@@ -154,7 +193,7 @@ def _compared(model: nn.Module, batch: Batch, settings: Settings) -> tuple[Preci
 def _run(
     model: nn.Module, batch: Batch, settings: Settings, places: Places, mode: ShadowMode,
     originals: list[Original],
-) -> tuple[PrecisionReport, bool]:  # fmt: skip
+) -> _Compared:  # fmt: skip
     for item in originals:
         if item.values.is_floating_point() and item.tensor.data is not item.values:
             mode.memory.remember_original(item.tensor, item.values, item.is_buffer)
@@ -170,7 +209,7 @@ def _run(
         raise
     except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
         raise _cannot_run(model, settings, error, places) from error
-    return _measured(model, settings, places, mode, out, final, originals, before)
+    return _measured(settings, places, mode, out, final, originals, before)
 
 
 @contextlib.contextmanager
@@ -229,9 +268,8 @@ def _is_statistic(item: Original) -> bool:
 
 
 def _measured(
-    model: nn.Module, settings: Settings, places: Places, mode: ShadowMode, out: Any,
-    final: torch.Tensor | None, originals: list[Original], before: dict[str, torch.Tensor],
-) -> tuple[PrecisionReport, bool]:  # fmt: skip
+    settings: Settings, places: Places, mode: ShadowMode, out: Any, final: torch.Tensor | None, originals: list[Original], before: dict[str, torch.Tensor],
+) -> _Compared:  # fmt: skip
     memory, ledger = mode.memory, mode.ledger
     output_error = _together([(item, memory.value(item)) for item in floating_outputs(out)])
     gradients = {
@@ -252,29 +290,25 @@ def _measured(
             ledger.consume(shadow.site, shadow.error)
     unit = format_of(settings.low).rounding_unit
     statistic = _lost_statistic(originals, before, mode)
-    harm = max([output_error, *errors.values(), _loss_error(final, mode)])
-    names = frozenset(name for name, _ in model.named_modules())
-    bad = first_bad_place(ledger, places.all, unit, harm, names)
-    if bad is None and statistic is not None:
-        bad = absorbed(places.all[statistic[0]], statistic[1], names)
+    harm = max(_worst(output_error), *(_worst(value) for value in errors.values()), 0.0)
+    lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
     flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
     found = PrecisionReport(
         low=str(settings.low).removeprefix("torch."), high=str(settings.high).removeprefix("torch."),
         output_error=output_error,
         loss_low=None if final is None else float(final.detach()),
         loss_high=None if final is None else float(memory.value(final.detach())),
-        gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=bad,
+        gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=None,
         plan=None, simulated=settings.simulate, flips=flips,
         notes=tuple(_notes(settings, mode)), report=Report("precision"),
     )  # fmt: skip
-    return found, bad is not None
+    suspects = tuple(suspects_in_order(ledger, places.all, unit))
+    return _Compared(found, suspects, lost, math.inf if math.isnan(harm) else harm)
 
 
-def _loss_error(final: torch.Tensor | None, mode: ShadowMode) -> float:
-    if final is None:
-        return 0.0
-    high = float(mode.memory.value(final.detach()))
-    return abs(float(final.detach()) - high) / abs(high) if high else 0.0
+def _worst(error: float) -> float:
+    """NaN is as bad as an error can be."""
+    return math.inf if math.isnan(error) else error
 
 
 def _together(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float:

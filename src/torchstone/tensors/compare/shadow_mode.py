@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchstone.tensors.compare.ledger import Broken, Ledger
 from torchstone.tensors.compare.memory import Shadow, ShadowMemory
 from torchstone.tensors.compare.operators import CARRIERS, DIVISIONS, Operator, operator_facts
-from torchstone.tensors.compare.places import Places
+from torchstone.tensors.compare.places import Place, Places
 from torchstone.tensors.compare.simulate import ResultTypes
 
 _ZERO_GRADIENT = 0.1
@@ -29,7 +29,7 @@ class ShadowMode(TorchDispatchMode):
 
     def __init__(
         self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
-        wanted: Callable[[], bool] = lambda: True,
+        wanted: Callable[[], bool] = lambda: True, repair: Place | None = None,
     ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
         self.low, self.high = low, high
@@ -38,6 +38,8 @@ class ShadowMode(TorchDispatchMode):
         self.places = places
         self.simulate = simulate
         self._wanted = wanted
+        self._repair = repair
+        """A place whose results are made exact, to see what they do to the rest."""
         self._types = ResultTypes()
         # 16-bit kernels accumulate in fp32: that is exact enough to measure their rounding
         self._local = torch.float32 if low.itemsize <= 2 else torch.float64
@@ -88,6 +90,10 @@ class ShadowMode(TorchDispatchMode):
             self._measure_written(facts, written, local, site, entering, shadows)
         self._measure_results(facts, out, local, high, written, site, entering, shadows, args)
         return out
+
+    @property
+    def _repaired(self) -> int:
+        return -2 if self._repair is None else self.places.number_of(self._repair)
 
     def _consume(self, shadows: list[Shadow], site: int) -> float:
         """The largest error among the inputs; that of other places enters this one."""
@@ -202,6 +208,8 @@ class ShadowMode(TorchDispatchMode):
                 self.memory.drop(target)
                 continue
             value = self.memory.value(target)
+            if self._repaired == site:
+                target.copy_(value)
             error, norm = self._errors(facts, target, copy, value, site, entering, shadows)
             found = self.memory.find(target)
             if found is not None:
@@ -216,6 +224,7 @@ class ShadowMode(TorchDispatchMode):
         known = {item.untyped_storage()._cdata for item in written}
         given = {item.untyped_storage()._cdata for item in _tensors(args, {})}
         locals_ = local[0] if local is not None else [None] * len(high)
+        first = -1.0
         for low_item, high_item, local_item in zip(_flat(out), high, _padded(locals_, len(high)), strict=False):
             if not isinstance(low_item, torch.Tensor) or not isinstance(high_item, torch.Tensor):
                 continue
@@ -228,9 +237,15 @@ class ShadowMode(TorchDispatchMode):
             if not _is_wide(low_item):
                 self._flips(facts, low_item, high_item, site)
                 continue
+            if self._repaired == site:
+                low_item.copy_(high_item)
+            if facts.auxiliary and first >= 0:
+                self.memory.set(low_item, high_item, first, _norm(high_item), site)
+                continue
             error, norm = self._errors(
                 facts, low_item, local_item, high_item, site, entering, shadows
             )
+            first = error
             origin = shadows[0].origin if facts.name in CARRIERS and shadows else site
             self.memory.set(low_item, high_item, error, norm, site, origin)
 

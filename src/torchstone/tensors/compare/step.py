@@ -86,11 +86,13 @@ def loss_of(out: Any, loss: LossFunction | None) -> torch.Tensor | None:
 
 
 def _projection(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """Fixed random weights: a plain sum has no gradient behind a softmax or a layer norm."""
+    """Fixed random signs: a plain sum has no gradient behind a softmax or a layer norm, and signs are
+    the same numbers in every format."""
     generator = torch.Generator().manual_seed(_SEED)
     parts = []
     for item in tensors:
-        weights = torch.randn(item.shape, generator=generator).to(item.device, item.dtype)
+        signs = torch.randint(0, 2, item.shape, generator=generator) * 2 - 1
+        weights = signs.to(item.device, item.dtype)
         parts.append((item * weights).sum() / max(item.numel(), 1) ** 0.5)
     return torch.stack([part.reshape(()) for part in parts]).sum() if len(parts) > 1 else parts[0]
 
