@@ -8,9 +8,10 @@ from torchstone.tensors.compare.ledger import Ledger, SiteErrors
 from torchstone.tensors.compare.outcome import FirstBad, OperatorError
 from torchstone.tensors.compare.places import Place
 
-BAD_UNITS = {"forward": 16, "backward": 64}
-"""Error that leaves a place, in units of rounding. Kernels of healthy networks make up to 12 of their
-own; gradients of healthy networks cancel more (convolutions before a batch norm: 25)."""
+BAD_UNITS = {"forward": 8, "backward": 64}
+"""Error that leaves a place, in units of rounding, before it is suspected. Low, because a suspect is only
+blamed after a second run; gradients of healthy networks cancel more (convolutions before a batch norm
+multiply errors by 25)."""
 BAD_SHARE = {"forward": 0.01, "backward": 0.25}
 """And as a share: below this an error harms no training, however many units of rounding it has."""
 RATIO = 8
