@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 import torch
@@ -60,7 +59,7 @@ def test_an_overflow_is_cured_by_the_plan() -> None:
     model, batch = Transformer(SquareOverflow()), torch.randint(0, 64, (4, 16))
     report = compare_precision(model, batch, low=HALF, simulate=True)
     assert report.plan is not None
-    assert math.isinf(report.plan.error_before)
+    assert report.plan.error_before > 0.5
     assert report.plan.keep == ("fault",)
     assert report.plan.reached
 

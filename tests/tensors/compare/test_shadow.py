@@ -120,8 +120,7 @@ def test_nothing_of_the_model_is_changed() -> None:
 def test_two_runs_give_the_same_numbers() -> None:
     torch.manual_seed(0)
     model, batch = MaskedAttention(), torch.randn(2, 6, 32)
-    first = compare_precision(model, batch, simulate=True)
-    second = compare_precision(model, batch, simulate=True)
+    first, second = (compare_precision(model, batch, simulate=True) for _ in range(2))
     assert first.to_json() == second.to_json()
 
 

@@ -48,8 +48,6 @@ class Places:
         self._nodes: dict[int, int] = {}
         """Site of a forward operator, by the number of its autograd node."""
         self._user_files: dict[str, bool] = {}
-        self.on_enter: list[Any] = []
-        """Called with the name of each module that is entered."""
 
     def now(self) -> int:
         """The number of the place that calls an operator now."""
@@ -116,8 +114,6 @@ class Places:
             name = self._names.get(id(module))
             if name is not None:
                 self._stack.append(name)
-                for call in self.on_enter:
-                    call(name)
 
         def leave(module: torch.nn.Module, _: object, __: object) -> None:
             if self._stack and self._names.get(id(module)) == self._stack[-1]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,11 +180,8 @@ def _compared(
     places = Places(model)
     mode = ShadowMode(
         settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers),
-        repair,
+        repair, _block_of(model) if settings.per_layer else None,
     )  # fmt: skip
-    if settings.per_layer:
-        blocks = _blocks(model)
-        places.on_enter.append(lambda name: mode.memory.clear() if name in blocks else None)
     low = None if settings.autocast else settings.low
     with torch.random.fork_rng(devices=[]), in_low_precision(model, low) as originals:
         torch.manual_seed(settings.seed)
@@ -213,7 +211,7 @@ def _run(
 
 
 @contextlib.contextmanager
-def _environment(model: nn.Module, places: Places, settings: Settings) -> Any:
+def _environment(model: nn.Module, places: Places, settings: Settings) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(places.following_modules())
         if has_recurrent_layers(model):  # oneDNN runs an LSTM as one operator without an fp64 form
@@ -242,15 +240,22 @@ def _within(module: str, layers: tuple[str, ...]) -> bool:
     return any(module == layer or module.startswith(layer + ".") for layer in layers)
 
 
-def _blocks(model: nn.Module) -> frozenset[str]:
-    """The layers whose shadows are held one at a time: entries of module lists, else children."""
-    lists = [
-        (name, module)
+def _block_of(model: nn.Module) -> Callable[[str], str]:
+    """The layer that a module belongs to: an entry of a module list, else a child of the model."""
+    blocks = [
+        f"{name}.{child}" if name else child
         for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList | nn.Sequential) and name
+        if isinstance(module, nn.ModuleList | nn.Sequential) or not name
+        for child, _ in module.named_children()
     ]
-    found = {f"{name}.{child}" for name, module in lists for child, _ in module.named_children()}
-    return frozenset(found or {name for name, _ in model.named_children()})
+    blocks.sort(key=len)  # the outermost layer wins, but a list is no layer
+    layers = [name for name in blocks if not isinstance(model.get_submodule(name), nn.ModuleList)]
+
+    @functools.cache
+    def block_of(module: str) -> str:
+        return next((name for name in layers if _within(module, (name,))), "")
+
+    return block_of
 
 
 def _low_input(tensor: torch.Tensor, settings: Settings, mode: ShadowMode) -> torch.Tensor:
@@ -290,7 +295,7 @@ def _measured(
             ledger.consume(shadow.site, shadow.error)
     unit = format_of(settings.low).rounding_unit
     statistic = _lost_statistic(originals, before, mode)
-    harm = max(_worst(output_error), *(_worst(value) for value in errors.values()), 0.0)
+    harm = max(_worst(output_error), *(_worst(value) for value in errors.values()), mode.boundary_error)
     lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
     flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
     found = PrecisionReport(

@@ -30,6 +30,7 @@ class ShadowMode(TorchDispatchMode):
     def __init__(
         self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
         wanted: Callable[[], bool] = lambda: True, repair: Place | None = None,
+        block_of: Callable[[str], str] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
         self.low, self.high = low, high
@@ -38,6 +39,11 @@ class ShadowMode(TorchDispatchMode):
         self.places = places
         self.simulate = simulate
         self._wanted = wanted
+        self._block_of = block_of
+        """Names the layer of a module where only one layer's shadows are held at a time."""
+        self._block = ""
+        self.boundary_error = 0.0
+        """The largest error that went from one layer into another."""
         self._repair = repair
         """A place whose results are made exact, to see what they do to the rest."""
         self._types = ResultTypes()
@@ -76,6 +82,8 @@ class ShadowMode(TorchDispatchMode):
         inputs = [item for item in _tensors(args, kwargs) if _is_wide(item)]
         shadows = [found for item in inputs if (found := self.memory.find(item)) is not None]
         entering = self._consume(shadows, site)
+        if self._block_of is not None and self._left_block(self._block_of, site, entering):
+            shadows, entering = [], 0.0
         self._operands = inputs
         written = _written(facts, args, kwargs)
         low_involved = any(item.dtype == self.low for item in inputs)
@@ -90,6 +98,16 @@ class ShadowMode(TorchDispatchMode):
             self._measure_written(facts, written, local, site, entering, shadows)
         self._measure_results(facts, out, local, high, written, site, entering, shadows, args)
         return out
+
+    def _left_block(self, block_of: Callable[[str], str], site: int, entering: float) -> bool:
+        """In another layer than before: its inputs count as exact, and older shadows are dropped."""
+        block = block_of(self.places.all[site].module)
+        if block == self._block:
+            return False
+        self._block = block
+        self.boundary_error = max(self.boundary_error, entering)
+        self.memory.clear()
+        return True
 
     @property
     def _repaired(self) -> int:
