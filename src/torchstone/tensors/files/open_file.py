@@ -98,7 +98,7 @@ def _from_index(path: Path) -> list[StoredTensor]:
                 Text("put the shards beside the index, not as links to elsewhere",
                      "请将分片放在索引旁，而非指向别处的链接"),
             )  # fmt: skip
-        found.update((entry.name, entry) for entry in _from_file(target))
+        found.update((entry.name, entry) for entry in _from_file(folder / name))
     missing = [name for name in wanted if name not in found]
     if missing:
         raise damaged(path, f"{len(missing)} tensors that no shard holds, such as {missing[0]!r}")
