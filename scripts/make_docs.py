@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sys
@@ -26,7 +27,19 @@ def pages() -> dict[Path, str]:
             made[home / "rules" / f"{rule.name}.md"] = rule_page(rule, lang)
         made[home / "rules" / "index.md"] = rule_index(lang)
         made[home / "configuration.md"] = configuration(lang)
+    made.update(skill_pages())
     return made
+
+
+def skill_pages() -> dict[Path, str]:
+    """The skill that follows from the rules' tables; its maker lies beside this file."""
+    spec = importlib.util.spec_from_file_location("make_skills", ROOT / "scripts" / "make_skills.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[Path, str] = module.pages()
+    return found
 
 
 def schema_text() -> str:
