@@ -8,10 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from torchstone.cli.common import CommonOptions
+from torchstone.cli.main import tool_options
 from torchstone.core.options import options_of
 from torchstone.core.report import report_schema
-from torchstone.cli.main import tool_options
-from torchstone.cli.common import CommonOptions
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.lint.page import rule_page
 

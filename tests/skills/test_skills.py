@@ -83,7 +83,9 @@ FIGURES = [
 
 
 @pytest.mark.parametrize(("topic", "case", "figure", "value"), FIGURES)
-def test_figures_on_a_page_are_those_of_the_case(topic: str, case: str, figure: str, value: float) -> None:
+def test_figures_on_a_page_are_those_of_the_case(
+    topic: str, case: str, figure: str, value: float
+) -> None:
     skill = all_skills()[topic]
     line = next(row for row in skill.page("en").splitlines() if f"`{case}`" in row)
     assert figure in line

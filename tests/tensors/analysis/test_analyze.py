@@ -209,7 +209,9 @@ def test_unknown_formats_and_granularities_are_refused() -> None:
 def test_exact_figures_come_from_every_value() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.exp(2 * torch.randn(700, 1000, generator=generator))
-    report = analyze_tensor(x, formats=["bf16", "e4m3", "int8"], granularities=["tensor"], exact=True)
+    report = analyze_tensor(
+        x, formats=["bf16", "e4m3", "int8"], granularities=["tensor"], exact=True
+    )
     for figures in report.formats:
         item = all_formats()[figures.format]
         from torchstone.tensors.formats import quantize

@@ -28,7 +28,9 @@ def tensors() -> dict[str, torch.Tensor]:
         "powers of two": powers * torch.sign(normal),
         "edges": torch.tensor([2.0**-25, 2.0**-10, 464.0, 65520.0, 65519.0]).repeat(60_000),
         "bf16 in fp32": normal.bfloat16().float(),
-        "outliers": torch.where(torch.rand(400_000, generator=generator) < 1e-3, normal * 1e4, normal),
+        "outliers": torch.where(
+            torch.rand(400_000, generator=generator) < 1e-3, normal * 1e4, normal
+        ),
     }
 
 
@@ -57,7 +59,9 @@ def test_wide_formats_are_measured_within_their_spread() -> None:
     x = tensors()["normal"]
     found = read_distribution(accept_tensor(x, "x"))
     items = tuple(f for f in PLAIN if f.is_wide)
-    for figures, item in zip(figures_by_format(found, items, x[:64].reshape(1, -1)), items, strict=True):
+    for figures, item in zip(
+        figures_by_format(found, items, x[:64].reshape(1, -1)), items, strict=True
+    ):
         whole = measure_matrix(x.reshape(1, -1), item, "tensor", item.scale, figures.how)
         assert figures.spread_db is not None
         assert abs(figures.sqnr_db - whole.sqnr_db) < 2 * figures.spread_db
@@ -75,7 +79,9 @@ def test_16_bit_tensors_are_counted_pattern_by_pattern(dtype: torch.dtype) -> No
     x = (tensors()["heavy tail"] * 1e3).to(dtype)
     found = read_distribution(accept_tensor(x, "x"))
     assert found.exact
-    for figures, item in zip(figures_by_format(found, PLAIN, x[:64].float().reshape(1, -1)), PLAIN, strict=True):
+    for figures, item in zip(
+        figures_by_format(found, PLAIN, x[:64].float().reshape(1, -1)), PLAIN, strict=True
+    ):
         whole = measure_matrix(
             x.float().reshape(1, -1), item, "tensor", item.scale, figures.how, found.largest
         )

@@ -85,7 +85,9 @@ class LongSum(nn.Module):
 class LongSumInPlace(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         total = x.new_zeros(x.shape[-1])
-        rows = (x.reshape(-1, x.shape[-1]) * 0.05 + 0.2).repeat(100_000 // x[..., 0].numel() // 64, 1)
+        rows = (x.reshape(-1, x.shape[-1]) * 0.05 + 0.2).repeat(
+            100_000 // x[..., 0].numel() // 64, 1
+        )
         for row in rows:
             total += row  # bad
         return x + total / rows.shape[0]
@@ -320,7 +322,13 @@ _FAULTS: list[tuple[str, torch.dtype, tuple[type[nn.Module], ...]]] = [
     ("overflow of squares", HALF, (SquareOverflow, NormOverflow, SquareOverflowAside)),
 ]
 CASES = [
-    Case(f"{name}/{fault.__name__}/{architecture}", fault, architecture, low, fault.__name__.endswith("Aside"))
+    Case(
+        f"{name}/{fault.__name__}/{architecture}",
+        fault,
+        architecture,
+        low,
+        fault.__name__.endswith("Aside"),
+    )
     for name, low, faults in _FAULTS
     for fault in faults
     for architecture in ARCHITECTURES
@@ -360,7 +368,9 @@ class MaskedAttention(nn.Module):
 class UNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.a = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.LeakyReLU(0.2))
+        self.a = nn.Sequential(
+            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.LeakyReLU(0.2)
+        )
         self.b = nn.Sequential(nn.Conv2d(16, 32, 3, 2, 1), nn.BatchNorm2d(32), nn.LeakyReLU(0.2))
         self.c = nn.ConvTranspose2d(32, 16, 2, 2)
         self.d = nn.Conv2d(32, 3, 3, padding=1)

@@ -24,12 +24,18 @@ from torchstone.core.errors import InputError, UsageError
 def is_named(case: Case, seed: int) -> bool:
     model, batch = case.build(seed)
     bad = compare_precision(model, batch, low=case.low, simulate=True, plan=False).first_bad
-    return bad is not None and bad.place.path.endswith("fault_suite.py") and bad.place.line in case.lines()
+    return (
+        bad is not None
+        and bad.place.path.endswith("fault_suite.py")
+        and bad.place.line in case.lines()
+    )
 
 
 def test_the_first_bad_operator_is_named() -> None:
     """One architecture of every fault here; all of them in `make bench`."""
-    chosen = [case for place, case in enumerate(CASES) if place % 3 == place // 3 % 3 and not case.aside]
+    chosen = [
+        case for place, case in enumerate(CASES) if place % 3 == place // 3 % 3 and not case.aside
+    ]
     missed = [case.name for case in chosen if not is_named(case, 0)]
     assert len(chosen) == 14
     assert missed == []

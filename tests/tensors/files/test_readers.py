@@ -147,7 +147,9 @@ def test_links_of_the_hugging_face_cache_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_large_tensors_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+def test_large_tensors_are_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
     """The same report whether a tensor is loaded or read in pieces."""
     values = np.random.default_rng(0).standard_normal((300, 64)).astype(np.float32)
     values[:, 3] *= 1000
@@ -157,13 +159,25 @@ def test_large_tensors_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
     from torchstone.tensors.formats import find_formats
 
     def report() -> Any:
-        return analyze_source(entry.source(), "a", None, find_formats(["bf16", "e4m3"]), ("tensor", "row"), False, "en")
+        return analyze_source(
+            entry.source(),
+            "a",
+            None,
+            find_formats(["bf16", "e4m3"]),
+            ("tensor", "row"),
+            False,
+            "en",
+        )
 
     whole = report()
     monkeypatch.setattr(stored, "WHOLE", 1000)
     pieces = report()
     assert isinstance(entry.source(), FileSource)
-    assert (pieces.axis, pieces.dim_ratio, pieces.risk_level) == (whole.axis, whole.dim_ratio, whole.risk_level)
+    assert (pieces.axis, pieces.dim_ratio, pieces.risk_level) == (
+        whole.axis,
+        whole.dim_ratio,
+        whole.risk_level,
+    )
     assert [f.flushed for f in pieces.formats] == [f.flushed for f in whole.formats]
     assert pieces.contents == whole.contents
 
@@ -200,7 +214,9 @@ def test_a_pickle_that_wants_to_run_code_runs_nothing(tmp_path: Path, name: str)
     bare = tmp_path / "b.pt"
     bare.write_bytes(data)
     legacy = tmp_path / "l.pt"
-    legacy.write_bytes(pickle.dumps(0x1950A86A20F9469CFC6C) + pickle.dumps(1001) + pickle.dumps({}) + data)
+    legacy.write_bytes(
+        pickle.dumps(0x1950A86A20F9469CFC6C) + pickle.dumps(1001) + pickle.dumps({}) + data
+    )
     for path in (zipped, bare, legacy):
         with pytest.raises(InputError, match="asks for"):
             open_tensors(path)
@@ -255,7 +271,9 @@ def test_lying_safetensors_are_refused(tmp_path: Path, name: str) -> None:
         open_tensors(path)
 
 
-@pytest.mark.parametrize("target", ["../out.safetensors", "/etc/passwd", "a/../../out.safetensors", "link.safetensors"])
+@pytest.mark.parametrize(
+    "target", ["../out.safetensors", "/etc/passwd", "a/../../out.safetensors", "link.safetensors"]
+)
 def test_an_index_may_not_leave_its_folder(tmp_path: Path, target: str) -> None:
     save_file({"w": torch.ones(2)}, tmp_path / "out.safetensors")
     folder = tmp_path / "model"
@@ -296,8 +314,14 @@ def test_lying_gguf_files_are_refused(tmp_path: Path) -> None:
         "version": b"GGUF" + struct.pack("<IQQ", 99, 1, 0),
         "many": b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0),
         "string": b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62),
-        "beyond": b"GGUF" + struct.pack("<IQQQ", 3, 1, 0, 1) + b"w" + struct.pack("<IQIQ", 1, 1 << 50, 0, 0),
-        "type": b"GGUF" + struct.pack("<IQQQ", 3, 1, 0, 1) + b"w" + struct.pack("<IQIQ", 1, 32, 999, 0),
+        "beyond": b"GGUF"
+        + struct.pack("<IQQQ", 3, 1, 0, 1)
+        + b"w"
+        + struct.pack("<IQIQ", 1, 1 << 50, 0, 0),
+        "type": b"GGUF"
+        + struct.pack("<IQQQ", 3, 1, 0, 1)
+        + b"w"
+        + struct.pack("<IQIQ", 1, 32, 999, 0),
     }
     for name, data in lies.items():
         path = tmp_path / f"{name}.gguf"
@@ -360,7 +384,9 @@ def test_truncated_and_altered_files_never_raise_anything_else(tmp_path: Path, e
 
 def test_the_command_on_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.manual_seed(0)
-    parts = {f"model.layers.{i}.{n}.weight": torch.randn(64, 64) for i in range(3) for n in ("q", "up")}
+    parts = {
+        f"model.layers.{i}.{n}.weight": torch.randn(64, 64) for i in range(3) for n in ("q", "up")
+    }
     parts["model.layers.1.q.weight"][5, 5] = 1e6
     parts["model.layers.2.q.weight"][5] *= 1e5
     parts["model.layers.2.up.weight"][0, 0] = float("nan")
@@ -380,7 +406,12 @@ def test_the_command_on_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_one_tensor_of_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_file(weights(), tmp_path / "m.safetensors")
-    assert run(["tensor", str(tmp_path / "m.safetensors"), "--name", "layers.1.weight", "--lang", "en"]) == 0
+    assert (
+        run(
+            ["tensor", str(tmp_path / "m.safetensors"), "--name", "layers.1.weight", "--lang", "en"]
+        )
+        == 0
+    )
     assert "What each format does" in capsys.readouterr().out
     assert run(["tensor", str(tmp_path / "m.safetensors"), "--name", "layers"]) == 2
     assert run(["tensor"]) == 2
@@ -392,7 +423,9 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     import sys
 
     path = tmp_path / "big.safetensors"
-    table = json.dumps({"w": {"dtype": "F16", "shape": [40_000, 10_000], "data_offsets": [0, 800_000_000]}})
+    table = json.dumps(
+        {"w": {"dtype": "F16", "shape": [40_000, 10_000], "data_offsets": [0, 800_000_000]}}
+    )
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(table)) + table.encode())
         file.truncate(8 + len(table) + 800_000_000)

@@ -40,7 +40,9 @@ def reference(values: np.ndarray, element: NumberFormat) -> np.ndarray:
         inside = np.clip(values, -element.largest, element.largest)
         rounded = inside.astype(NUMPY[element.name]).astype(np.float32)
     size = np.abs(values).astype(np.float64)
-    over = size >= element.overflow_from if element.overflows_at_tie else size > element.overflow_from
+    over = (
+        size >= element.overflow_from if element.overflows_at_tie else size > element.overflow_from
+    )
     rounded = np.where(over, np.copysign(np.inf, values), rounded)
     return np.where(np.isnan(values), np.nan, rounded).astype(np.float32)
 
@@ -76,7 +78,11 @@ def test_every_pattern_of_the_format_is_its_own_image(element: NumberFormat) -> 
 @pytest.mark.parametrize("element", ELEMENTS, ids=lambda item: item.name)
 def test_ties_and_their_neighbours(element: NumberFormat) -> None:
     kind = NUMPY[element.name]
-    size = 1 << 15 if np.dtype(kind).itemsize == 2 else 1 << (element.exponent_bits + element.mantissa_bits)
+    size = (
+        1 << 15
+        if np.dtype(kind).itemsize == 2
+        else 1 << (element.exponent_bits + element.mantissa_bits)
+    )
     step = np.uint16 if np.dtype(kind).itemsize == 2 else np.uint8
     numbers = np.arange(size, dtype=step).view(kind).astype(np.float64)
     numbers = np.unique(numbers[np.isfinite(numbers)])

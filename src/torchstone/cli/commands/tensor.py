@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from torchstone.core.errors import UsageError
-from torchstone.core.text import Text
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
+from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
 from torchstone.tensors.options import TensorOptions
 
 HELP = Text(

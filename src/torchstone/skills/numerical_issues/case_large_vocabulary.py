@@ -21,7 +21,9 @@ def bad() -> float:
 
 def good() -> float:
     """The same logits, the loss in fp32."""
-    return abs(float(F.cross_entropy(LOGITS.bfloat16().float(), TARGET)) - float(EXACT)) / float(EXACT)
+    return abs(float(F.cross_entropy(LOGITS.bfloat16().float(), TARGET)) - float(EXACT)) / float(
+        EXACT
+    )
 
 
 if __name__ == "__main__":

@@ -22,4 +22,6 @@ def good() -> float:
 
 
 if __name__ == "__main__":
-    print(f"loss of a perfect prediction: target through bf16 {bad():.2e}, both in fp32 {good():.2e}")
+    print(
+        f"loss of a perfect prediction: target through bf16 {bad():.2e}, both in fp32 {good():.2e}"
+    )

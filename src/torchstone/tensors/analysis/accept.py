@@ -32,7 +32,7 @@ def accept_tensor(value: object, name: str) -> MemorySource:
     return _from_torch(value.detach())
 
 
-def _from_numpy(array: np.ndarray, name: str) -> torch.Tensor:  # type: ignore[type-arg]
+def _from_numpy(array: np.ndarray, name: str) -> torch.Tensor:
     if array.dtype.kind not in "biufc":
         raise InputError(
             name, f"an array of {array.dtype}",
@@ -61,9 +61,16 @@ def _from_torch(tensor: torch.Tensor) -> MemorySource:
         notes.append(Text("a quantised tensor, dequantised", "量化张量，已反量化"))
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-        notes.append(Text("real and imaginary parts were read as a last axis of two", "实部与虚部作为长度为 2 的末轴读取"))
+        notes.append(
+            Text(
+                "real and imaginary parts were read as a last axis of two",
+                "实部与虚部作为长度为 2 的末轴读取",
+            )
+        )
     if tensor.dtype in (torch.float64, torch.int64, torch.int32):
-        notes.append(Text("shares were counted after rounding to fp32", "各占比在舍入为 fp32 后统计"))
+        notes.append(
+            Text("shares were counted after rounding to fp32", "各占比在舍入为 fp32 后统计")
+        )
     return MemorySource(tensor.resolve_neg(), tuple(tensor.shape), dtype, tuple(notes))
 
 
@@ -72,7 +79,10 @@ def _from_sparse(tensor: torch.Tensor, notes: list[Text]) -> torch.Tensor:
         notes.append(Text("a sparse tensor, read as a dense one", "稀疏张量，按稠密张量读取"))
         return tensor.to_dense()
     notes.append(
-        Text("a large sparse tensor: only the stored values were read", "大型稀疏张量：只读取已存储的值")
+        Text(
+            "a large sparse tensor: only the stored values were read",
+            "大型稀疏张量：只读取已存储的值",
+        )
     )
     coordinates = tensor.layout == torch.sparse_coo
     return tensor.coalesce().values() if coordinates else tensor.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -169,7 +170,7 @@ def _look_along_axis(
     )  # fmt: skip
 
 
-def _small_index(size: np.ndarray, used: np.ndarray) -> int:  # type: ignore[type-arg]
+def _small_index(size: np.ndarray, used: np.ndarray) -> int:
     """The smallest index; of many the one at 5 %, because a few dead channels are no imbalance."""
     rising = used[np.argsort(size[used], kind="stable")]
     return int(rising[int(0.05 * len(rising))])
@@ -183,7 +184,7 @@ def _index_of(source: Source, grid: torch.Tensor, axis: int, index: int) -> torc
     return source.one_index(axis, index, grid.numel() // grid.shape[axis])
 
 
-def _checked_axis(axis: int | None, shape: tuple[int, ...], name: str) -> int | None:
+def _checked_axis(axis: Any, shape: tuple[int, ...], name: str) -> int | None:
     if axis is None:
         return None
     if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
@@ -201,16 +202,16 @@ def _whole_stats(values: torch.Tensor) -> DimStats:
     finite = values[values.isfinite()].double() if values.numel() else values.reshape(-1)
     if not finite.numel():
         return DimStats(*(np.zeros(0) for _ in range(3)))
-    return DimStats(
-        *(np.array([float(f(finite))]) for f in (torch.min, torch.max, torch.mean))
-    )
+    return DimStats(*(np.array([float(f(finite))]) for f in (torch.min, torch.max, torch.mean)))
 
 
 def _all_remedies(
     axes: _AlongAxis, loss_scale: Remedy | None, rows: torch.Tensor, distribution: Distribution
 ) -> tuple[Remedy, ...]:
     known = all_formats()
-    found = [granularity_remedy(rows, known[name], distribution.largest) for name in ("e4m3", "int8")]
+    found = [
+        granularity_remedy(rows, known[name], distribution.largest) for name in ("e4m3", "int8")
+    ]
     return (*([loss_scale] if loss_scale else []), *axes.remedies, *(r for r in found if r))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class DimStats(Mapping[int, Mapping[str, float]]):
     def absmax(self) -> NDArray[np.float64]:
         return np.maximum(np.abs(self.minimum), np.abs(self.maximum))
 
-    def __getitem__(self, index: int) -> Mapping[str, float]:
+    def __getitem__(self, index: Any) -> Mapping[str, float]:
         if not isinstance(index, int | np.integer) or not 0 <= index < len(self.minimum):
             raise KeyError(index)
         return {
@@ -70,10 +71,12 @@ def imbalance_octaves(values: torch.Tensor, axis: int) -> float:
         return 0.0
     logs = torch.where(good, moved.clamp(min=1e-320).log2(), 0.0)
     means = logs.sum(1)[kept] / counts[kept]
-    within = (torch.where(good, logs - (logs.sum(1) / counts.clamp(min=1))[:, None], 0.0) ** 2).sum()
+    within = (
+        torch.where(good, logs - (logs.sum(1) / counts.clamp(min=1))[:, None], 0.0) ** 2
+    ).sum()
     freedom = max(int(counts.sum() - kept.sum()), 1)
     chance = float(within) / freedom * float((1.0 / counts[kept]).mean())
-    return max(float(means.var(unbiased=True)) - chance, 0.0) ** 0.5
+    return math.sqrt(max(float(means.var(unbiased=True)) - chance, 0.0))
 
 
 def find_axis(values: torch.Tensor) -> int | None:

@@ -56,9 +56,7 @@ class Distribution:
         found, place = np.unique(exponents, return_inverse=True)
         return found, np.bincount(place, self.counts, len(found)).astype(np.int64)
 
-    def count_up_to(
-        self, limits: NDArray[np.float32], settle: bool = True
-    ) -> NDArray[np.int64]:
+    def count_up_to(self, limits: NDArray[np.float32], settle: bool = True) -> NDArray[np.int64]:
         """How many nonzero finite values have a magnitude up to each limit.
 
         Exact with `settle`, at the price of a second pass where a limit cuts a bin; else up to the
@@ -66,7 +64,8 @@ class Distribution:
         """
         totals = np.concatenate(([0], np.cumsum(self.counts)))
         if self.exact:
-            return totals[np.searchsorted(self.values, limits, side="right")]
+            places = np.searchsorted(self.values, limits, side="right")
+            return np.asarray(totals[places], np.int64)
         lower = _bin_start(self.values)
         bits = np.maximum(limits, 0).view(np.uint32)
         place = np.searchsorted(lower, (bits >> SHIFT) << SHIFT, side="left")
@@ -77,10 +76,12 @@ class Distribution:
         counts = totals[place + (inside & whole)]
         open_ones = inside & ~whole & (limits < self.largest)
         counts[limits >= self.largest] = totals[-1]
-        if settle and open_ones.any():  # the limit cuts a bin that is not empty: count the values themselves
+        if (
+            settle and open_ones.any()
+        ):  # the limit cuts a bin that is not empty: count the values themselves
             different, back = np.unique(limits[open_ones], return_inverse=True)
             counts[open_ones] = self._read_up_to(different)[back] - self.zeros
-        return counts
+        return np.asarray(counts, np.int64)
 
     def _read_up_to(self, limits: NDArray[np.float32]) -> NDArray[np.int64]:
         limits = np.ascontiguousarray(limits, np.float32)
@@ -91,7 +92,7 @@ class Distribution:
 
 
 def _bin_start(centres: NDArray[np.float32]) -> NDArray[np.uint32]:
-    return (centres.view(np.uint32) >> SHIFT) << SHIFT
+    return np.asarray((centres.view(np.uint32) >> SHIFT) << SHIFT, np.uint32)
 
 
 def read_distribution(source: Source) -> Distribution:

@@ -163,7 +163,9 @@ def _over_count(scaled: torch.Tensor, finite: torch.Tensor, format: Format) -> i
     if isinstance(element, IntegerFormat):
         return int((finite & (scaled.abs() > element.largest + 0.5)).sum())
     size = scaled.abs().double()
-    over = size >= element.overflow_from if element.overflows_at_tie else size > element.overflow_from
+    over = (
+        size >= element.overflow_from if element.overflows_at_tie else size > element.overflow_from
+    )
     return int((finite & over).sum())
 
 
@@ -176,7 +178,9 @@ def _worst_parts(
     error = (x - back) ** 2
     power = x**2
     by_row = _worst(power.sum(1), error.sum(1), flushed.double().mean(1)) if rows > 1 else None
-    by_column = _worst(power.sum(0), error.sum(0), flushed.double().mean(0)) if columns > 1 else None
+    by_column = (
+        _worst(power.sum(0), error.sum(0), flushed.double().mean(0)) if columns > 1 else None
+    )
     tile = 32
     if columns < tile:
         return by_row, by_column, None
@@ -195,6 +199,4 @@ def _worst(power: torch.Tensor, error: torch.Tensor, flushed: torch.Tensor) -> W
     place = int(ratio.argmax())
     if float(ratio[place]) < 0:
         return None
-    return Worst(
-        place, decibels(float(power[place]), float(error[place])), float(flushed[place])
-    )
+    return Worst(place, decibels(float(power[place]), float(error[place])), float(flushed[place]))

@@ -48,7 +48,11 @@ def _in_full(distribution: Distribution, item: Format, known: Figures) -> Figure
 
 
 def _add(
-    values: torch.Tensor, item: Format, top: float, sums: np.ndarray, relative: CountFp32  # type: ignore[type-arg]
+    values: torch.Tensor,
+    item: Format,
+    top: float,
+    sums: np.ndarray,
+    relative: CountFp32,
 ) -> None:
     kept = values[values.isfinite() & (values != 0)].reshape(1, -1)
     if not kept.numel():
@@ -63,7 +67,7 @@ def _add(
     relative.add((error / x.abs()).float().numpy())
 
 
-def _median(counts: np.ndarray) -> float:  # type: ignore[type-arg]
+def _median(counts: np.ndarray) -> float:
     reached = np.cumsum(counts)
     place = int(np.searchsorted(reached, reached[-1] / 2)) if reached[-1] else 0
     middle = np.uint32((place << SHIFT) | (1 << (SHIFT - 1))) if place else np.uint32(0)

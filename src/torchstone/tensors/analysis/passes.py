@@ -52,9 +52,7 @@ class CountFp32:
         if library is None:
             self._add_in_numpy(bits)
             return
-        library.torchstone_count_fp32(
-            _at(bits), bits.size, _at(self._chunk), _at(self._facts)
-        )
+        library.torchstone_count_fp32(_at(bits), bits.size, _at(self._chunk), _at(self._facts))
 
     def _add_in_numpy(self, bits: NDArray[np.uint32]) -> None:
         size = bits & np.uint32(0x7FFFFFFF)

@@ -52,14 +52,14 @@ def measure_reductions(matrix: torch.Tensor, formats: tuple[Format, ...]) -> tup
     exact = {name: _OPERATIONS[name](matrix.double(), weights) for name in _OPERATIONS}
     exact["running sum"] = exact["sum"]
     found = []
-    for format in formats:
-        stored = quantize(matrix, format).values.float()
+    for item in formats:
+        stored = quantize(matrix, item).values.float()
         results = {name: _OPERATIONS[name](stored, weights.float()) for name in _OPERATIONS}
-        if format.scale == "none":  # a result has the type of its operands; of scaled formats, fp32
-            results["running sum"] = _running_sum(stored, format)
-            results = {name: _rounded(value, format) for name, value in results.items()}
+        if item.scale == "none":  # a result has the type of its operands; of scaled formats, fp32
+            results["running sum"] = _running_sum(stored, item)
+            results = {name: _rounded(value, item) for name, value in results.items()}
         found += [
-            Reduction(name, format.name, _distance(results[name], exact[name]))
+            Reduction(name, item.name, _distance(results[name], exact[name]))
             for name in REDUCTIONS
             if name in results
         ]
@@ -72,10 +72,10 @@ def _weights(length: int) -> torch.Tensor:
 
 
 _OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "sum": lambda x, w: x.sum(-1),
-    "mean": lambda x, w: x.mean(-1),
-    "norm": lambda x, w: torch.linalg.vector_norm(x, dim=-1),
-    "softmax": lambda x, w: x.softmax(-1),
+    "sum": lambda x, _: x.sum(-1),
+    "mean": lambda x, _: x.mean(-1),
+    "norm": lambda x, _: torch.linalg.vector_norm(x, dim=-1),
+    "softmax": lambda x, _: x.softmax(-1),
     "matmul": lambda x, w: x @ w,
 }
 
@@ -99,7 +99,9 @@ def _distance(low: torch.Tensor, high: torch.Tensor) -> float:
 
 
 def share_lost(
-    large: torch.Tensor, small: torch.Tensor, add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    large: torch.Tensor,
+    small: torch.Tensor,
+    add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> float:
     """How much of the small index an addition loses: the median of |error| over |small|, at most 1."""
     used = (small != 0) & large.isfinite() & small.isfinite()

@@ -18,7 +18,7 @@ from torchstone.tensors.formats import Format, all_formats, quantize
 MEDIUM, HIGH = 0.03, 0.25
 """Shares of the small index that a sum loses. 3 % is about six bits left of it: training goes on; a
 quarter and more means two bits and less, which no optimizer averages out."""
-_SCALES = range(0, 25)  # loss scales 2^0 … 2^24; GradScaler starts at 2^16
+_SCALES = range(25)  # loss scales 2^0 … 2^24; GradScaler starts at 2^16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,9 @@ class Remedy:
     how: Text
 
 
-_PAIR = Text("sum of the largest and the smallest index, against fp64", "最大与最小下标之和，与 fp64 比较")
+_PAIR = Text(
+    "sum of the largest and the smallest index, against fp64", "最大与最小下标之和，与 fp64 比较"
+)
 _FLUSH = Text("flushed values, counted", "下溢为零的数值，计数")
 
 

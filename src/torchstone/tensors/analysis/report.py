@@ -114,8 +114,15 @@ def _measures(found: TensorReport) -> list[Measure]:
         rows.append(_what_if_measure(found))
     rows += [_measure("note", 0, "", note, Text("note", "说明")) for note in found.notes]
     if contents.holds_16_bits and found.dtype == "float32":
-        rows.append(_measure("note", 0, "", Text(
-            "every value is a bf16 number already", "所有数值都已是 bf16 可表示的数"), Text("note", "说明")))
+        rows.append(
+            _measure(
+                "note",
+                0,
+                "",
+                Text("every value is a bf16 number already", "所有数值都已是 bf16 可表示的数"),
+                Text("note", "说明"),
+            )
+        )
     return rows
 
 
@@ -260,7 +267,7 @@ def _heatmap(found: TensorReport, name: Text, unit: str, value: object) -> Heatm
     rows = list(dict.fromkeys((item.format, item.scale) for item in found.what_if))
     cells = {(f.format, f.scale, f.granularity): float(value(f)) for f in found.what_if}
     return Heatmap(
-        name, tuple(f"{format} {scale}" for format, scale in rows), kinds,
+        name, tuple(f"{kind} {scale}" for kind, scale in rows), kinds,
         tuple(tuple(cells.get((*row, kind)) for kind in kinds) for row in rows), unit,
         Text(f"columns: {', '.join(kinds)}", f"列：{'、'.join(kinds)}"),
     )  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.axes import DimStats
 from torchstone.tensors.analysis.figures import Figures
 from torchstone.tensors.analysis.reductions import Reduction
 from torchstone.tensors.analysis.remedies import Remedy

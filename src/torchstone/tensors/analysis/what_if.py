@@ -25,11 +25,11 @@ def what_if(
     how = rows_how(rows, distribution.total)
     done = {(item.format, item.granularity, item.scale): item for item in known}
     found = []
-    for format in formats:
-        for granularity, scale in _combinations(format, granularities):
-            made = done.get((format.name, granularity, scale))
+    for item in formats:
+        for granularity, scale in _combinations(item, granularities):
+            made = done.get((item.name, granularity, scale))
             found.append(made or measure_matrix(
-                rows, format, granularity, scale, how, distribution.largest, distribution.total
+                rows, item, granularity, scale, how, distribution.largest, distribution.total
             ))  # fmt: skip
     return tuple(found)
 

@@ -34,15 +34,15 @@ def suspects_in_order(ledger: Ledger, places: list[Place], unit: float) -> list[
     ]
     if broken is not None:
         place = places[broken.because]
-        found.append((last, FirstBad(place, broken.operator, "nonfinite", 0.0, math.inf, place.module)))
+        found.append(
+            (last, FirstBad(place, broken.operator, "nonfinite", 0.0, math.inf, place.module))
+        )
     return [item for _, item in sorted(found, key=lambda pair: pair[0])]
 
 
 def _amplified(place: Place, site: SiteErrors) -> FirstBad:
     worst = max(site.operators.values(), key=lambda item: (item.amplification, item.total))
-    return FirstBad(
-        place, worst.operator, "amplified", site.entering, site.leaving, place.module
-    )
+    return FirstBad(place, worst.operator, "amplified", site.entering, site.leaving, place.module)
 
 
 def _is_suspect(site: SiteErrors, phase: str, unit: float) -> bool:

@@ -36,7 +36,9 @@ CARRIERS = frozenset(
 )
 """A zero that goes in comes out as a zero or an infinity: the cause lies before them."""
 
-DIVISIONS = frozenset("div div_ rsqrt rsqrt_ reciprocal reciprocal_ log log_ log2 log10 pow".split())
+DIVISIONS = frozenset(
+    "div div_ rsqrt rsqrt_ reciprocal reciprocal_ log log_ log2 log10 pow".split()
+)
 
 
 AUXILIARY = frozenset(
@@ -84,9 +86,16 @@ def operator_facts(func: Any) -> Operator:
             written.append(place)
     returns_alias = any(item.alias_info is not None for item in schema.returns)
     view = aliased and returns_alias and not written and not names
-    if torch.Tag.inplace_view in func.tags:  # `transpose_` changes how memory is seen, not the memory
+    if (
+        torch.Tag.inplace_view in func.tags
+    ):  # `transpose_` changes how memory is seen, not the memory
         view = name not in ("resize_", "set_")
-    if name in ("native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm"):
+    if name in (
+        "native_batch_norm",
+        "_batch_norm_impl_index",
+        "cudnn_batch_norm",
+        "miopen_batch_norm",
+    ):
         written += [3, 4]  # the running statistics: the schema does not say so
     return Operator(
         name, view, tuple(written), tuple(names), name in RANDOM, name in KINKS, name in AUXILIARY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,7 @@ class PrecisionReport:
     @property
     def gradient_error(self) -> float:
         """Of all gradients together."""
-        return sum(value**2 for value in self.gradient_errors.values()) ** 0.5
+        return math.sqrt(sum(value * value for value in self.gradient_errors.values()))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -37,6 +37,11 @@ class Place:
         return " ".join(part for part in (self.phase, self.module or "(model)", where) if part)
 
 
+def current_node() -> Any:
+    """The autograd node that runs now; None in the forward pass."""
+    return torch._C._current_autograd_node()
+
+
 class Places:
     """Numbers the places of one run."""
 
@@ -51,13 +56,17 @@ class Places:
 
     def now(self) -> int:
         """The number of the place that calls an operator now."""
-        node = torch._C._current_autograd_node()  # type: ignore[attr-defined]
+        node = current_node()
         if node is None:
             return self._forward()
         made = self._nodes.get(node._sequence_nr())
         before = self.all[made] if made is not None else None
         module = before.module if before else ""
-        own = self._user_frame() if isinstance(node, torch.autograd.function.BackwardCFunction) else None
+        own = (
+            self._user_frame()
+            if isinstance(node, torch.autograd.function.BackwardCFunction)
+            else None
+        )
         if own is not None and own[2] == "backward":
             return self._number(Place("backward", module, *own))
         if before is None:

@@ -76,14 +76,20 @@ def _smallest(
     return kept
 
 
-def _run(model: nn.Module, batch: Batch, settings: Settings, keep: frozenset[str]) -> list[torch.Tensor]:
+def _run(
+    model: nn.Module, batch: Batch, settings: Settings, keep: frozenset[str]
+) -> list[torch.Tensor]:
     """The outputs with these modules in high precision; `""` keeps all of them."""
     whole = "" in keep
     low = settings.high if whole else settings.low
     with (
         torch.random.fork_rng(devices=[]),
         torch.no_grad(),
-        in_low_precision(model, None if settings.autocast and not whole else low, keep if not whole else frozenset()),
+        in_low_precision(
+            model,
+            None if settings.autocast and not whole else low,
+            keep if not whole else frozenset(),
+        ),
         contextlib.ExitStack() as stack,
     ):
         torch.manual_seed(settings.seed)

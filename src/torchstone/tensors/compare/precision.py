@@ -25,7 +25,7 @@ from torchstone.tensors.compare.judge import (
 )
 from torchstone.tensors.compare.low_model import Original, in_low_precision
 from torchstone.tensors.compare.outcome import FirstBad, PrecisionReport
-from torchstone.tensors.compare.places import Place, Places
+from torchstone.tensors.compare.places import Place, Places, current_node
 from torchstone.tensors.compare.plan import find_plan
 from torchstone.tensors.compare.precision_report import precision_report
 from torchstone.tensors.compare.shadow_mode import ShadowMode
@@ -227,7 +227,7 @@ def _wanted(places: Places, layers: tuple[str, ...]) -> Any:
         return lambda: True
 
     def inside() -> bool:
-        node = torch._C._current_autograd_node()  # type: ignore[attr-defined]
+        node = current_node()
         if node is not None:
             place = places.forward_place(node)
             return place is not None and _within(place.module, layers)
@@ -290,12 +290,14 @@ def _measured(
     for item in originals:
         if item.tensor.grad is not None and (shadow := memory.find(item.tensor.grad)) is not None:
             ledger.consume(shadow.site, min(shadow.error, errors[item.name]))
-    for item in floating_outputs(out):
-        if (shadow := memory.find(item)) is not None:
+    for output in floating_outputs(out):
+        if (shadow := memory.find(output)) is not None:
             ledger.consume(shadow.site, shadow.error)
     unit = format_of(settings.low).rounding_unit
     statistic = _lost_statistic(originals, before, mode)
-    harm = max(_worst(output_error), *(_worst(value) for value in errors.values()), mode.boundary_error)
+    harm = max(
+        _worst(output_error), *(_worst(value) for value in errors.values()), mode.boundary_error
+    )
     lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
     flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
     found = PrecisionReport(
@@ -369,22 +371,41 @@ def _notes(settings: Settings, mode: ShadowMode) -> list[Text]:
     ledger = mode.ledger
     notes = []
     if settings.simulate:
-        notes.append(Text(
-            f"{settings.low} kernels were not used: operators ran in fp32 and their results were rounded",
-            f"未使用 {settings.low} 内核：算子以 fp32 运行，结果再舍入"))
+        notes.append(
+            Text(
+                f"{settings.low} kernels were not used: operators ran in fp32 and their results were rounded",
+                f"未使用 {settings.low} 内核：算子以 fp32 运行，结果再舍入",
+            )
+        )
     if ledger.simulated:
         names = ", ".join(sorted(ledger.simulated))
-        notes.append(Text(f"without a low-precision kernel here, rounded from fp32: {names}",
-                          f"本机没有低精度内核、由 fp32 舍入的算子：{names}"))
+        notes.append(
+            Text(
+                f"without a low-precision kernel here, rounded from fp32: {names}",
+                f"本机没有低精度内核、由 fp32 舍入的算子：{names}",
+            )
+        )
     if ledger.unsupported:
         names = ", ".join(f"{name} ({why})" for name, why in sorted(ledger.unsupported.items()))
-        notes.append(Text(f"no high-precision form, counted as exact: {names}",
-                          f"没有高精度形式、按精确处理的算子：{names}"))
+        notes.append(
+            Text(
+                f"no high-precision form, counted as exact: {names}",
+                f"没有高精度形式、按精确处理的算子：{names}",
+            )
+        )
     if ledger.followed:
         names = ", ".join(sorted(ledger.followed))
-        notes.append(Text(f"shapes that the data decide followed the low run: {names}",
-                          f"由数据决定形状、跟随低精度运行的算子：{names}"))
+        notes.append(
+            Text(
+                f"shapes that the data decide followed the low run: {names}",
+                f"由数据决定形状、跟随低精度运行的算子：{names}",
+            )
+        )
     if settings.per_layer:
-        notes.append(Text("layer by layer: what enters a layer counts as exact",
-                          "逐层比较：进入每一层的数值按精确处理"))
+        notes.append(
+            Text(
+                "layer by layer: what enters a layer counts as exact",
+                "逐层比较：进入每一层的数值按精确处理",
+            )
+        )
     return notes  # fmt: skip

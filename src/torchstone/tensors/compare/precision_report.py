@@ -59,7 +59,11 @@ _WHY = {
         "更新小于该统计量最低有效位的一半",
     ),
 }
-_SKILL = {"nonfinite": "numerical_issues", "amplified": "reduction_patterns", "absorbed": "common_fixes"}
+_SKILL = {
+    "nonfinite": "numerical_issues",
+    "amplified": "reduction_patterns",
+    "absorbed": "common_fixes",
+}
 _PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向")}
 
 
@@ -173,7 +177,9 @@ def _measure(
 def _plan_measure(plan: Plan) -> Measure:
     names = ", ".join(plan.keep) or "nothing"
     zh_names = "、".join(plan.keep) or "无"
-    reached = Text("reached" if plan.reached else "not reached", "已达到" if plan.reached else "未达到")
+    reached = Text(
+        "reached" if plan.reached else "not reached", "已达到" if plan.reached else "未达到"
+    )
     table = Table(
         Text("Plan", "方案"), (Text("keep in fp32", "保持 fp32"), Text("output error %", "输出误差 %")),
         ((Text("nothing", "无"), 100 * _shown(plan.error_before)),
@@ -237,5 +243,3 @@ def _gradient_table(found: PrecisionReport) -> Table:
         (Text("parameter", "参数"), Text("error % of all gradients", "占全部梯度的误差 %")),
         tuple((name, round(100 * _shown(error), 5)) for name, error in rows),
     )
-
-

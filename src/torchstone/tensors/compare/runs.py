@@ -98,7 +98,9 @@ def compare_runs(
     given = as_batch(batch)
     seen: dict[tuple[str, int], tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
     rows: list[LayerDifference] = []
-    grads_a, out_a = _step(model_a, given, loss, seed, lambda key, ins, outs: _keep(seen, key, ins, outs))
+    grads_a, out_a = _step(
+        model_a, given, loss, seed, lambda key, ins, outs: _keep(seen, key, ins, outs)
+    )
     grads_b, out_b = _step(
         model_b, given, loss, seed, lambda key, ins, outs: _compare(seen, rows, key, ins, outs)
     )
@@ -113,7 +115,9 @@ def compare_runs(
     return replace(found, report=_report(found, tolerance, type(model_a).__name__))
 
 
-def _keep(seen: Any, key: tuple[str, int], ins: list[torch.Tensor], outs: list[torch.Tensor]) -> None:
+def _keep(
+    seen: Any, key: tuple[str, int], ins: list[torch.Tensor], outs: list[torch.Tensor]
+) -> None:
     seen[key] = ([item.detach().clone() for item in ins], [item.detach().clone() for item in outs])
 
 
@@ -163,7 +167,9 @@ def _listening(model: nn.Module, note: Any) -> Iterator[None]:
 
     def before(module: nn.Module, args: Any, kwargs: Any) -> None:
         tensors = floating_outputs((args, kwargs))
-        inputs[id(module)].append([item.detach().clone() for item in tensors])  # before in-place work
+        inputs[id(module)].append(
+            [item.detach().clone() for item in tensors]
+        )  # before in-place work
 
     def after(name: str) -> Any:
         def told(module: nn.Module, _: Any, __: Any, out: Any) -> None:
@@ -204,7 +210,9 @@ def _diverges(row: LayerDifference, tolerance: float) -> bool:
 
 
 def _weights(model_a: nn.Module, model_b: nn.Module) -> dict[str, float]:
-    mine, other = ({**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (model_a, model_b))
+    mine, other = (
+        {**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (model_a, model_b)
+    )
     found = {
         name: _distance([mine[name].detach()], [other[name].detach()])[0]
         for name in mine
@@ -217,7 +225,14 @@ def _report(found: RunsReport, tolerance: float, subject: str) -> Report:
     findings = (_finding(found, found.first_divergence),) if found.first_divergence else ()
     x = tuple(float(row.order) for row in found.layers)
     lines = tuple(
-        Series(name, x, tuple(_shown(v) for v in values), "", Text("relative", "相对值"), x_name="layer")
+        Series(
+            name,
+            x,
+            tuple(_shown(v) for v in values),
+            "",
+            Text("relative", "相对值"),
+            x_name="layer",
+        )
         for name, values in (
             (Text("goes in", "输入"), [row.entering for row in found.layers]),
             (Text("comes out", "输出"), [row.leaving for row in found.layers]),
@@ -273,11 +288,17 @@ def _finding(found: RunsReport, row: LayerDifference) -> Finding:
 
 def _layer_table(found: RunsReport) -> Table:
     rows = tuple((row.name, _shown(row.entering), _shown(row.leaving)) for row in found.layers)
-    columns = (Text("layer", "层"), Text("inputs differ", "输入差异"), Text("outputs differ", "输出差异"))
+    columns = (
+        Text("layer", "层"),
+        Text("inputs differ", "输入差异"),
+        Text("outputs differ", "输出差异"),
+    )
     return Table(Text("Layers in order", "各层（按执行顺序）"), columns, rows)
 
 
 def _weight_table(found: RunsReport) -> Table:
     rows = sorted(found.weights.items(), key=lambda item: -item[1])
     columns = (Text("name", "名称"), Text("relative difference", "相对差异"))
-    return Table(Text("Weights that differ", "不同的权重"), columns, tuple((n, _shown(v)) for n, v in rows))
+    return Table(
+        Text("Weights that differ", "不同的权重"), columns, tuple((n, _shown(v)) for n, v in rows)
+    )

@@ -194,7 +194,9 @@ class ShadowMode(TorchDispatchMode):
         for target, value in zip(targets, written, strict=True):
             target.copy_(value)
         if targets and len(results) <= len(targets) and not facts.name.startswith("native_batch"):
-            return targets[0] if len(targets) == 1 and len(results) == 1 else _as_given(func, targets)
+            return (
+                targets[0] if len(targets) == 1 and len(results) == 1 else _as_given(func, targets)
+            )
         made = [
             item.to(kind) if isinstance(item, torch.Tensor) and kind is not None else item
             for item, kind in zip(results, _padded(kinds, len(results)), strict=True)
@@ -243,7 +245,9 @@ class ShadowMode(TorchDispatchMode):
         given = {item.untyped_storage()._cdata for item in _tensors(args, {})}
         locals_ = local[0] if local is not None else [None] * len(high)
         first = -1.0
-        for low_item, high_item, local_item in zip(_flat(out), high, _padded(locals_, len(high)), strict=False):
+        for low_item, high_item, local_item in zip(
+            _flat(out), high, _padded(locals_, len(high)), strict=False
+        ):
             if not isinstance(low_item, torch.Tensor) or not isinstance(high_item, torch.Tensor):
                 continue
             key = low_item.untyped_storage()._cdata
@@ -256,7 +260,9 @@ class ShadowMode(TorchDispatchMode):
                 self._flips(facts, low_item, high_item, site)
                 continue
             if facts.random and facts.name != "native_dropout":
-                self.memory.set(low_item, high_item, 0.0, 0.0, site)  # the same numbers on both sides
+                self.memory.set(
+                    low_item, high_item, 0.0, 0.0, site
+                )  # the same numbers on both sides
                 continue
             if self._repaired == site:
                 low_item.copy_(high_item)
@@ -378,7 +384,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _flat(out: Any) -> list[Any]:
     if isinstance(out, list | tuple):
-        return [one for item in out for one in (item if isinstance(item, list | tuple) else (item,))]
+        return [
+            one for item in out for one in (item if isinstance(item, list | tuple) else (item,))
+        ]
     return [out]
 
 

@@ -58,7 +58,9 @@ class ResultTypes:
     def __init__(self) -> None:
         self._known: dict[Any, tuple[torch.dtype | None, ...]] = {}
 
-    def of(self, func: Any, args: Any, kwargs: Any, low: torch.dtype) -> tuple[torch.dtype | None, ...]:
+    def of(
+        self, func: Any, args: Any, kwargs: Any, low: torch.dtype
+    ) -> tuple[torch.dtype | None, ...]:
         key = (func, _types(args), _types(tuple(kwargs.values())))
         found = self._known.get(key)
         if found is None:

@@ -68,7 +68,7 @@ def floating_outputs(out: Any, depth: int = 0) -> list[torch.Tensor]:
 def loss_of(out: Any, loss: LossFunction | None) -> torch.Tensor | None:
     """The loss to go back from: what the function gives, the model's own, or a fixed projection."""
     if loss is not None:
-        found = loss(out)
+        found: object = loss(out)
         if not isinstance(found, torch.Tensor) or found.numel() != 1:
             shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
             raise UsageError(

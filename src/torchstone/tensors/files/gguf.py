@@ -7,7 +7,7 @@ import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -52,7 +52,9 @@ class _Reader:
         return value
 
     def text(self) -> str:
-        return self.take(self.limited("Q", _LONGEST, "bytes in one string")).decode("utf-8", "replace")
+        return self.take(self.limited("Q", _LONGEST, "bytes in one string")).decode(
+            "utf-8", "replace"
+        )
 
     def skip_value(self, kind: int, depth: int = 0) -> int | None:
         """Passes over one metadata value; gives it when it is a small integer."""
@@ -133,8 +135,8 @@ def _check_end(info: _Info, end: int, path: Path) -> None:
 class _PackedBlocks:
     """Quantised blocks, unpacked to fp32 as they are read."""
 
-    bytes: FileBytes
-    kind: int
+    packed: FileBytes
+    kind: Any
     name: str
     block: int
     block_bytes: int
@@ -144,7 +146,7 @@ class _PackedBlocks:
 
         first = offset // (4 * self.block)
         last = -(-(offset + size) // (4 * self.block))
-        raw = self.bytes.read(first * self.block_bytes, (last - first) * self.block_bytes)
+        raw = self.packed.read(first * self.block_bytes, (last - first) * self.block_bytes)
         values = dequantize(np.frombuffer(raw, np.uint8), self.kind).astype(np.float32)
         begin = offset - first * self.block * 4
         return bytes(values.tobytes()[begin : begin + size])

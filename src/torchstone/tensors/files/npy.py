@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 import torch
@@ -32,9 +32,7 @@ def read_entries(path: Path) -> list[StoredTensor]:
     return [entry]
 
 
-def read_header(
-    file: BinaryIO | io.BufferedIOBase, path: Path
-) -> tuple[tuple[int, ...], bool, np.dtype, int]:  # type: ignore[type-arg]
+def read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype, int]:
     """Shape, Fortran order, type and where the data begins."""
     begin = io.BytesIO(file.read(_HEADER))
     try:
@@ -50,7 +48,12 @@ def read_header(
 
 
 def stored_array(
-    name: str, shape: tuple[int, ...], fortran: bool, kind: np.dtype, data: object, path: Path  # type: ignore[type-arg]
+    name: str,
+    shape: tuple[int, ...],
+    fortran: bool,
+    kind: np.dtype,
+    data: object,
+    path: Path,
 ) -> StoredTensor:
     """An array of a numpy type; object arrays are refused, for they hold a pickle."""
     dtype = _torch_type(kind)
@@ -67,6 +70,6 @@ def stored_array(
     return StoredTensor(name, shape, dtype, data, path, swapped=swapped)  # type: ignore[arg-type]
 
 
-def _torch_type(kind: np.dtype) -> torch.dtype | None:  # type: ignore[type-arg]
+def _torch_type(kind: np.dtype) -> torch.dtype | None:
     table = {"i": _SIZES, "u": _UNSIGNED, "f": _FLOATS, "c": _COMPLEX}.get(kind.kind, {})
     return torch.bool if kind.kind == "b" else table.get(kind.itemsize)

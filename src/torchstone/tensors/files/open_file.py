@@ -68,7 +68,13 @@ def _from_folder(folder: Path) -> list[StoredTensor]:
     if indices:
         preferred = [name for name in indices if "safetensors" in name] or indices
         return _from_index(folder / preferred[0])
-    for endings in (safetensors.ENDINGS, gguf.ENDINGS, torch_file.ENDINGS, npy.ENDINGS, npz.ENDINGS):
+    for endings in (
+        safetensors.ENDINGS,
+        gguf.ENDINGS,
+        torch_file.ENDINGS,
+        npy.ENDINGS,
+        npz.ENDINGS,
+    ):
         files = [name for name in names if Path(name).suffix.lower() in endings]
         if files:
             return [entry for name in files for entry in _from_file(folder / name)]

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import torch
@@ -64,15 +64,16 @@ class PackedBytes:
     path: Path
     member: str
     skip: int
-    _open: dict[str, zipfile.ZipExtFile] = field(default_factory=dict)
+    _open: list[IO[bytes]] = field(default_factory=list)
     _place: int = 0
 
     def read(self, offset: int, size: int) -> bytes:
         wanted = self.skip + offset
-        if "file" not in self._open or wanted < self._place:
-            self._open = {"file": zipfile.ZipFile(self.path).open(self.member)}  # type: ignore[dict-item]
+        if not self._open or wanted < self._place:
+            opened: Any = zipfile.Path(self.path, self.member).open("rb")
+            self._open = [opened]
             self._place = 0
-        file = self._open["file"]
+        file = self._open[0]
         try:
             while self._place < wanted:
                 step = len(file.read(min(wanted - self._place, 1 << 22)))
@@ -163,7 +164,10 @@ class FileSource:
     shape: tuple[int, ...]
     dtype: str
     notes: tuple[Text, ...] = (
-        Text("read from the file in pieces; axes were compared on a sample", "分块读取文件；各轴按抽样比较"),
+        Text(
+            "read from the file in pieces; axes were compared on a sample",
+            "分块读取文件；各轴按抽样比较",
+        ),
     )
 
     @property

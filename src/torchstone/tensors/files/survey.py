@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from torchstone.core.evidence import Command, Number
 from torchstone.core.errors import TorchstoneError
+from torchstone.core.evidence import Command, Number
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -165,7 +165,7 @@ def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> li
         f"共 {len(matrices)} 个矩阵；{len(finer)} 个需要更细的缩放，{len(refused)} 个应保持 bf16",
     )
     total = sum(item.count for item in entries)
-    rows = [
+    return [
         Measure("ready_for_fp8", len(ready), "", answer, Text("ready for fp8", "可用 fp8 的矩阵"),
                 evidence=(_table(summaries), *_heatmaps(matrices)), tool=TOOL),
         Measure("values", total, "", Text(f"in {len(entries)} tensors", f"共 {len(entries)} 个张量"),
@@ -174,7 +174,6 @@ def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> li
                 Text("as stored, quantised ones as fp32", "按存储计，量化张量按 fp32 计"),
                 Text("size", "大小"), tool=TOOL),
     ]  # fmt: skip
-    return rows
 
 
 def _table(summaries: list[TensorSummary]) -> Table:

@@ -106,7 +106,8 @@ def _check(name: str, record: TensorRecord, size: int, path: Path) -> None:
     values = size // record.dtype.itemsize
     if count and (record.offset + reach > values or count > values):
         raise damaged(
-            path, f"{name!r} of shape {record.shape} and stride {record.stride} over {values:,} values"
+            path,
+            f"{name!r} of shape {record.shape} and stride {record.stride} over {values:,} values",
         )
 
 

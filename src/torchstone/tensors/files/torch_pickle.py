@@ -60,7 +60,7 @@ class Inert:
     """Takes the place of anything that is no tensor; it can be called and filled, and does nothing."""
 
     def __init__(self, *given: object, **named: object) -> None: ...
-    def __call__(self, *given: object, **named: object) -> Inert:
+    def __call__(self, *_: object, **__: object) -> Inert:
         return self
 
     def __setstate__(self, state: object) -> None: ...
@@ -93,6 +93,10 @@ def _ints(value: object) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, tuple | list) else ()
 
 
+def _rebuild_from_type(_: object, __: object, arguments: object, *___: object) -> object:
+    return _rebuild_tensor(*arguments) if isinstance(arguments, tuple) else Inert()
+
+
 def _first(value: object, *_: object) -> object:
     return value
 
@@ -104,7 +108,7 @@ _KNOWN: dict[str, Callable[..., object]] = {
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor,
     "torch._utils._rebuild_parameter": _first,
     "torch._utils._rebuild_parameter_with_state": _first,
-    "torch._tensor._rebuild_from_type_v2": lambda _, __, arguments, *rest: _rebuild_tensor(*arguments),
+    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
     "torch.Size": lambda values=(): _ints(values),
     "torch.nn.parameter.Parameter": _first,
 }

@@ -57,9 +57,7 @@ def quantize(
     scaled = _spread_nonfinite(tiles, tiles.values * multiplier, mode)
     stored = round_to_format(scaled, format.element, saturate=True)
     stored = torch.where(scaled.isinf(), scaled, stored)  # no scale makes an infinity finite
-    return Quantized(
-        tiles.joined(stored * unit), tiles.joined(stored), tiles.joined(scaled)
-    )
+    return Quantized(tiles.joined(stored * unit), tiles.joined(stored), tiles.joined(scaled))
 
 
 def _spread_nonfinite(tiles: Tiles, scaled: torch.Tensor, mode: str) -> torch.Tensor:
