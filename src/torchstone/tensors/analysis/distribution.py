@@ -44,7 +44,10 @@ class Distribution:
     @property
     def median(self) -> float:
         """Of the nonzero magnitudes."""
-        return weighted_quantile(self.values.astype(np.float64), self.counts, 0.5)
+        if not len(self.values):
+            return 0.0
+        reached = np.cumsum(self.counts)
+        return float(self.values[np.searchsorted(reached, reached[-1] / 2)])
 
     @property
     def smallest(self) -> float:
@@ -150,15 +153,3 @@ def _from_bins(source: Source) -> Distribution:
         centres, counts[used], upper - lower, total, facts.zeros, facts.nans, facts.infinities,
         facts.largest, facts.bits & 0xFFFF == 0, source,
     )  # fmt: skip
-
-
-def weighted_quantile(
-    values: NDArray[np.float64], counts: NDArray[np.int64], share: float
-) -> float:
-    """The value that `share` of the counts lie below; `values` need not be sorted."""
-    if not len(values):
-        return 0.0
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(counts[order])
-    place = int(np.searchsorted(reached, share * reached[-1]))
-    return float(values[order[min(place, len(order) - 1)]])
