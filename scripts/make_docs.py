@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sys
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
     made[ROOT / "docs" / "reference" / "commands.md"] = commands()
     made[ROOT / "docs" / "reference" / "api.md"] = api()
     made[ROOT / "docs" / "decisions" / "index.md"] = decisions()
+    made.update(skill_pages())
     return made
 
 
@@ -84,6 +86,19 @@ def decisions() -> str:
         title = path.read_text("utf-8").splitlines()[0].lstrip("# ")
         out.append(f"- [{title}]({path.name})")
     return "\n".join(out) + "\n"
+
+
+def skill_pages() -> dict[Path, str]:
+    """The skill that follows from the rules' tables; its maker lies beside this file."""
+    spec = importlib.util.spec_from_file_location(
+        "make_skills", ROOT / "scripts" / "make_skills.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[Path, str] = module.pages()
+    return found
 
 
 def schema_text() -> str:

@@ -65,7 +65,9 @@ def take(browser: Browser, page: Path, target: Path) -> None:
     size = target.stat().st_size
     print(f"{target.relative_to(ROOT)}: {size / 1000:.0f} kB")
     if size > MOST_BYTES:
-        raise SystemExit(f"pictures: {target.name} has {size} bytes, at most {MOST_BYTES} are allowed")
+        raise SystemExit(
+            f"pictures: {target.name} has {size} bytes, at most {MOST_BYTES} are allowed"
+        )
 
 
 if __name__ == "__main__":

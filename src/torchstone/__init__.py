@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.utilization import mfu
     from torchstone.lint.engine import check_paths as check
+    from torchstone.tensors.analysis.analyze import analyze_tensor
+    from torchstone.tensors.compare.precision import compare_precision
+    from torchstone.tensors.compare.runs import compare_runs
     from torchstone.watch.decorator import watch_training
     from torchstone.watch.monitor import Watch
 
-__all__ = ["Report", "Watch", "__version__", "check", "measure_cost", "mfu", "watch_training"]
+__all__ = [
+    "Report", "Watch", "__version__", "analyze_tensor", "check", "compare_precision", "compare_runs",
+    "measure_cost", "mfu", "watch_training",
+]  # fmt: skip
 
 _HOMES = {
+    "analyze_tensor": ("torchstone.tensors.analysis.analyze", "analyze_tensor"),
+    "compare_precision": ("torchstone.tensors.compare.precision", "compare_precision"),
+    "compare_runs": ("torchstone.tensors.compare.runs", "compare_runs"),
     "check": ("torchstone.lint.engine", "check_paths"),
     "measure_cost": ("torchstone.cost.measure", "measure_cost"),
     "mfu": ("torchstone.cost.utilization", "mfu"),

@@ -1,4 +1,4 @@
-"""`torchstone explain RULE`: the page of a rule."""
+"""`torchstone explain RULE`: the page of a rule, of an alert, or of a topic of the skills."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torchstone.core.text import Text
 from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style
+from torchstone.skills import Skill, all_skills
 
 HELP = Text(
     en="the page of a rule: why, when it is harmless, bad and good code",
@@ -26,7 +27,8 @@ class ExplainOptions:
     """What `torchstone explain` can be told."""
 
     rule: tuple[str, ...] = option(
-        (), "code or name of a rule, or a TorchFix code", "规则代码或名称，也可用 TorchFix 代码",
+        (), "code or name of a rule, a TorchFix code, watch-ALERT, or a topic such as numerical_issues",
+        "规则代码或名称、TorchFix 代码、watch-告警，或主题（如 numerical_issues）",
         positional=True, config=False, metavar="RULE",
     )  # fmt: skip
 
@@ -44,9 +46,11 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         )
     only(common, "text", "markdown", "json")
     signals = [key for key in options.rule if key.startswith("watch-")]
-    rules = [find_rule(key) for key in options.rule if key not in signals]
+    topics = {key: skill for key in options.rule if (skill := _topic(key)) is not None}
+    rules = [find_rule(key) for key in options.rule if key not in signals and key not in topics]
     if common.format == "json":
         data = [rule_data(rule) for rule in rules] + [_signal(key, common.lang) for key in signals]
+        data += [_topic_data(skill, common.lang) for skill in topics.values()]
         text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
     elif common.format == "markdown":
         text = "\n".join(rule_page(rule, common.lang) for rule in rules)
@@ -56,8 +60,23 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         text = "\n".join(rule_text(rule, style) for rule in rules)
     if common.format != "json":
         text += "\n".join("\n".join(_signal(key, common.lang).values()) + "\n" for key in signals)
+        text += "\n".join(skill.body(common.lang) for skill in topics.values())
     put(text, common)
     return 0
+
+
+def _topic(key: str) -> Skill | None:
+    """A topic by its folder's name; a hyphen is as good as an underscore."""
+    return all_skills().get(key.replace("-", "_"))
+
+
+def _topic_data(skill: Skill, lang: str) -> dict[str, str]:
+    return {
+        "topic": skill.name,
+        "description": skill.description(lang),
+        "page": skill.body(lang),
+        "cases": ", ".join(path.name for path in skill.cases()),
+    }
 
 
 def _signal(key: str, lang: str) -> dict[str, str]:

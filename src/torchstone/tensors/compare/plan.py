@@ -1,0 +1,117 @@
+"""The smallest set of modules to keep in high precision, found by search and proven by running it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from torchstone.tensors.compare.low_model import in_low_precision, kept_in_high
+from torchstone.tensors.compare.outcome import Plan, PrecisionReport
+from torchstone.tensors.compare.rounded_mode import RoundedMode
+from torchstone.tensors.compare.step import Batch, floating_outputs
+
+if TYPE_CHECKING:
+    from torchstone.tensors.compare.precision import Settings
+
+_CANDIDATES = 8
+_MOST_RUNS = 40
+
+
+def find_plan(
+    model: nn.Module, batch: Batch, settings: Settings, found: PrecisionReport, bound: float
+) -> Plan:
+    """Modules are tried by the error they make, one, then two, then three at a time, then greedily."""
+    reference = _run(model, batch, settings, frozenset({""}))
+    tried: dict[frozenset[str], float] = {}
+
+    def error_of(keep: frozenset[str]) -> float:
+        if keep not in tried:
+            tried[keep] = _distance(_run(model, batch, settings, keep), reference)
+        return tried[keep]
+
+    before = error_of(frozenset())
+    names = _candidates(model, found)
+    best = _smallest(names, error_of, bound, tried)
+    after = error_of(best)
+    return Plan(tuple(sorted(best)), bound, before, after, len(tried), after <= bound)
+
+
+def _candidates(model: nn.Module, found: PrecisionReport) -> list[str]:
+    """Modules that compute by themselves, the largest makers of error first."""
+    known = {name for name, _ in model.named_modules() if name}
+    makers: dict[str, float] = {}
+    for item in found.operators:
+        if item.place.phase == "forward" and item.place.module in known:
+            grown = max(item.total - item.inherited / max(item.amplification, 1.0), 0.0)
+            makers[item.place.module] = makers.get(item.place.module, 0.0) + grown
+    ranked = sorted(makers, key=lambda name: -makers[name])
+    first = [found.first_bad.layer] if found.first_bad and found.first_bad.layer in known else []
+    return list(dict.fromkeys(first + ranked))
+
+
+def _smallest(
+    names: list[str], error_of: Any, bound: float, tried: dict[frozenset[str], float]
+) -> frozenset[str]:
+    if error_of(frozenset()) <= bound:
+        return frozenset()
+    for size in (1, 2, 3):
+        for chosen in itertools.combinations(names[:_CANDIDATES], size):
+            if len(tried) > _MOST_RUNS:
+                break
+            if error_of(frozenset(chosen)) <= bound:
+                return frozenset(chosen)
+    kept: frozenset[str] = frozenset()
+    for name in names:  # more than three: add by rank, then take out what is not needed
+        kept |= {name}
+        if error_of(kept) <= bound:
+            break
+    for name in sorted(kept):
+        if len(kept) > 1 and error_of(kept - {name}) <= bound:
+            kept -= {name}
+    return kept
+
+
+def _run(
+    model: nn.Module, batch: Batch, settings: Settings, keep: frozenset[str]
+) -> list[torch.Tensor]:
+    """The outputs with these modules in high precision; `""` keeps all of them."""
+    whole = "" in keep
+    low = settings.high if whole else settings.low
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.no_grad(),
+        in_low_precision(
+            model,
+            None if settings.autocast and not whole else low,
+            keep if not whole else frozenset(),
+        ),
+        contextlib.ExitStack() as stack,
+    ):
+        torch.manual_seed(settings.seed)
+        if not whole:
+            stack.enter_context(kept_in_high(model, keep, torch.float32, settings.low))
+            stack.enter_context(_low_side(settings))
+        given = batch.mapped(
+            lambda tensor: tensor.to(low) if tensor.is_floating_point() else tensor
+        )
+        out = model(*given.args, **given.kwargs)
+    return [item.detach().double() for item in floating_outputs(out)]
+
+
+def _low_side(settings: Settings) -> Any:
+    if settings.autocast:
+        return torch.autocast("cpu", settings.low)
+    return RoundedMode(settings.low) if settings.simulate else contextlib.nullcontext()
+
+
+def _distance(low: list[torch.Tensor], high: list[torch.Tensor]) -> float:
+    noise = sum(float((a - b).norm()) ** 2 for a, b in zip(low, high, strict=True))
+    signal = sum(float(b.norm()) ** 2 for b in high)
+    if not math.isfinite(noise):
+        return math.inf
+    return math.sqrt(noise / signal) if signal > 0 else 0.0

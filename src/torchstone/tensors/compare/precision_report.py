@@ -1,0 +1,245 @@
+"""A comparison as a Report: where it breaks, why, what to keep; then errors along the depth."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from torchstone.core.evidence import Command, Snippet
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Branch, Cell, Evidence, Plot, Series, Table, Tree
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.tensors.analysis.report import environment
+from torchstone.tensors.compare.outcome import FirstBad, OperatorError, Plan, PrecisionReport
+
+TOOL = "precision"
+_WORST = 30
+_LEAST = 1e-12  # a logarithmic axis has no zero
+
+
+def precision_report(found: PrecisionReport, subject: str, unit: float) -> PrecisionReport:
+    """The comparison with its Report filled in."""
+    findings = (_finding(found, found.first_bad),) if found.first_bad else ()
+    report = Report(
+        TOOL, findings, tuple(_measures(found, unit)), environment=environment(), subject=subject
+    )
+    return replace(found, report=report)
+
+
+_WHAT = {
+    "nonfinite": Text(
+        "`{operator}` is the first to give NaN or infinity where {high} stays finite ({phase})",
+        "`{operator}` 最先产生 NaN 或无穷，而 {high} 保持有限（{phase}）",
+    ),
+    "amplified": Text(
+        "`{operator}` is the first bad operator ({phase}): an error of {entering} goes in, {leaving} comes out",
+        "`{operator}` 是最先出错的算子（{phase}）：输入误差 {entering}，输出误差 {leaving}",
+    ),
+    "absorbed": Text(
+        "an update of a running statistic is rounded away: {leaving} of it is lost",
+        "运行统计量的更新被舍去：损失 {leaving}",
+    ),
+}
+_WHY = {
+    "nonfinite": Text(
+        "a value leaves the range of {low}, or a divisor is flushed to zero",
+        "数值超出 {low} 的范围，或除数下溢为零",
+    ),
+    "amplified": Text(
+        "subtracting nearly equal numbers, or adding many small ones to a large one, keeps the rounding "
+        "errors and loses the value",
+        "相近数相减，或把许多小数加到大数上，保留的是舍入误差，失去的是数值",
+    ),
+    "absorbed": Text(
+        "the update is smaller than half a unit in the last place of the statistic",
+        "更新小于该统计量最低有效位的一半",
+    ),
+}
+_SKILL = {
+    "nonfinite": "numerical_issues",
+    "amplified": "reduction_patterns",
+    "absorbed": "common_fixes",
+}
+_PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向")}
+
+
+def _finding(found: PrecisionReport, bad: FirstBad) -> Finding:
+    args = {
+        "operator": bad.operator, "low": found.low, "high": found.high, "phase": bad.place.phase,
+        "entering": _percent(bad.entering), "leaving": _percent(bad.leaving),
+    }  # fmt: skip
+    layer = bad.layer or "this line"
+    remedy = Text(f"keep `{layer}` in fp32", f"将 `{bad.layer or '此行'}` 保持在 fp32")
+    if found.plan and found.plan.keep:
+        names = ", ".join(f"`{name}`" for name in found.plan.keep)
+        after = _percent(found.plan.error_after)
+        remedy = Text(
+            f"keep {names} in fp32: the output error was then measured as {after}",
+            f"将 {names} 保持在 fp32：此后实测输出误差为 {after}",
+        )
+    rule = f"precision-{bad.kind}"
+    place = bad.place
+    return Finding(
+        rule=rule, name=bad.kind, severity=Severity.HIGH, confidence=Confidence.CERTAIN,
+        what=Message(f"{rule}.what", _WHAT[bad.kind], args),
+        why=Message(f"{rule}.why", _WHY[bad.kind], args),
+        remedy=Message(f"{rule}.remedy", remedy),
+        location=Location(path=place.path, line=place.line, module=place.module, op=bad.operator,
+                          scope=place.function),
+        evidence=(*_snippet(bad), _bad_table(found, bad), Command(f"torchstone explain {_SKILL[bad.kind]}")),
+        fingerprint=fingerprint(rule, f"{place.module}.{place.function}",
+                                linecache.getline(place.path, place.line)),
+        tool=TOOL,
+    )  # fmt: skip
+
+
+def _snippet(bad: FirstBad) -> tuple[Snippet, ...]:
+    place = bad.place
+    text = linecache.getline(place.path, place.line).rstrip("\n") if place.line else ""
+    if not text.strip():
+        return ()
+    start = len(text) - len(text.lstrip()) + 1
+    return (Snippet(place.path, place.line, text, place.line, start, len(text) + 1),)
+
+
+def _bad_table(found: PrecisionReport, bad: FirstBad) -> Table:
+    rows = [item for item in found.operators if item.place == bad.place]
+    return _operator_table(rows, Text("Operators of this line", "该行的算子"))
+
+
+def _percent(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{100 * value:.3g} %"
+
+
+def _operator_table(rows: Iterable[OperatorError], name: Text) -> Table:
+    columns = (
+        Text("module", "模块"), Text("operator", "算子"), Text("phase", "阶段"),
+        Text("inherited %", "继承误差 %"), Text("local, units of rounding", "本地误差（舍入单位）"),
+        Text("amplification ×", "放大 ×"), Text("total %", "总误差 %"), Text("calls", "次数"),
+        Text("flips", "翻转"), Text("line", "行"),
+    )  # fmt: skip
+    cells: list[tuple[Cell, ...]] = [
+        (
+            item.place.module or "(model)", item.operator, _PHASE[item.place.phase],
+            round(100 * item.inherited, 4), round(item.local_units, 3), round(item.amplification, 3),
+            round(100 * item.total, 4), item.calls, item.flips,
+            f"{item.place.path.rsplit('/', 1)[-1]}:{item.place.line}" if item.place.line else "–",
+        )
+        for item in rows
+    ]  # fmt: skip
+    return Table(name, columns, tuple(cells))
+
+
+def _measures(found: PrecisionReport, unit: float) -> list[Measure]:
+    worst = sorted(found.operators, key=lambda item: -item.total)[:_WORST]
+    rows = [
+        _measure("output_error", 100 * _shown(found.output_error), "%",
+                 Text(f"outputs in {found.low} against {found.high}; one unit of rounding is {100 * unit:.3g} %",
+                      f"{found.low} 与 {found.high} 的输出之差；一个舍入单位为 {100 * unit:.3g} %"),
+                 Text("output error", "输出误差"), *_depth_plot(found), *_module_tree(found)),
+    ]  # fmt: skip
+    if found.gradient_errors:
+        rows.append(_measure(
+            "gradient_error", 100 * _shown(found.gradient_error), "%",
+            Text("all gradients together, relative to their norm", "所有梯度合计，相对其范数"),
+            Text("gradient error", "梯度误差"), _gradient_table(found)))  # fmt: skip
+    if found.plan:
+        rows.append(_plan_measure(found.plan))
+    rows.append(_measure(
+        "operators", len(found.operators), "",
+        Text("operators at different places, forward and backward", "不同位置的算子，含前向与反向"),
+        Text("operators", "算子"),
+        _operator_table(worst, Text("Operators with the largest error", "误差最大的算子"))))  # fmt: skip
+    if found.flips:
+        rows.append(_measure(
+            "flips", found.flips, "",
+            Text("masks, indices and branches that came out otherwise; not blamed",
+                 "掩码、下标与分支结果不同的个数；不视为错误"), Text("flips", "翻转")))  # fmt: skip
+    rows += [_measure("note", 0, "", note, Text("note", "说明")) for note in found.notes]
+    return rows
+
+
+def _shown(value: float) -> float:
+    """JSON has no infinity: a broken output is shown as the largest error there can be."""
+    return value if math.isfinite(value) else 1e9
+
+
+def _measure(
+    name: str, value: float, unit: str, how: Text, label: Text, *evidence: Evidence
+) -> Measure:
+    return Measure(name, float(value), unit, how, label, evidence=evidence, tool=TOOL)
+
+
+def _plan_measure(plan: Plan) -> Measure:
+    names = ", ".join(plan.keep) or "nothing"
+    zh_names = "、".join(plan.keep) or "无"
+    reached = Text(
+        "reached" if plan.reached else "not reached", "已达到" if plan.reached else "未达到"
+    )
+    table = Table(
+        Text("Plan", "方案"), (Text("keep in fp32", "保持 fp32"), Text("output error %", "输出误差 %")),
+        ((Text("nothing", "无"), 100 * _shown(plan.error_before)),
+         (names, 100 * _shown(plan.error_after))),
+        Text(f"{plan.runs} runs", f"共运行 {plan.runs} 次"),
+    )  # fmt: skip
+    return _measure(
+        "plan", len(plan.keep), "",
+        Text(f"modules to keep in fp32: {names}; bound {_percent(plan.bound)} {reached.en}",
+             f"需保持 fp32 的模块：{zh_names}；目标 {_percent(plan.bound)} {reached.zh}"),
+        Text("mixed-precision plan", "混合精度方案"), table,
+    )  # fmt: skip
+
+
+def _depth_plot(found: PrecisionReport) -> tuple[Evidence, ...]:
+    plots: list[Evidence] = []
+    for phase, name in _PHASE.items():
+        rows = [item for item in found.operators if item.place.phase == phase and item.total > 0]
+        if len(rows) < 2:
+            continue
+        x = tuple(float(item.order) for item in rows)
+        series = tuple(
+            Series(label, x, tuple(max(100 * value, _LEAST) for value in values), "%", how)
+            for label, values, how in (
+                (Text("inherited", "继承"), [item.inherited for item in rows],
+                 Text("what the errors of the inputs became", "输入误差传播的结果")),
+                (Text("made here", "本地"), [item.total - min(item.inherited, item.total) for item in rows],
+                 Text("what the operator added", "算子自身引入的误差")),
+            )
+        )  # fmt: skip
+        title = Text(f"Error along the {name.en} pass", f"{name.zh}过程中的误差")
+        plots.append(Plot(title, series, x_name="operator", y_name="%", log_y=True))
+    return tuple(plots)
+
+
+def _module_tree(found: PrecisionReport) -> tuple[Evidence, ...]:
+    """Modules by the rounding error made inside them, in units, forward and backward."""
+    made: dict[str, float] = {}
+    for item in found.operators:
+        made[item.place.module] = made.get(item.place.module, 0.0) + item.local_units
+    if sum(made.values()) <= 0:
+        return ()
+    root = _branch("(model)", "", made)
+    return (Tree(Text("Rounding error made inside each module", "各模块内部产生的舍入误差"), root,
+                 "units of rounding", Text("sum over operators", "对算子求和")),)  # fmt: skip
+
+
+def _branch(label: str, path: str, made: dict[str, float]) -> Branch:
+    prefix = f"{path}." if path else ""
+    inside = {name for name in made if name.startswith(prefix) and name != path}
+    children = sorted({name[len(prefix) :].split(".")[0] for name in inside if name[len(prefix) :]})
+    branches = tuple(_branch(child, prefix + child, made) for child in children)
+    value = made.get(path, 0.0) + sum(branch.value for branch in branches)
+    return Branch(label, value, branches)
+
+
+def _gradient_table(found: PrecisionReport) -> Table:
+    rows = sorted(found.gradient_errors.items(), key=lambda item: -item[1])[:_WORST]
+    return Table(
+        Text("Gradients, the worst first", "梯度，误差最大者在前"),
+        (Text("parameter", "参数"), Text("error % of all gradients", "占全部梯度的误差 %")),
+        tuple((name, round(100 * _shown(error), 5)) for name, error in rows),
+    )

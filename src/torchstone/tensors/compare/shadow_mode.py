@@ -1,0 +1,405 @@
+"""The run itself: every operator three times, in low precision, on the shadows, and on the low inputs.
+
+low - high = (low - local) + (local - high): what the operator added, and what it made of the errors that
+came in. `local` is the operator in high precision on the low inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.tensors.compare.ledger import Broken, Ledger
+from torchstone.tensors.compare.memory import Shadow, ShadowMemory
+from torchstone.tensors.compare.operators import CARRIERS, DIVISIONS, Operator, operator_facts
+from torchstone.tensors.compare.places import Place, Places
+from torchstone.tensors.compare.simulate import ResultTypes
+
+_ZERO_GRADIENT = 0.1
+"""A gradient whose exact value is zero (a bias before a batch norm, a key bias) has any relative error:
+in the backward pass errors are taken relative to at least this share of the largest input's norm."""
+
+
+class ShadowMode(TorchDispatchMode):
+    """Shadows every operator that is called while it is open."""
+
+    def __init__(
+        self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
+        wanted: Callable[[], bool] = lambda: True, repair: Place | None = None,
+        block_of: Callable[[str], str] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.low, self.high = low, high
+        self.memory = ShadowMemory(high)
+        self.ledger = Ledger()
+        self.places = places
+        self.simulate = simulate
+        self._wanted = wanted
+        self._block_of = block_of
+        """Names the layer of a module where only one layer's shadows are held at a time."""
+        self._block = ""
+        self.boundary_error = 0.0
+        """The largest error that went from one layer into another."""
+        self._repair = repair
+        """A place whose results are made exact, to see what they do to the rest."""
+        self._types = ResultTypes()
+        # 16-bit kernels accumulate in fp32: that is exact enough to measure their rounding
+        self._local = torch.float32 if low.itemsize <= 2 else torch.float64
+        self._operands: list[torch.Tensor] = []
+        self._alive: list[torch.Tensor] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        facts = operator_facts(func)
+        if facts.view:
+            return func(*args, **kwargs)
+        if not self._wanted():
+            return self._unseen(func, facts, args, kwargs)
+        self.ledger.count += 1
+        return self._seen(func, facts, args, kwargs)
+
+    def keep_alive(self, tensor: torch.Tensor) -> None:
+        """Inputs live as long as the run, because their exact values are known by their storage."""
+        self._alive.append(tensor)
+
+    # -- operators outside the layers that were asked for
+
+    def _unseen(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+        for tensor in _written(facts, args, kwargs):
+            self.memory.drop(tensor)
+        return self.run_low(func, facts, args, kwargs, None)
+
+    # -- operators that are shadowed
+
+    def _seen(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+        site = self.places.now()
+        inputs = [item for item in _tensors(args, kwargs) if _is_wide(item)]
+        shadows = [found for item in inputs if (found := self.memory.find(item)) is not None]
+        entering = self._consume(shadows, site)
+        if self._block_of is not None and self._left_block(self._block_of, site, entering):
+            shadows, entering = [], 0.0
+        self._operands = inputs
+        written = _written(facts, args, kwargs)
+        low_involved = any(item.dtype == self.low for item in inputs)
+        local = None
+        if low_involved or self.low.itemsize > 2:
+            local = self._run_local(func, facts, args, kwargs)
+        high = self._run_high(func, facts, args, kwargs, site)
+        out = self.run_low(func, facts, args, kwargs, local)
+        if facts.random:
+            high = self._follow_random(facts, args, out)
+        if written:
+            self._measure_written(facts, written, local, site, entering, shadows)
+        self._measure_results(facts, out, local, high, written, site, entering, shadows, args)
+        return out
+
+    def _left_block(self, block_of: Callable[[str], str], site: int, entering: float) -> bool:
+        """In another layer than before: its inputs count as exact, and older shadows are dropped."""
+        block = block_of(self.places.all[site].module)
+        if block == self._block:
+            return False
+        self._block = block
+        self.boundary_error = max(self.boundary_error, entering)
+        self.memory.clear()
+        return True
+
+    @property
+    def _repaired(self) -> int:
+        return -2 if self._repair is None else self.places.number_of(self._repair)
+
+    def _consume(self, shadows: list[Shadow], site: int) -> float:
+        """The largest error among the inputs; that of other places enters this one."""
+        largest = 0.0
+        for shadow in shadows:
+            if shadow.error > largest:
+                largest = shadow.error
+            if shadow.site != site:
+                self.ledger.consume(shadow.site, shadow.error)
+                own = self.ledger.site(site)
+                if shadow.error > own.entering:
+                    own.entering = shadow.error
+        return largest
+
+    def _run_local(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+        """In high precision on copies of the low inputs; gives the results, then what was written."""
+        if facts.random:
+            return None
+        local_args = _mapped(args, self._local_copy)
+        local_kwargs = {key: _mapped(value, self._local_copy) for key, value in kwargs.items()}
+        try:
+            out = func(*local_args, **local_kwargs)
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            return None
+        return _flat(out), _written(facts, local_args, local_kwargs)
+
+    def _local_copy(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if value.dtype == self.low:
+                return value.to(self._local)
+            return value.clone() if value.is_floating_point() else value
+        return self._local if value == self.low and isinstance(value, torch.dtype) else value
+
+    def _run_high(
+        self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any], site: int
+    ) -> Any:
+        """On the shadows; what is written is written into the shadow memory."""
+        if facts.random:
+            return None
+        targets = {id(item) for item in _written(facts, args, kwargs)}
+
+        def shadow(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                if id(value) in targets:
+                    return self.memory.writable(value, site)
+                return self.memory.value(value)
+            is_type = isinstance(value, torch.dtype)
+            return self.memory.wide(value) if is_type and value.is_floating_point else value
+
+        try:
+            return _flat(
+                func(*_mapped(args, shadow), **{k: _mapped(v, shadow) for k, v in kwargs.items()})
+            )
+        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+            said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            self.ledger.unsupported.setdefault(facts.name, said)
+            for tensor in _written(facts, args, kwargs):
+                self.memory.drop(tensor)
+            return None
+
+    def run_low(
+        self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any], local: Any
+    ) -> Any:
+        if not self.simulate or facts.random:
+            try:
+                return func(*args, **kwargs)
+            except (RuntimeError, NotImplementedError) as error:
+                if "not implemented for" not in str(error) or facts.random:
+                    raise
+                self.ledger.simulated[facts.name] = str(error).splitlines()[0][:120]
+        if local is None:
+            if not any(item.dtype == self.low for item in _tensors(args, kwargs)):
+                return func(*args, **kwargs)
+            local = self._run_local(func, facts, args, kwargs)
+            if local is None:
+                return func(*args, **kwargs)
+        results, written = local
+        targets = _written(facts, args, kwargs)
+        kinds = self._types.of(func, args, kwargs, self.low)
+        for target, value in zip(targets, written, strict=True):
+            target.copy_(value)
+        if targets and len(results) <= len(targets) and not facts.name.startswith("native_batch"):
+            return (
+                targets[0] if len(targets) == 1 and len(results) == 1 else _as_given(func, targets)
+            )
+        made = [
+            item.to(kind) if isinstance(item, torch.Tensor) and kind is not None else item
+            for item, kind in zip(results, _padded(kinds, len(results)), strict=True)
+        ]
+        return _as_given(func, made)
+
+    # -- errors
+
+    def _follow_random(self, facts: Operator, args: Any, out: Any) -> Any:
+        """The same mask: a dropout's shadow is the shadow of its input times the low run's mask."""
+        results = _flat(out)
+        if facts.name != "native_dropout" or not args[2]:
+            return [
+                item.to(self.memory.wide(item.dtype)) if isinstance(item, torch.Tensor) else item
+                for item in results
+            ]
+        kept = self.memory.value(args[0]) * results[1] / (1.0 - args[1] if args[1] < 1 else 1.0)
+        return [kept, results[1]]
+
+    def _measure_written(
+        self, facts: Operator, written: list[torch.Tensor], local: Any, site: int, entering: float,
+        shadows: list[Shadow],
+    ) -> None:  # fmt: skip
+        copies = local[1] if local is not None else [None] * len(written)
+        for target, copy in zip(written, copies, strict=True):
+            if not _is_wide(target):
+                continue
+            if facts.random:
+                self.memory.drop(target)
+                continue
+            value = self.memory.value(target)
+            if self._repaired == site:
+                target.copy_(value)
+            error, norm = self._errors(facts, target, copy, value, site, entering, shadows)
+            found = self.memory.find(target)
+            if found is not None:
+                found.error, found.norm, found.site = error, norm, site
+
+    def _measure_results(
+        self, facts: Operator, out: Any, local: Any, high: Any, written: list[torch.Tensor],
+        site: int, entering: float, shadows: list[Shadow], args: Any,
+    ) -> None:  # fmt: skip
+        if high is None:
+            return
+        known = {item.untyped_storage()._cdata for item in written}
+        given = {item.untyped_storage()._cdata for item in _tensors(args, {})}
+        locals_ = local[0] if local is not None else [None] * len(high)
+        first = -1.0
+        for low_item, high_item, local_item in zip(
+            _flat(out), high, _padded(locals_, len(high)), strict=False
+        ):
+            if not isinstance(low_item, torch.Tensor) or not isinstance(high_item, torch.Tensor):
+                continue
+            key = low_item.untyped_storage()._cdata
+            if key in known or key in given:
+                continue  # another look at an argument: its shadow is in place
+            if low_item.shape != high_item.shape:
+                self.ledger.followed[facts.name] = self.ledger.followed.get(facts.name, 0) + 1
+                continue
+            if not _is_wide(low_item):
+                self._flips(facts, low_item, high_item, site)
+                continue
+            if facts.random and facts.name != "native_dropout":
+                self.memory.set(
+                    low_item, high_item, 0.0, 0.0, site
+                )  # the same numbers on both sides
+                continue
+            if self._repaired == site:
+                low_item.copy_(high_item)
+            if facts.auxiliary and first >= 0:
+                self.memory.set(low_item, high_item, first, _norm(high_item), site)
+                continue
+            error, norm = self._errors(
+                facts, low_item, local_item, high_item, site, entering, shadows
+            )
+            first = error
+            origin = shadows[0].origin if facts.name in CARRIERS and shadows else site
+            self.memory.set(low_item, high_item, error, norm, site, origin)
+
+    def _flips(self, facts: Operator, low: torch.Tensor, high: torch.Tensor, site: int) -> None:
+        """Integers and masks are shadowed only where they differ."""
+        if low.dtype != high.dtype:
+            high = high.to(low.dtype)
+        count = int((low != high).sum()) if low.numel() else 0
+        if count:
+            self.memory.set(low, high, 0.0, 0.0, site)
+            self.ledger.operator(site, facts.name).flips += count
+
+    def _errors(
+        self, facts: Operator, low: torch.Tensor, local: torch.Tensor | None, high: torch.Tensor,
+        site: int, entering: float, shadows: list[Shadow],
+    ) -> tuple[float, float]:  # fmt: skip
+        """Measures one result and writes it down; gives its error and norm."""
+        if not low.numel():
+            return 0.0, 0.0
+        wide = low.to(high.dtype)
+        norm, total = _norm(high), _norm(wide - high)
+        if not math.isfinite(total):
+            norm, total = self._nonfinite(facts, wide, high, site)
+        least = 0.0
+        if self.places.all[site].phase == "backward":
+            least = _ZERO_GRADIENT * max((item.norm for item in shadows), default=0.0)
+        scale = max(norm, least)
+        if scale <= 0:
+            return 0.0, norm
+        record = self.ledger.operator(site, facts.name)
+        record.calls += 1
+        error = total / scale
+        made, passed = 0.0, error
+        if local is not None and low.dtype == self.low and local.shape == low.shape:
+            made = _finite(_norm(low.to(local.dtype) - local)) / scale
+            passed = _finite(_norm(local.to(high.dtype) - high)) / scale if entering else 0.0
+        record.local = max(record.local, made)
+        record.inherited = max(record.inherited, passed)
+        record.total = max(record.total, error)
+        if entering > 0:
+            record.amplification = max(record.amplification, passed / entering)
+        if facts.kink:  # flips are counted, not blamed: as if the error had come from outside
+            own = self.ledger.site(site)
+            own.entering = max(own.entering, error)
+        return error, norm
+
+    def _flushed_divisor(self) -> int | None:
+        """The place that made an operand zero which is not zero in the reference."""
+        for item in self._operands:
+            shadow = self.memory.find(item)
+            if shadow is not None and bool(((item == 0) & (self.memory.value(item) != 0)).any()):
+                return shadow.origin
+        return None
+
+    def _nonfinite(
+        self, facts: Operator, wide: torch.Tensor, high: torch.Tensor, site: int
+    ) -> tuple[float, float]:
+        """Errors of the places that are finite in both; a number that broke here is written down."""
+        good_high = high.isfinite()
+        good = good_high & wide.isfinite()
+        if bool((good_high & ~good).any()):
+            because = self._flushed_divisor() if facts.name in DIVISIONS else None
+            self.ledger.broken.append(
+                Broken(site, facts.name, self.ledger.count, site if because is None else because)
+            )
+        zero = torch.zeros((), dtype=high.dtype, device=high.device)
+        return _norm(torch.where(good, high, zero)), _norm(torch.where(good, wide - high, zero))
+
+
+def _norm(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor))
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
+
+def _is_wide(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _tensors(args: Any, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for item in (*args, *kwargs.values()):
+        if isinstance(item, torch.Tensor):
+            found.append(item)
+        elif isinstance(item, list | tuple):
+            found += [one for one in item if isinstance(one, torch.Tensor)]
+    return found
+
+
+def _written(facts: Operator, args: Any, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    chosen = [args[place] for place in facts.written if place < len(args)]
+    chosen += [kwargs[name] for name in facts.written_names if name in kwargs]
+    for item in chosen:
+        if isinstance(item, torch.Tensor):
+            found.append(item)
+        elif isinstance(item, list | tuple):
+            found += [one for one in item if isinstance(one, torch.Tensor)]
+    return found
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_mapped(item, change) for item in value)
+    return change(value)
+
+
+def _flat(out: Any) -> list[Any]:
+    if isinstance(out, list | tuple):
+        return [
+            one for item in out for one in (item if isinstance(item, list | tuple) else (item,))
+        ]
+    return [out]
+
+
+def _padded(items: Any, length: int) -> list[Any]:
+    found = list(items)
+    return (found + [found[-1] if found else None] * length)[:length]
+
+
+def _as_given(func: Any, items: list[Any]) -> Any:
+    """One result alone, several as a tuple, a list where the operator returns a list."""
+    returns = func._schema.returns
+    if len(returns) == 0:
+        return None
+    if len(returns) == 1:
+        return items if "[]" in str(returns[0].type) or "List" in str(returns[0].type) else items[0]
+    return tuple(items)

@@ -1,0 +1,54 @@
+"""`.npz` files: zip archives of `.npy` members, stored or deflated."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from pathlib import Path
+
+from torchstone.tensors.files.npy import read_header, stored_array
+from torchstone.tensors.files.stored import (
+    Bytes,
+    FileBytes,
+    PackedBytes,
+    StoredTensor,
+    damaged,
+    truncated,
+)
+
+ENDINGS = (".npz",)
+_LOCAL_HEADER = 30
+
+
+def read_entries(path: Path) -> list[StoredTensor]:
+    """One tensor per member."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [_member(archive, info, path) for info in archive.infolist()]
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise damaged(path, f"no readable zip file ({error})") from None
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> StoredTensor:
+    with archive.open(info) as file:
+        shape, order, kind, start = read_header(file, path)
+    if info.file_size - start < math.prod(shape) * kind.itemsize:
+        raise truncated(path)
+    name = info.filename.removesuffix(".npy")
+    return stored_array(name, shape, order, kind, member_bytes(info, path, start), path)
+
+
+def member_bytes(info: zipfile.ZipInfo, path: Path, skip: int = 0) -> Bytes:
+    """The bytes of a member after its first `skip`; a stored one is read in place."""
+    if info.compress_type != zipfile.ZIP_STORED:
+        return PackedBytes(path, info.filename, skip)
+    with path.open("rb") as file:
+        file.seek(info.header_offset)
+        head = file.read(_LOCAL_HEADER)
+    if len(head) < _LOCAL_HEADER or head[:4] != b"PK\x03\x04":
+        raise damaged(path, f"no zip member at byte {info.header_offset:,}")
+    names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+    start = info.header_offset + _LOCAL_HEADER + names
+    if start + info.file_size > path.stat().st_size:
+        raise truncated(path)
+    return FileBytes(path, start + skip)

@@ -1,0 +1,119 @@
+"""A path becomes a list of stored tensors: one file, a folder, or an index of shards."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from torchstone.core.errors import InputError, TorchstoneError
+from torchstone.core.text import Text
+from torchstone.tensors.files import gguf, npy, npz, safetensors, torch_file
+from torchstone.tensors.files.stored import StoredTensor, damaged
+
+_READERS: dict[str, Callable[[Path], list[StoredTensor]]] = {
+    ending: module.read_entries
+    for module in (npy, npz, safetensors, torch_file, gguf)
+    for ending in module.ENDINGS
+}
+ENDINGS = tuple(_READERS)
+_INDEX = ".index.json"
+_MOST_INDEX = 1 << 26
+
+
+def open_tensors(path: Path) -> list[StoredTensor]:
+    """The tensors behind a path, in the order of the file."""
+    try:
+        if path.is_dir():
+            return _from_folder(path)
+        if path.name.endswith(_INDEX):
+            return _from_index(path)
+        return _from_file(path)
+    except OSError as error:
+        raise InputError(
+            str(path), error.strerror or type(error).__name__,
+            Text("a readable file", "可读取的文件"), Text("check the path", "请检查路径"),
+        ) from None  # fmt: skip
+
+
+def _from_file(path: Path) -> list[StoredTensor]:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InputError(
+            str(path), "no regular file", Text("a file or a folder", "文件或文件夹"),
+            Text("pass the checkpoint itself", "请传入检查点文件"),
+        )  # fmt: skip
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            str(path), f"a file ending in {path.suffix or 'nothing'!r}",
+            Text(f"one of {' '.join(ENDINGS)}, {_INDEX}, or a folder",
+                 f"{' '.join(ENDINGS)}、{_INDEX} 之一，或文件夹"),
+            Text("convert the file, or rename it to what it is", "请转换文件，或改为正确的扩展名"),
+        )  # fmt: skip
+    try:
+        return reader(path)
+    except (TorchstoneError, OSError):
+        raise
+    except Exception as error:  # a hostile file may break any assumption; it ran nothing of its own
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        raise damaged(path, f"a file that cannot be read ({said})") from error
+
+
+def _from_folder(folder: Path) -> list[StoredTensor]:
+    """Its index if it has one, else all of its tensor files."""
+    names = sorted(os.listdir(folder))
+    indices = [name for name in names if name.endswith(_INDEX)]
+    if indices:
+        preferred = [name for name in indices if "safetensors" in name] or indices
+        return _from_index(folder / preferred[0])
+    for endings in (
+        safetensors.ENDINGS,
+        gguf.ENDINGS,
+        torch_file.ENDINGS,
+        npy.ENDINGS,
+        npz.ENDINGS,
+    ):
+        files = [name for name in names if Path(name).suffix.lower() in endings]
+        if files:
+            return [entry for name in files for entry in _from_file(folder / name)]
+    raise InputError(
+        str(folder), "a folder without tensor files", Text(f"{' '.join(ENDINGS)}", f"{' '.join(ENDINGS)}"),
+        Text("pass the folder of the checkpoint", "请传入检查点所在文件夹"),
+    )  # fmt: skip
+
+
+def _from_index(path: Path) -> list[StoredTensor]:
+    """Every tensor that the index names, from files in the same folder only."""
+    if path.stat().st_size > _MOST_INDEX:
+        raise damaged(path, f"an index of {path.stat().st_size:,} bytes")
+    try:
+        table = json.loads(path.read_bytes())["weight_map"]
+        wanted = {str(name): str(file) for name, file in table.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(path, f"no weight_map ({type(error).__name__}: {error})"[:160]) from None
+    folder = path.parent.resolve()
+    found: dict[str, StoredTensor] = {}
+    for name in sorted(set(wanted.values())):
+        target = (folder / name).resolve()
+        if not _allowed(folder, name, target):
+            raise InputError(
+                str(path), f"a shard {name!r} outside the folder",
+                Text("shards beside their index", "与索引同一文件夹中的分片"),
+                Text("put the shards beside the index, not as links to elsewhere",
+                     "请将分片放在索引旁，而非指向别处的链接"),
+            )  # fmt: skip
+        found.update((entry.name, entry) for entry in _from_file(folder / name))
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise damaged(path, f"{len(missing)} tensors that no shard holds, such as {missing[0]!r}")
+    return [found[name] for name in wanted]
+
+
+def _allowed(folder: Path, name: str, target: Path) -> bool:
+    """Within the folder; or a link into the `blobs` of the Hugging Face cache that it belongs to."""
+    if target.is_relative_to(folder):
+        return True
+    blobs = folder.parent.parent / "blobs"
+    return Path(name).name == name and folder.parent.name == "snapshots" and target.parent == blobs

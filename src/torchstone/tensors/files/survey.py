@@ -1,0 +1,223 @@
+"""A whole checkpoint: every tensor looked at in turn, the riskiest first, and is it ready for fp8?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.evidence import Command, Number
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Heatmap, Table
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.tensors.analysis.by_format import figures_by_format
+from torchstone.tensors.analysis.distribution import Distribution, read_distribution
+from torchstone.tensors.analysis.figures import Figures, measure_matrix
+from torchstone.tensors.analysis.report import TOOL, environment
+from torchstone.tensors.files.stored import StoredTensor
+from torchstone.tensors.formats import all_formats
+from torchstone.tensors.one_thread import one_thread
+
+_ROWS = 1 << 15
+_WIDTH = 1 << 12
+_FLUSHED = 0.01
+"""Below 1 % flushed was healthy in published fp8 training (Ling 2.0)."""
+_WORST_ROW_DB = 15.0
+"""An e4m3 row without flush or clip has 31 dB; 15 dB means that half of its power is gone twice."""
+_FINER = ("row", "128x128", "1x128")
+_FLOATING = ("float", "bfloat", "Q", "IQ", "TQ", "MXFP", "NVFP")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """One tensor of a checkpoint in a line."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    total: int
+    largest: float
+    octaves: float
+    broken: int
+    """NaN and infinite values."""
+    fp16: Figures
+    e4m3: Figures
+    fp8: str
+    """`tensor`, `row`, … : the coarsest scale that is good enough; `no`; or `–` for no matrix."""
+
+    @property
+    def risk(self) -> str:
+        if self.broken or self.fp8 == "no":
+            return "HIGH"
+        return "MEDIUM" if self.fp16.overflow or self.fp8 not in ("tensor", "–") else "LOW"
+
+    @property
+    def riskiness(self) -> tuple[int, float]:
+        return {"HIGH": 0, "MEDIUM": 1, "LOW": 2}[self.risk], -self.e4m3.flushed
+
+
+def survey_checkpoint(
+    entries: list[StoredTensor], subject: str, progress: Callable[[int, int, str], None]
+) -> Report:
+    """The report of a file or folder of tensors."""
+    summaries: list[TensorSummary] = []
+    gaps: list[Gap] = []
+    for place, entry in enumerate(entries):
+        progress(place, len(entries), entry.name)
+        try:
+            with one_thread():
+                summary = _summary(entry)
+        except TorchstoneError as error:
+            gaps.append(_gap(entry, error))
+            continue
+        summaries += [summary] if summary else []
+    summaries.sort(key=lambda item: item.riskiness)
+    findings = tuple(_finding(item) for item in summaries if item.risk == "HIGH")
+    measures = tuple(_measures(summaries, entries))
+    return Report(TOOL, findings, measures, tuple(gaps), environment(), subject=subject)
+
+
+def _summary(entry: StoredTensor) -> TensorSummary | None:
+    source = entry.source()
+    if not source.dtype.startswith(_FLOATING) or not entry.count:
+        return None  # indices and masks are not rounded
+    known = all_formats()
+    distribution = read_distribution(source)
+    rows = source.sample_rows(_ROWS, _WIDTH)
+    half, small = figures_by_format(distribution, (known["fp16"], known["e4m3"]), rows)
+    median = distribution.median
+    octaves = float(np.log2(distribution.largest / median)) if median else 0.0
+    return TensorSummary(
+        entry.name, entry.shape, source.dtype, distribution.total, distribution.largest, octaves,
+        distribution.nans + distribution.infinities, half, small,
+        _fp8_scale(distribution, small, rows) if len(entry.shape) > 1 else "–",
+    )  # fmt: skip
+
+
+def _fp8_scale(distribution: Distribution, at_tensor: Figures, rows: torch.Tensor) -> str:
+    """The coarsest scale under which e4m3 keeps the tensor."""
+    if _good_enough(at_tensor):
+        return "tensor"
+    e4m3 = all_formats()["e4m3"]
+    for granularity in _FINER:
+        said = Text("", "")
+        made = measure_matrix(rows, e4m3, granularity, "amax", said, distribution.largest)
+        if _good_enough(made):
+            return granularity
+    return "no"
+
+
+def _good_enough(figures: Figures) -> bool:
+    worst = figures.worst_row
+    return figures.flushed <= _FLUSHED and (worst is None or worst.sqnr_db >= _WORST_ROW_DB)
+
+
+def _gap(entry: StoredTensor, error: TorchstoneError) -> Gap:
+    reason = Text(error.say("en"), error.say("zh"))
+    return Gap(
+        entry.name, Message("tensor.unreadable", reason), error.todo.en,
+        Location(tensor=entry.name), failed=True, tool=TOOL,
+    )  # fmt: skip
+
+
+def _finding(item: TensorSummary) -> Finding:
+    if item.broken:
+        rule, what = "tensor-nonfinite", Text(
+            f"{item.broken:,} of {item.total:,} values are NaN or infinite",
+            f"{item.total:,} 个数值中有 {item.broken:,} 个为 NaN 或无穷",
+        )  # fmt: skip
+        remedy = Text("load an earlier checkpoint", "请加载更早的检查点")
+    else:
+        rule, what = "tensor-not-ready-for-fp8", Text(
+            f"e4m3 flushes {item.e4m3.flushed:.1%} of the values, and no finer scale is enough",
+            f"e4m3 会使 {item.e4m3.flushed:.1%} 的数值下溢，更细的缩放也不够",
+        )  # fmt: skip
+        remedy = Text("keep this layer in bf16", "该层保持 bf16")
+    return Finding(
+        rule=rule, name=rule.removeprefix("tensor-"), severity=Severity.HIGH,
+        confidence=Confidence.CERTAIN, what=Message(f"{rule}.what", what),
+        why=Message(f"{rule}.why", Text(
+            f"the largest value is {item.octaves:.1f} octaves above the median",
+            f"最大值比中位数高 {item.octaves:.1f} 个倍频程")),
+        remedy=Message(f"{rule}.remedy", remedy), location=Location(tensor=item.name),
+        evidence=(
+            Number(Text("flushed in e4m3", "e4m3 下溢"), 100 * item.e4m3.flushed, "%", item.e4m3.how),
+            Command("torchstone explain common_fixes"),
+        ),
+        fingerprint=fingerprint(rule, item.name, ""), tool=TOOL,
+    )  # fmt: skip
+
+
+def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> list[Measure]:
+    matrices = [item for item in summaries if item.fp8 != "–"]
+    ready = [item for item in matrices if item.fp8 == "tensor"]
+    finer = [item for item in matrices if item.fp8 not in ("tensor", "no")]
+    refused = [item for item in matrices if item.fp8 == "no"]
+    answer = Text(
+        f"of {len(matrices)} matrices; {len(finer)} need a finer scale, {len(refused)} should stay in bf16",
+        f"共 {len(matrices)} 个矩阵；{len(finer)} 个需要更细的缩放，{len(refused)} 个应保持 bf16",
+    )
+    total = sum(item.count for item in entries)
+    return [
+        Measure("ready_for_fp8", len(ready), "", answer, Text("ready for fp8", "可用 fp8 的矩阵"),
+                evidence=(_table(summaries), *_heatmaps(matrices)), tool=TOOL),
+        Measure("values", total, "", Text(f"in {len(entries)} tensors", f"共 {len(entries)} 个张量"),
+                Text("values", "数值个数"), tool=TOOL),
+        Measure("bytes", sum(item.nbytes for item in entries), "B",
+                Text("as stored, quantised ones as fp32", "按存储计，量化张量按 fp32 计"),
+                Text("size", "大小"), tool=TOOL),
+    ]  # fmt: skip
+
+
+def _table(summaries: list[TensorSummary]) -> Table:
+    columns = (
+        Text("risk", "风险"), Text("tensor", "张量"), Text("type", "类型"), Text("shape", "形状"),
+        Text("fp8 scale per", "fp8 缩放粒度"), Text("e4m3 flushed %", "e4m3 下溢 %"),
+        Text("e4m3 median error %", "e4m3 中位误差 %"), Text("worst row dB", "最差行 dB"),
+        Text("fp16 flushed %", "fp16 下溢 %"), Text("fp16 overflow %", "fp16 上溢 %"),
+        Text("largest", "最大绝对值"), Text("octaves above median", "高于中位数的倍频程"),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            item.risk, item.name, item.dtype, "×".join(map(str, item.shape)), item.fp8,
+            round(100 * item.e4m3.flushed, 4), round(100 * item.e4m3.median_error, 3),
+            None if item.e4m3.worst_row is None else round(item.e4m3.worst_row.sqnr_db, 1),
+            round(100 * item.fp16.flushed, 4), round(100 * item.fp16.overflow, 4),
+            float(f"{item.largest:.4g}"), round(item.octaves, 1),
+        )
+        for item in summaries
+    )  # fmt: skip
+    return Table(Text("Tensors, the riskiest first", "各张量，风险最高者在前"), columns, rows)
+
+
+def _heatmaps(matrices: list[TensorSummary]) -> tuple[Heatmap, ...]:
+    """Layers down, kinds of weight across: names with the layer's number taken out."""
+    cells: dict[tuple[str, str], float] = {}
+    for item in matrices:
+        split = re.match(r"(.*?\.?\d+)\.(.+)", item.name)
+        row, column = (split[1], split[2]) if split else (item.name, "weight")
+        cells[row, column] = round(100 * item.e4m3.flushed, 4)
+    rows = sorted({row for row, _ in cells}, key=_natural)
+    columns = sorted({column for _, column in cells})
+    if len(cells) < 4 or len(columns) > 64:
+        return ()
+    return (
+        Heatmap(
+            Text("e4m3 with one scale per tensor: flushed", "e4m3 整个张量一个缩放：下溢"),
+            tuple(rows), tuple(columns),
+            tuple(tuple(cells.get((row, column)) for column in columns) for row in rows), "%",
+            Text("layers down, weights across", "行为层，列为权重"),
+        ),
+    )  # fmt: skip
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """`layers.10` after `layers.9`."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,170 @@
+"""The pickle inside a `.pt` file, read with inert stand-ins: no class or function of it is ever called.
+
+The unpickler asks `find_class` for everything that it could call; here it gets records of our own, or
+an error. What the file says about tensors is kept, their bytes are not touched.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+from torchstone.tensors.files.stored import damaged
+
+_STORAGES = {
+    "FloatStorage": torch.float32, "DoubleStorage": torch.float64, "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16, "LongStorage": torch.int64, "IntStorage": torch.int32,
+    "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8,
+    "BoolStorage": torch.bool, "UntypedStorage": torch.uint8, "ComplexFloatStorage": torch.complex64,
+    "ComplexDoubleStorage": torch.complex128,
+}  # fmt: skip
+_HARMLESS = frozenset({
+    "argparse.Namespace", "builtins.set", "builtins.complex", "builtins.slice", "builtins.bytearray",
+    "collections.defaultdict", "collections.Counter", "collections.deque", "copyreg._reconstructor",
+    "builtins.object", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar",
+    "numpy.dtype", "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct",
+    "numpy.ndarray", "pathlib.PosixPath", "pathlib.WindowsPath", "datetime.datetime", "_codecs.encode",
+    "torch.device", "torch._utils._rebuild_device_tensor_from_numpy", "torch.serialization._get_layout",
+})  # fmt: skip
+"""Data that checkpoints carry beside weights: replaced by an empty record."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRecord:
+    """A storage that the pickle names."""
+
+    key: str
+    dtype: torch.dtype
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """A tensor that the pickle describes."""
+
+    storage: StorageRecord
+    dtype: torch.dtype
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+class Inert:
+    """Takes the place of anything that is no tensor; it can be called and filled, and does nothing."""
+
+    def __init__(self, *given: object, **named: object) -> None: ...
+    def __call__(self, *_: object, **__: object) -> Inert:
+        return self
+
+    def __setstate__(self, state: object) -> None: ...
+    def append(self, item: object) -> None: ...
+    def extend(self, items: object) -> None: ...
+    def __setitem__(self, key: object, value: object) -> None: ...
+
+
+class OrderedTable(dict[Any, Any]):
+    """An OrderedDict; attributes such as `_metadata` are dropped."""
+
+    def __setstate__(self, state: object) -> None: ...
+
+
+def _rebuild_tensor(
+    storage: object, offset: object, shape: object, stride: object, *rest: object
+) -> TensorRecord | Inert:
+    if not isinstance(storage, StorageRecord):
+        return Inert()
+    numbers = (offset, *_ints(shape), *_ints(stride))
+    if not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers) or len(_ints(shape)) != len(
+        _ints(stride)
+    ):
+        raise pickle.UnpicklingError(f"a tensor of shape {shape} and stride {stride}")
+    kept = rest[-1] if rest and isinstance(rest[-1], torch.dtype) else storage.dtype
+    return TensorRecord(storage, kept, int(str(offset)), _ints(shape), _ints(stride))
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else ()
+
+
+def _rebuild_from_type(_: object, __: object, arguments: object, *___: object) -> object:
+    return _rebuild_tensor(*arguments) if isinstance(arguments, tuple) else Inert()
+
+
+def _first(value: object, *_: object) -> object:
+    return value
+
+
+_KNOWN: dict[str, Callable[..., object]] = {
+    "collections.OrderedDict": OrderedTable,
+    "torch._utils._rebuild_tensor": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": _rebuild_tensor,
+    "torch._utils._rebuild_parameter": _first,
+    "torch._utils._rebuild_parameter_with_state": _first,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+    "torch.Size": lambda values=(): _ints(values),
+    "torch.nn.parameter.Parameter": _first,
+}
+
+
+class InertUnpickler(pickle.Unpickler):
+    """Reads a pickle into records; what it does not know is refused by name."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        super().__init__(file, encoding="utf-8")
+        self._path = path
+
+    def find_class(self, module: str, name: str) -> Any:
+        full = f"{module}.{name}"
+        if full in _KNOWN:
+            return _KNOWN[full]
+        if module in ("torch", "torch.storage") and name in _STORAGES:
+            return _STORAGES[name]
+        if module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
+            return getattr(torch, name)
+        if full in _HARMLESS or (module.startswith("torch._utils._rebuild") and "tensor" in name):
+            return Inert
+        raise InputError(
+            str(self._path), f"a pickle that asks for {full}",
+            Text("weights only: nothing in the file was run", "仅含权重的文件：其中没有任何代码被执行"),
+            Text("save model.state_dict(), or convert the file to .safetensors where you trust it",
+                 "请保存 model.state_dict()，或在可信环境中转换为 .safetensors"),
+        )  # fmt: skip
+
+    def persistent_load(self, pid: Any) -> object:
+        if not (isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage"):
+            raise pickle.UnpicklingError(f"persistent id {pid!r}"[:120])
+        _, kind, key, _, count = pid[:5]
+        if not isinstance(kind, torch.dtype) or type(count) is not int or count < 0:
+            raise pickle.UnpicklingError(f"storage {pid!r}"[:120])
+        return StorageRecord(str(key), kind, count)
+
+
+def read_pickle(file: IO[bytes], path: Path) -> object:
+    """One pickle as records."""
+    try:
+        return InertUnpickler(file, path).load()
+    except InputError:
+        raise
+    except Exception as error:  # a pickle can be wrong in any way; it ran nothing of its own
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        raise damaged(path, f"a pickle that cannot be read ({said})") from None
+
+
+def tensors_in(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, TensorRecord]]:
+    """Every tensor in nested dicts, lists and tuples, with its dotted name."""
+    if isinstance(value, TensorRecord):
+        yield name or "tensor", value
+    elif depth < 32 and isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_in(item, f"{name}.{key}" if name else str(key), depth + 1)
+    elif depth < 32 and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from tensors_in(item, f"{name}.{index}" if name else str(index), depth + 1)
