@@ -13,16 +13,27 @@ if TYPE_CHECKING:
     from torchstone.core.report import Report
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.utilization import mfu
+    from torchstone.dryrun.run import dry_run
     from torchstone.lint.engine import check_paths as check
     from torchstone.watch.decorator import watch_training
     from torchstone.watch.monitor import Watch
 
-__all__ = ["Report", "Watch", "__version__", "check", "measure_cost", "mfu", "watch_training"]
+__all__ = [
+    "Report",
+    "Watch",
+    "__version__",
+    "check",
+    "dry_run",
+    "measure_cost",
+    "mfu",
+    "watch_training",
+]
 
 _HOMES = {
     "check": ("torchstone.lint.engine", "check_paths"),
     "measure_cost": ("torchstone.cost.measure", "measure_cost"),
     "mfu": ("torchstone.cost.utilization", "mfu"),
+    "dry_run": ("torchstone.dryrun.run", "dry_run"),
     "Watch": ("torchstone.watch.monitor", "Watch"),
     "watch_training": ("torchstone.watch.decorator", "watch_training"),
     "Report": ("torchstone.core.report", "Report"),
