@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from torchstone.dryrun.script.lazy import make_fake
+from torchstone.dryrun.script.lazy import is_pretend, make_fake
 from torchstone.dryrun.script.session import Session, is_fake
 
 aten = torch.ops.aten
@@ -44,10 +44,13 @@ class Answers(TorchDispatchMode):
         flat, _ = tree_flatten((args, kwargs))
         tensors = [item for item in flat if isinstance(item, torch.Tensor)]
         fake = any(is_fake(item) for item in tensors)
-        if not tensors and self._makes_much(func, args, kwargs):
+        on_device = is_pretend(kwargs.get("device"))
+        if not tensors and (on_device or self._makes_much(func, args, kwargs)):
             with self.session.mode:
                 return func(*args, **kwargs)
-        if not fake:
+        if on_device and not fake:
+            args = tree_map_only(torch.Tensor, self._fake, args)
+        elif not fake:
             if self._stale and any(self._is_stale(item) for item in tensors):
                 args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
             else:
@@ -76,6 +79,9 @@ class Answers(TorchDispatchMode):
             and StorageWeakRef(tensor.untyped_storage()) in self._stale
         )
 
+    def _fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        return make_fake(self.session.mode, tensor)
+
     def _fake_if_stale(self, tensor: torch.Tensor) -> torch.Tensor:
         return make_fake(self.session.mode, tensor) if self._is_stale(tensor) else tensor
 
@@ -103,6 +109,8 @@ class Answers(TorchDispatchMode):
         tensor = args[0]
         if session.answer_scalar is not None:
             return session.answer_scalar(tensor, str(func))
+        if tensor.dtype == torch.bool and session.choose is not None:
+            return session.choose("bool(tensor)", False)
         value = scalar_for(tensor.dtype)
         session.assume(".item()", repr(value))
         return value

@@ -48,6 +48,10 @@ class Calls(TorchFunctionMode):
             return handler(func, args, kwargs)
         if func.__name__ == "__get__":
             return func(*args, **kwargs)
+        return self.call(func, args, kwargs)
+
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a function with everything that stands around a call."""
         if self.translate is not None:
             args, kwargs = self.translate(args, kwargs)
         try:

@@ -64,7 +64,7 @@ def _run(settings: ScriptSettings) -> Outcome:
     started = time.monotonic()
     before = os.times()
     child = subprocess.Popen(
-        [sys.executable, "-m", "torchstone.dryrun.script.child", str(to_child), str(their_end)],
+        [sys.executable, "-P", "-m", "torchstone.dryrun.script.child", str(to_child), str(their_end)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

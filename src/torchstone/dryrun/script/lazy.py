@@ -16,6 +16,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torchstone.dryrun.script.session import Session, is_fake
 
 
+PRETEND = "pretend"
+"""The name of the backend that answers for CUDA."""
+
+
+def is_pretend(device: object) -> bool:
+    return isinstance(device, torch.device) and device.type == PRETEND
+
+
 def make_mode() -> FakeTensorMode:
     """The mode that all fake tensors of a run belong to. It is never on the stack."""
     return FakeTensorMode(allow_non_fake_inputs=True)
@@ -42,7 +50,7 @@ def fake_parameters(session: Session) -> None:
     nn.Parameter.__new__ = new  # type: ignore[method-assign,assignment]
 
 
-def convert_modules(session: Session) -> None:
+def convert_modules() -> None:
     """`module.to(...)`, `.half()`, `.cuda()`: torch's own swap refuses parameters that the fake
     mode holds a reference to, so the contents are exchanged underneath them."""
 
@@ -80,7 +88,7 @@ def _exchange(parameter: torch.Tensor, fn: Any) -> None:
         return
     torch._C._swap_tensor_impl(parameter, changed)
     mine, theirs = parameter.__dict__, changed.__dict__
-    for name in ("fake_device", "fake_mode", "constant"):  # what FakeTensor keeps beside it
+    for name in ("_fake_device", "fake_device", "fake_mode", "constant"):  # what FakeTensor keeps beside it
         if name in theirs:
             mine[name] = theirs[name]
     parameter.requires_grad_(requires_grad)

@@ -72,9 +72,13 @@ class Session:
     path: int = 0
     parent: int = -1
     branch: Assumption | None = None
+    choose: Callable[[str, bool], bool] | None = None
+    """Answers a question with yes or no, in copies of the program where that pays."""
     answer_scalar: Callable[[torch.Tensor, str], Any] | None = None
     """Set where ranks are played: which answers are equal on all ranks is decided there."""
     ended: EndOfRun | None = None
+    live_bytes: Callable[[], int] = lambda: 0
+    """Bytes alive on the device, where memory is followed."""
 
     def assume(self, question: str, answer: str) -> None:
         """Write down a question that was answered without the value."""

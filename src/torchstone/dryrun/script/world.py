@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import tempfile
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -19,12 +22,20 @@ from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.budget import limit_run
 from torchstone.dryrun.script.calls import Calls, follow_modules
+from torchstone.dryrun.script.checkpoints import keep_checkpoints
+from torchstone.dryrun.script.confine import confine
 from torchstone.dryrun.script.conversions import answer_conversions
+from torchstone.dryrun.script.device import pretend_cuda, register_backend
+from torchstone.dryrun.script.forks import Forks, Sink
+from torchstone.dryrun.script.guards import guard
 from torchstone.dryrun.script.lazy import convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.loaders import shorten_loaders
+from torchstone.dryrun.script.overlay import Overlay, keep_writes
 from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.runtime.autocast import autocast_on_meta
+from torchstone.runtime.undo import Undo
 
 _PRETEND_ERRORS = (
     UnsupportedOperatorException,
@@ -33,20 +44,12 @@ _PRETEND_ERRORS = (
 )
 
 
-class Sink(Protocol):
-    """Takes the records of paths that end in processes of their own."""
-
-    def put(self, record: Record) -> None: ...
-
-
-def run_program(settings: ScriptSettings, program: Callable[[], Any], sink: Sink) -> Record:
+def run_program(settings: ScriptSettings, program: Callable[[], Any], sink: Sink) -> None:
     """Run a program in this process, which has no other use afterwards."""
-    del sink
     session = Session(settings, make_mode())
-    calls = prepare(session)
-    record = Record()
+    world = prepare(session, sink)
     try:
-        with calls, Answers(session):
+        with world.calls, world.answers:
             program()
         record = Record(ending="end")
     except EndOfRun as end:
@@ -57,23 +60,64 @@ def run_program(settings: ScriptSettings, program: Callable[[], Any], sink: Sink
         record = Record(ending="time", ending_detail="interrupted")
     except BaseException as error:
         record = failed(session, error)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
-    return finish(session, record)
+    world.forks.sink.put(finish(world, record))
 
 
-def prepare(session: Session) -> Calls:
+@dataclass(frozen=True)
+class World:
+    """All that stands around the program."""
+
+    session: Session
+    calls: Calls
+    answers: Answers
+    forks: Forks
+    overlay: Overlay | None
+
+
+def prepare(session: Session, sink: Sink) -> World:
     """Put all answers in place; the modes are entered by the caller."""
+    settings = session.settings
     quiet_torch()
     torch.set_num_threads(1)  # a thread pool does not survive a fork
+    confined = confine(settings.scratch, settings.allow_write) if settings.scratch else False
     calls = Calls(session)
+    forks = Forks(session, sink)
+    session.choose = forks.choose
     fake_parameters(session)
-    convert_modules(session)
+    convert_modules()
     follow_modules(session)
     answer_conversions(session, calls)
     shorten_loaders(session)
+    keep_checkpoints(session)
+    torch.compile = run_as_written
+    if settings.cuda:
+        register_backend()
+        pretend_cuda(session, calls)
+        autocast_on_meta(Undo(), lambda _: None)
+    overlay = None
+    if settings.scratch:
+        overlay = None if settings.allow_write else keep_writes(settings.scratch)
+        _use_own_temporary_folder(settings.scratch)
+        guard(session)
+        if not confined and not settings.allow_write:
+            session.note("unconfined")
     limit_run(session)
-    return calls
+    return World(session, calls, Answers(session), forks, overlay)
+
+
+def run_as_written(model: Any = None, **_: Any) -> Any:
+    """`torch.compile` gives back what it was given."""
+    return model if model is not None else lambda inner: inner
+
+
+def _use_own_temporary_folder(scratch: str) -> None:
+    folder = os.path.join(scratch, "tmp")
+    os.makedirs(folder, exist_ok=True)
+    os.environ["TMPDIR"] = folder
+    tempfile.tempdir = folder
 
 
 def quiet_torch() -> None:
@@ -81,8 +125,9 @@ def quiet_torch() -> None:
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
 
 
-def finish(session: Session, record: Record) -> Record:
+def finish(world: World, record: Record) -> Record:
     """The record with all that was gathered on the way."""
+    session = world.session
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )
@@ -95,6 +140,7 @@ def finish(session: Session, record: Record) -> Record:
         assumptions=session.assumptions(),
         hazards=hazards,
         notes=tuple(session.notes),
+        written=tuple(world.overlay.written) if world.overlay is not None else (),
     )
 
 
