@@ -30,7 +30,7 @@ def report_on_script(subject: str, outcome: Outcome) -> Report:
         findings += findings_of(record)
         gaps += gaps_of(record, outcome)
     if not outcome.records:
-        gaps.append(_nothing_left(subject, outcome))
+        gaps.append(nothing_left(subject, outcome))
     return Report(
         TOOL,
         findings=tuple(_once(findings)),
@@ -285,7 +285,7 @@ def gaps_of(record: Record, outcome: Outcome) -> list[Gap]:
     ]
 
 
-def _nothing_left(subject: str, outcome: Outcome) -> Gap:
+def nothing_left(subject: str, outcome: Outcome) -> Gap:
     tail = outcome.output.strip().splitlines()[-1:] or [""]
     return Gap(
         subject,
@@ -306,18 +306,85 @@ def _nothing_left(subject: str, outcome: Outcome) -> Gap:
 def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
     if not records:
         return ()
-    main = records[-1]
-    steps = main.progress.optimizer_steps
-    return (
-        Measure(
-            "optimizer_steps",
-            steps,
-            "",
-            Text(f"the program ended by: {main.ending}", f"程序结束方式：{main.ending}"),
-            Text("optimizer steps", "优化器步数"),
-            tool=TOOL,
-        ),
+    main = next((item for item in records if item.path == 0), records[-1])
+    return (_progress(main), *assumption_measures(records))
+
+
+_ENDINGS = {
+    "end": Text("ran to its end", "运行到结束"),
+    "budget": Text("stopped after {detail}, as asked", "按要求在 {detail} 后停止"),
+    "time": Text("stopped after {detail}", "在 {detail} 后停止"),
+    "exit": Text("called sys.exit({detail})", "调用了 sys.exit({detail})"),
+    "error": Text("stopped by an error", "因错误停止"),
+    "blocked": Text("could not go on", "无法继续"),
+}
+
+
+def _progress(record: Record) -> Measure:
+    """How far the program came: what was looked at."""
+    done = record.progress
+    how = _ENDINGS.get(record.ending, _ENDINGS["end"])
+    place = f" ({record.ending_place})" if record.ending_place.line else ""
+    rows = (
+        (Text("training forwards", "训练前向"), done.training_forwards),
+        (Text("evaluation forwards", "评估前向"), done.evaluation_forwards),
+        (Text("backward passes", "反向传播"), done.backwards),
+        (Text("full batches", "完整批次"), done.full_batches),
+        (Text("remainder batches", "余数批次"), done.remainder_batches),
+        (Text("saves", "保存"), done.saves),
+        (Text("loads", "加载"), done.loads),
+        (Text("operators", "算子"), done.operators),
     )
+    return Measure(
+        "optimizer_steps",
+        done.optimizer_steps,
+        "",
+        Text(
+            "the program " + how.en.replace("{detail}", record.ending_detail) + place,
+            "程序" + how.zh.replace("{detail}", record.ending_detail) + place,
+        ),
+        Text("optimizer steps", "优化器步数"),
+        evidence=(
+            Table(
+                Text("what was run", "运行内容"),
+                (Text("part", "部分"), Text("count", "次数")),
+                rows,
+            ),
+        ),
+        tool=TOOL,
+    )
+
+
+def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
+    """Questions that only real values could answer, with the answers that were given."""
+    rows: dict[tuple[str, str, str], int] = {}
+    for record in records:
+        for item in record.assumptions:
+            key = (str(item.place), item.question, item.answer)
+            rows[key] = max(rows.get(key, 0), item.count)
+    if not rows:
+        return []
+    return [
+        Measure(
+            "assumptions",
+            len(rows),
+            "",
+            Text(
+                "questions about values, which a dry run does not have, and their answers",
+                "关于取值的提问（空跑没有真实数值）及给出的回答",
+            ),
+            Text("assumptions", "假定"),
+            evidence=(
+                Table(
+                    Text("assumed values", "假定的值"),
+                    (Text("line", "行"), Text("question", "提问"), Text("answer", "回答"),
+                     Text("times", "次数")),
+                    tuple((*key, count) for key, count in rows.items()),
+                ),
+            ),
+            tool=TOOL,
+        )
+    ]  # fmt: skip
 
 
 __all__ = ["Command", "report_on_script"]

@@ -105,6 +105,81 @@ CONSTRAINT = Rule(
     Text("the model does not hold for all sizes", "模型并非对所有大小都成立"),
     Text("other sizes than these are refused", "其他大小会被拒绝"),
 )  # fmt: skip
+RANK_RAISES = Rule(
+    "DR600", "all-ranks-raise", Severity.HIGH,
+    Text("all ranks raise an exception", "所有 rank 都抛出异常"),
+    Text("the program stops here on every rank", "程序在每个 rank 上都会在此停止"),
+    "ranks",
+)  # fmt: skip
+DIVERGED = Rule(
+    "DR601", "collectives-diverge", Severity.HIGH,
+    Text("ranks do not call the same collective", "各 rank 调用的集合通信不一致"),
+    Text(
+        "a collective waits for every rank of its group; here the ranks go different ways, and the "
+        "job hangs until the watchdog ends it",
+        "集合通信要等待组内所有 rank；此处各 rank 走向不同，任务会一直挂起直到超时",
+    ),
+    "ranks",
+)  # fmt: skip
+UNEVEN = Rule(
+    "DR602", "collective-arguments-differ", Severity.HIGH,
+    Text("ranks call one collective with different arguments", "各 rank 以不同参数调用同一集合通信"),
+    Text(
+        "shape, dtype, root and reduction must be equal on all ranks: NCCL does not check them, and "
+        "hangs or mixes up data",
+        "形状、数值格式、root 与归约方式须在所有 rank 上一致：NCCL 不做检查，会挂起或弄乱数据",
+    ),
+    "ranks",
+)  # fmt: skip
+EARLY_EXIT = Rule(
+    "DR603", "rank-leaves-early", Severity.HIGH,
+    Text("a rank has ended while others wait for it", "某个 rank 已结束，而其他 rank 仍在等待它"),
+    Text("the others wait until the watchdog ends the job", "其他 rank 会一直等待，直到超时"),
+    "ranks",
+)  # fmt: skip
+DEADLOCK = Rule(
+    "DR604", "deadlock", Severity.HIGH,
+    Text("ranks wait for each other", "各 rank 相互等待"),
+    Text("none of them can go on", "没有一个能继续"),
+    "ranks",
+)  # fmt: skip
+GROUP = Rule(
+    "DR605", "group-on-some-ranks", Severity.HIGH,
+    Text("a process group is not made alike on all ranks", "进程组未在所有 rank 上以相同方式创建"),
+    Text(
+        "every rank must call new_group for every group, in the same order, members or not",
+        "每个 rank 都必须以相同顺序为每个组调用 new_group，无论是否为其成员",
+    ),
+    "ranks",
+)  # fmt: skip
+UNMATCHED = Rule(
+    "DR606", "unmatched-send", Severity.HIGH,
+    Text("a send or a receive has no partner", "发送或接收没有对应方"),
+    Text("it is never completed", "它永远无法完成"),
+    "ranks",
+)  # fmt: skip
+UNAWAITED = Rule(
+    "DR607", "unawaited-work", Severity.MEDIUM,
+    Text("asynchronous work is never waited for", "异步通信从未被等待"),
+    Text(
+        "its result may be read before it is there, and its buffer may be reused while it is in use",
+        "结果可能在到达之前就被读取，缓冲区也可能在使用中被重用",
+    ),
+    "ranks",
+)  # fmt: skip
+DRIFT = Rule(
+    "DR608", "replicas-drift", Severity.HIGH,
+    Text("replicas are updated with gradients of their own", "各副本以各自的梯度更新"),
+    Text(
+        "the parameters were made equal on all ranks, and their gradients were not reduced before the "
+        "step: the replicas grow apart without an error",
+        "参数曾在所有 rank 上同步，但更新前梯度没有归约：各副本会无声地偏离",
+    ),
+    "ranks",
+)  # fmt: skip
+RANKS = (
+    RANK_RAISES, DIVERGED, UNEVEN, EARLY_EXIT, DEADLOCK, GROUP, UNMATCHED, UNAWAITED, DRIFT,
+)  # fmt: skip
 
 SINGLE_PROCESS = (
     REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, MEMORY,

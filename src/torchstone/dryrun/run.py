@@ -8,6 +8,7 @@ from torchstone.core.errors import InputError
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.dryrun.options import DryRunOptions
+from torchstone.dryrun.ranks_report import report_on_ranks
 from torchstone.dryrun.report import report_on_script
 from torchstone.dryrun.script.launch import launch
 from torchstone.dryrun.script.settings import ScriptSettings
@@ -16,7 +17,10 @@ from torchstone.dryrun.script.settings import ScriptSettings
 def dry_run_command(options: DryRunOptions) -> Report:
     """What the command line asks for."""
     settings = settings_of(options)
-    return report_on_script(options.target, launch(settings))
+    outcome = launch(settings)
+    if settings.play_ranks:
+        return report_on_ranks(options.target, outcome)
+    return report_on_script(options.target, outcome)
 
 
 def settings_of(options: DryRunOptions) -> ScriptSettings:
@@ -44,6 +48,9 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
         try_fixes=not options.no_fixes,
+        world_size=max(1, options.world_size),
+        local_world_size=options.local_world_size,
+        play_ranks=options.world_size > 1,
     )
 
 

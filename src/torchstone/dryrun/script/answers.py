@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,6 +36,10 @@ class Answers(TorchDispatchMode):
         """Real storages into which a fake value was written: what they hold is out of date."""
         self._factories: dict[Any, bool] = {}
         self._writes: dict[Any, tuple[int, ...]] = {}
+        self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
+        """Are told of every operator that had a fake input or made a fake tensor."""
+        self.functional: Callable[[Any, Any], None] | None = None
+        """Is told of functional collectives on fake tensors, where ranks are played."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -47,7 +52,7 @@ class Answers(TorchDispatchMode):
         on_device = is_pretend(kwargs.get("device"))
         if not tensors and (on_device or self._makes_much(func, args, kwargs)):
             with self.session.mode:
-                return func(*args, **kwargs)
+                return self._observed(func, args, kwargs, func(*args, **kwargs))
         if on_device and not fake:
             args = tree_map_only(torch.Tensor, self._fake, args)
         elif not fake:
@@ -57,12 +62,23 @@ class Answers(TorchDispatchMode):
                 return func(*args, **kwargs)
         else:
             self._mark_stale(func, args)
+            if self.functional is not None and "c10d_functional" in func._schema.name:
+                self.functional(func, args)
         try:
-            return func(*args, **kwargs)
+            return self._observed(func, args, kwargs, func(*args, **kwargs))
         except DataDependentOutputException:
             return self._value(func, args)
         except DynamicOutputShapeException:
             return self._some_elements(func, args, kwargs)
+
+    def _observed(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        for observe in self.observers:
+            observe(func, args, kwargs, result)
+        return result
+
+    def mark_stale(self, tensor: torch.Tensor) -> None:
+        """From now on the values of this real tensor are unknown."""
+        self._stale.add(StorageWeakRef(tensor.untyped_storage()))
 
     def _makes_much(self, func: Any, args: Any, kwargs: Any) -> bool:
         if "size" not in (

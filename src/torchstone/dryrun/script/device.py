@@ -35,7 +35,8 @@ class PretendCuda:
     def __init__(self, session: Session) -> None:
         self._settings = session.settings
         self._session = session
-        self.count = max(1, session.settings.devices)
+        settings = session.settings
+        self.count = settings.local_ranks() if settings.play_ranks else max(1, settings.devices)
         self.current = 0
 
     def mapped(self, value: Any) -> Any:
@@ -54,7 +55,7 @@ class PretendCuda:
                 f"CUDA error: invalid device ordinal (cuda:{index}; the job has {self.count} "
                 "device(s) on a node)"
             )
-        return torch.device(NAME, index)
+        return torch.device("cpu") if self._settings.play_ranks else torch.device(NAME, index)
 
     def translate(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         for value in args:
@@ -134,6 +135,21 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
     handlers[torch.tensor] = from_data
     handlers[torch.as_tensor] = from_data
     handlers[torch.Tensor.record_stream] = lambda func, args, kwargs: None
+    _number_in_module_to()
+
+
+def _number_in_module_to() -> None:
+    """`module.to(0)` means the first accelerator."""
+    original = torch.nn.Module.to
+
+    def to(module: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is int:
+            args = (f"cuda:{args[0]}", *args[1:])
+        elif type(kwargs.get("device")) is int:
+            kwargs = {**kwargs, "device": f"cuda:{kwargs['device']}"}
+        return original(module, *args, **kwargs)
+
+    torch.nn.Module.to = to  # type: ignore[method-assign]
 
 
 class _Nothing:

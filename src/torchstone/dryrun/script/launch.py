@@ -16,9 +16,10 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torchstone.core.codec import from_data, to_data
-from torchstone.dryrun.record import Record
+from torchstone.dryrun.record import RanksRecord, Record
 from torchstone.dryrun.script.settings import ScriptSettings
 
 GRACE_SECONDS = 10.0
@@ -34,6 +35,7 @@ class Outcome:
     """What a child process left."""
 
     records: tuple[Record, ...]
+    ranks: RanksRecord | None
     exit_code: int
     killed: bool
     output: str
@@ -64,13 +66,13 @@ def _run(settings: ScriptSettings) -> Outcome:
     started = time.monotonic()
     before = os.times()
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "torchstone.dryrun.script.child", str(to_child), str(their_end)],
+        [sys.executable, "-P", "-m", "torchstone.dryrun.child", str(to_child), str(their_end)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=(to_child, their_end),
         start_new_session=True,
-        env=_environment(settings, mark),
+        env=_environment(mark),
     )
     os.close(to_child)
     os.close(their_end)
@@ -84,7 +86,7 @@ def _run(settings: ScriptSettings) -> Outcome:
         with contextlib.suppress(BrokenPipeError), os.fdopen(our_end, "wb") as pipe:
             pipe.write(json.dumps(to_data(settings)).encode())
         try:
-            child.wait(settings.max_seconds + GRACE_SECONDS + IMPORT_SECONDS)
+            child.wait(_limit(settings))
         except subprocess.TimeoutExpired:
             killed = True
     finally:
@@ -99,8 +101,10 @@ def _run(settings: ScriptSettings) -> Outcome:
     cpu = (
         after.children_user + after.children_system - before.children_user - before.children_system
     )
+    lines = list(_lines(bytes(written)))
     return Outcome(
-        tuple(_records(bytes(written))),
+        tuple(from_data(Record, line, "record") for line in lines if "world_size" not in line),
+        next((from_data(RanksRecord, line, "ranks") for line in lines if "world_size" in line), None),
         child.returncode,
         killed,
         bytes(printed).decode("utf-8", "replace"),
@@ -109,14 +113,18 @@ def _run(settings: ScriptSettings) -> Outcome:
     )
 
 
-def _environment(settings: ScriptSettings, mark: str) -> dict[str, str]:
+def _limit(settings: ScriptSettings) -> float:
+    """Seconds after which the process is killed."""
+    passes = 3 if settings.play_ranks else 1  # ranks may be played again with other answers
+    return passes * (settings.max_seconds + GRACE_SECONDS) + IMPORT_SECONDS
+
+
+def _environment(mark: str) -> dict[str, str]:
     name, _, value = mark.partition("=")
     environment = {**os.environ, name: value, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.setdefault("HF_HUB_OFFLINE", "1")
     environment.setdefault("WANDB_MODE", "disabled")
     environment.setdefault("TQDM_DISABLE", "1")
-    if not settings.play_ranks:
-        return environment
     return environment
 
 
@@ -133,10 +141,10 @@ def _reader(handle: int, into: bytearray, keep: int) -> threading.Thread:
     return thread
 
 
-def _records(data: bytes) -> Iterator[Record]:
+def _lines(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         with contextlib.suppress(ValueError):
-            yield from_data(Record, json.loads(line.decode("utf-8", "surrogatepass")), "record")
+            yield json.loads(line.decode("utf-8", "surrogatepass"))
 
 
 def end_processes(leader: int, mark: str) -> None:

@@ -76,6 +76,8 @@ class Session:
     """Answers a question with yes or no, in copies of the program where that pays."""
     answer_scalar: Callable[[torch.Tensor, str], Any] | None = None
     """Set where ranks are played: which answers are equal on all ranks is decided there."""
+    uniform_questions: Callable[[], int] | None = None
+    """How many questions were about values of this rank alone, where ranks are played."""
     ended: EndOfRun | None = None
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""

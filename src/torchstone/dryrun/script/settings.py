@@ -37,3 +37,7 @@ class ScriptSettings:
     play_ranks: bool = False
     real_parameters: bool = False
     """FSDP1 refuses fake parameters: small real ones are used instead."""
+
+    def local_ranks(self) -> int:
+        """Ranks on one node: 8 by default, as most nodes have."""
+        return self.local_world_size or min(self.world_size, 8)

@@ -44,10 +44,17 @@ _PRETEND_ERRORS = (
 )
 
 
-def run_program(settings: ScriptSettings, program: Callable[[], Any], sink: Sink) -> None:
+def run_program(
+    settings: ScriptSettings,
+    program: Callable[[], Any],
+    sink: Sink,
+    attach: Callable[[World], None] | None = None,
+) -> None:
     """Run a program in this process, which has no other use afterwards."""
     session = Session(settings, make_mode())
     world = prepare(session, sink)
+    if attach is not None:
+        attach(world)
     try:
         with world.calls, world.answers:
             program()
@@ -94,7 +101,8 @@ def prepare(session: Session, sink: Sink) -> World:
     keep_checkpoints(session)
     torch.compile = run_as_written
     if settings.cuda:
-        register_backend()
+        if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
+            register_backend()
         pretend_cuda(session, calls)
         autocast_on_meta(Undo(), lambda _: None)
     overlay = None
@@ -128,6 +136,8 @@ def quiet_torch() -> None:
 def finish(world: World, record: Record) -> Record:
     """The record with all that was gathered on the way."""
     session = world.session
+    if session.uniform_questions is not None and session.uniform_questions():
+        session.note("local-questions")
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )

@@ -1,4 +1,4 @@
-"""The process that runs the user's program. `python -m torchstone.dryrun.script.child READ WRITE`.
+"""The process that runs the user's program. `python -m torchstone.dryrun.child READ WRITE`.
 
 It reads its settings from one pipe and writes one record per path to the other, then leaves
 without the interpreter's farewell: a pretend backend cannot be unloaded.
@@ -22,6 +22,11 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    if settings.play_ranks:
+        from torchstone.dryrun.ranks.tell import play_and_report
+
+        play_and_report(settings, run_script, write)
+        leave(0)
     from torchstone.dryrun.script.forks import PipeSink
     from torchstone.dryrun.script.world import run_program
 
