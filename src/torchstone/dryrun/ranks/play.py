@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from torchstone.core.codec import to_data
 from torchstone.dryrun.ranks.coordinator import Coordinator, Played
+from torchstone.dryrun.ranks.drift import watch_for_drift
 from torchstone.dryrun.ranks.group import Link
 from torchstone.dryrun.ranks.install import install
 from torchstone.dryrun.ranks.uniform import EQUAL, PASSES, Uniform
@@ -148,6 +149,7 @@ def _be_rank(
             world.session.uniform_questions = lambda: uniform.local_questions
             link.mark_uniform = uniform.mark
             world.answers.observers.append(uniform.observe)
+            watch_for_drift(world.session, uniform)
             install(world.session, link, world.answers, settings.world_size)
 
         run_program(settings, lambda: program(settings), sink, attach)

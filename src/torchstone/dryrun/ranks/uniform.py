@@ -33,7 +33,7 @@ class Uniform:
         self.local_questions = 0
 
     def mark(self, tensor: torch.Tensor) -> None:
-        if is_fake(tensor):
+        if tensor.layout is torch.strided:
             self._known.add(StorageWeakRef(tensor.untyped_storage()))
 
     def holds(self, tensor: torch.Tensor) -> bool:
@@ -48,16 +48,17 @@ class Uniform:
             inputs = inputs[1:]
         uniform = bool(inputs) and all(self._counts_as_uniform(item) for item in inputs)
         for item in tree_leaves(result):
-            if isinstance(item, torch.Tensor) and is_fake(item):
+            if isinstance(item, torch.Tensor):
                 if uniform:
                     self.mark(item)
                 elif func._schema.is_mutable:
                     self._known.discard(StorageWeakRef(item.untyped_storage()))
 
     def _counts_as_uniform(self, tensor: torch.Tensor) -> bool:
-        if is_fake(tensor):
-            return self.holds(tensor)
-        return tensor.numel() <= 1  # a constant of the program: a scale, a step count
+        if self.holds(tensor):
+            return True
+        # a small real tensor is a constant of the program: a scale, a step count
+        return not is_fake(tensor) and tensor.numel() <= 1
 
     def answer(self, tensor: torch.Tensor, question: str) -> Any:
         """The answer to a question about a fake value."""
