@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 from torch.futures import Future
+from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.ranks.posts import ANY, RECV, SEND, Post
 from torchstone.dryrun.ranks.values import LARGEST, from_bytes, to_bytes, with_splits
@@ -38,6 +39,8 @@ class Link:
         self.works: list[DryWork] = []
         self.mark_uniform: Callable[[torch.Tensor], None] = lambda tensor: None
         self.mark_stale: Callable[[torch.Tensor], None] = lambda tensor: None
+        self.mark_known: Callable[[torch.Tensor], None] = lambda tensor: None
+        self.is_stale: Callable[[torch.Tensor], bool] = lambda tensor: False
         self._wire = wire
         self._count = 0
 
@@ -148,24 +151,26 @@ def fill(link: Link, outputs: list[torch.Tensor], value: bytes | None) -> None:
         piece, at = value[at : at + size], at + size
         if is_fake(tensor) or len(piece) != size or not size:
             continue
-        with torch.no_grad():
-            name = str(tensor.dtype).removeprefix("torch.")
-            tensor.copy_(from_bytes(piece, name).reshape(tensor.shape))
+        with torch.no_grad(), _disable_current_modes(), torch._C.DisableTorchFunction():
+            tensor.copy_(from_bytes(piece, _dtype(tensor)).reshape(tensor.shape))
+        link.mark_known(tensor)
 
 
 def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _payload(tensors: Sequence[torch.Tensor]) -> bytes | None:
+def _payload(link: Link, tensors: Sequence[torch.Tensor]) -> bytes | None:
+    """The bytes of small real tensors; None when a value is unknown or too large to send."""
     total = 0
     for tensor in tensors:
-        if is_fake(tensor) or tensor.device.type == "meta" or not _plain(tensor):
+        if is_fake(tensor) or not _plain(tensor) or link.is_stale(tensor):
             return None
         total += tensor.numel() * tensor.element_size()
     if total > LARGEST:
         return None
-    return b"".join(to_bytes(tensor) for tensor in tensors)
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        return b"".join(to_bytes(tensor) for tensor in tensors)
 
 
 def _plain(tensor: torch.Tensor) -> bool:
@@ -225,7 +230,7 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
         **facts: Any,
     ) -> DryWork:
         subject = shape_of if shape_of is not None else (inputs or outputs or [None])[0]
-        payload = _payload(inputs) if sends else b""
+        payload = _payload(self._link, inputs) if sends else b""
         if payload is not None and facts.get("in_splits"):
             payload = with_splits(payload, facts["in_splits"])
         sizes = sum(tensor.numel() * tensor.element_size() for tensor in inputs)
@@ -373,7 +378,7 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _point(self, op: str, tensors: Any, peer: int, tag: int) -> Work:
         tensors = list(tensors)
         post = self._link.post(
-            _payload(tensors) if op == SEND else b"",
+            _payload(self._link, tensors) if op == SEND else b"",
             op=op, group=self.key, members=self.members, dtype=_dtype(tensors[0]),
             shape=tuple(int(n) for n in tensors[0].shape), peer=peer, tag=tag,
             bytes=sum(tensor.numel() * tensor.element_size() for tensor in tensors),

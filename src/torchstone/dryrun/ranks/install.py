@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
+import sys
 from collections import Counter
 from typing import Any
 
@@ -19,6 +21,17 @@ from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.session import Session, is_fake
 
 BACKEND = "dry"
+_HOLDERS = ("torch.distributed", "torch.nn.parallel", "torch.testing", "accelerate", "transformers.train",
+            "lightning", "pytorch_lightning", "deepspeed")  # fmt: skip
+"""Modules that import functions of torch.distributed by name."""
+_REPLACED = (
+    "init_process_group", "get_backend", "_get_object_coll_device", "_get_pg_default_device",
+    "monitored_barrier", "_new_group_with_tag", "is_nccl_available", "is_gloo_available",
+)  # fmt: skip
+
+
+NEEDS_REAL = "needs-real"
+"""How a rank ends that cannot go on with fake parameters."""
 
 
 class Groups:
@@ -58,13 +71,38 @@ def install(session: Session, link: Link, answers: Answers, world_size: int) -> 
     _replace_init(groups)
     _replace_new_group(groups)
     _replace_spawn(session)
-    _replace_wrappers()
+    _replace_wrappers(session)
     answers.functional = lambda func, args: _functional(groups, func, args)
-    for name in ("is_nccl_available", "is_gloo_available", "is_mpi_available"):
-        for home in (dist, c10d):
-            setattr(home, name, lambda: True)
+    for name in ("is_nccl_available", "is_gloo_available"):
+        replace_everywhere(getattr(c10d, name), lambda: True)
     link.mark_stale = answers.mark_stale
+    link.mark_known = answers.mark_known
+    link.is_stale = answers.is_stale
+    torch.cuda.nccl.version = lambda: (2, 27, 0)
     return groups
+
+
+def replace_everywhere(original: Any, replacement: Any) -> None:
+    """Put a function in the place of another in every module that holds it by name."""
+    for module, key in _names().get(id(original), ()):
+        setattr(module, key, replacement)
+
+
+@functools.cache
+def _names() -> dict[int, list[tuple[Any, str]]]:
+    """Who holds which function of torch.distributed; found once, before ranks are forked."""
+    wanted = {id(getattr(c10d, name)) for name in _REPLACED}
+    found: dict[int, list[tuple[Any, str]]] = {key: [] for key in wanted}
+    for name, module in list(sys.modules.items()):
+        if module is not None and name.startswith(_HOLDERS):
+            for key, value in list(vars(module).items()):
+                if id(value) in wanted:
+                    found[id(value)].append((module, key))
+    return found
+
+
+find_names = _names
+"""Called once in the warm process."""
 
 
 def _replace_init(groups: Groups) -> None:
@@ -89,12 +127,11 @@ def _replace_init(groups: Groups) -> None:
     def get_backend(group: Any = None) -> str:
         return groups.asked_backend
 
-    for home in (dist, c10d):
-        home.init_process_group = init_process_group  # type: ignore[attr-defined]
-        home.get_backend = get_backend  # type: ignore[attr-defined]
-        home._get_object_coll_device = lambda group=None: "cpu"  # type: ignore[attr-defined]
-        home._get_pg_default_device = lambda group=None: torch.device("cpu")  # type: ignore[attr-defined]
-        home.monitored_barrier = _monitored_barrier  # type: ignore[attr-defined]
+    replace_everywhere(original, init_process_group)
+    replace_everywhere(c10d.get_backend, get_backend)
+    replace_everywhere(c10d._get_object_coll_device, lambda group=None: "cpu")
+    replace_everywhere(c10d._get_pg_default_device, lambda group=None: torch.device("cpu"))
+    replace_everywhere(c10d.monitored_barrier, _monitored_barrier)
 
 
 def _monitored_barrier(group: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -121,7 +158,7 @@ def _replace_new_group(groups: Groups) -> None:
             groups.link.post(b"", op=NEW_GROUP, group="new_group", members=members)
         return original(ranks, None, None, *args, **kwargs)
 
-    c10d._new_group_with_tag = new_group_with_tag
+    replace_everywhere(original, new_group_with_tag)
 
 
 def _replace_spawn(session: Session) -> None:
@@ -153,7 +190,7 @@ def _replace_spawn(session: Session) -> None:
     base.join = lambda process, timeout=None: None  # type: ignore[method-assign]
 
 
-def _replace_wrappers() -> None:
+def _replace_wrappers(session: Session) -> None:
     """Every rank has one device and it is the CPU: wrappers are not told of others."""
     from torch.distributed import device_mesh
     from torch.nn.parallel import DistributedDataParallel
@@ -165,12 +202,27 @@ def _replace_wrappers() -> None:
         original(wrapper, module, None, None, *args, **kwargs)
 
     DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
+    _replace_fsdp(session)
     mesh_init = device_mesh.DeviceMesh.__init__
 
     def make_mesh(mesh: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         mesh_init(mesh, "cpu", *args, **kwargs)
 
     device_mesh.DeviceMesh.__init__ = make_mesh  # type: ignore[method-assign]
+
+
+def _replace_fsdp(session: Session) -> None:
+    """FSDP1 looks into the storage of its parameters: it needs real ones."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    original = FullyShardedDataParallel.__init__
+
+    def init(wrapper: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        if not session.settings.real_parameters:
+            session.end(NEEDS_REAL, "FullyShardedDataParallel")
+        original(wrapper, module, *args, **{**kwargs, "device_id": torch.device("cpu")})
+
+    FullyShardedDataParallel.__init__ = init  # type: ignore[method-assign]
 
 
 def _functional(groups: Groups, func: Any, args: Any) -> None:

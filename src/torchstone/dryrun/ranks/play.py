@@ -23,10 +23,11 @@ from torchstone.core.codec import to_data
 from torchstone.dryrun.ranks.coordinator import Coordinator, Played
 from torchstone.dryrun.ranks.drift import watch_for_drift
 from torchstone.dryrun.ranks.group import Link
-from torchstone.dryrun.ranks.install import install
+from torchstone.dryrun.ranks.install import NEEDS_REAL, find_names, install
 from torchstone.dryrun.ranks.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
+from torchstone.dryrun.script.lazy import make_mode
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
 
@@ -41,6 +42,9 @@ def play(
     """Run all ranks; again with other answers on rank 0 when a rank asked for a value of its own."""
     warm_up(settings)
     played = [_one_pass(settings, ranks, program, EQUAL)]
+    if any(record.ending == NEEDS_REAL for record in played[0].records.values()):
+        settings = replace(settings, real_parameters=True)
+        played = [_one_pass(settings, ranks, program, EQUAL)]
     first = played[0]
     asks = any("local-questions" in record.notes for record in first.records.values())
     if asks and _clean(first):
@@ -60,13 +64,40 @@ def warm_up(settings: ScriptSettings) -> None:
     torch.set_num_threads(1)
     for name in _ALWAYS:
         importlib.import_module(name)
-    layer = torch.nn.Linear(2, 2)
-    optimizer = torch.optim.AdamW(layer.parameters())
-    layer(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
+    with make_mode():
+        layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        optimizer = torch.optim.AdamW(layers.parameters())
+        layers(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    if "fsdp" in _source(settings).lower() or "parallelize_module" in _source(settings):
+        _shard_once()
     for name in _imports_of(Path(settings.script)) if settings.script else ():
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    find_names()
+
+
+def _source(settings: ScriptSettings) -> str:
+    with contextlib.suppress(OSError):
+        return Path(settings.script).read_text("utf-8", "replace")
+    return ""
+
+
+def _shard_once() -> None:
+    """One sharded step in a world of one: what it imports and caches is shared by all ranks."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    try:
+        layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        mesh = dist.init_device_mesh("cpu", (1,))
+        fully_shard(layers, mesh=mesh)
+        optimizer = torch.optim.AdamW(layers.parameters())
+        layers(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+    finally:
+        dist.destroy_process_group()
 
 
 def _imports_of(script: Path) -> list[str]:

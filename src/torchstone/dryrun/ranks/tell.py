@@ -50,7 +50,9 @@ def summary(
             for rank, item in sorted(played[0].records.items())
             if item.memory is not None
         ),
-        real_parameters=settings.real_parameters,
+        real_parameters=any(
+            "real-parameters" in item.notes for item in played[0].records.values()
+        ),
         cpu_seconds=times.children_user + times.children_system,
     )
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._pytree import tree_leaves
 
 from torchstone.dryrun.script.answers import scalar_for
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 
 EQUAL, OTHER, NAN = "equal", "other", "nan"
 PASSES = (EQUAL, OTHER, NAN)
@@ -43,16 +42,15 @@ class Uniform:
         """An operator whose fake inputs are all uniform has uniform results."""
         if not self._known:
             return
-        inputs = [item for item in tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+        inputs = tensors_in(args, kwargs)
         if func is torch.ops.aten.copy_.default:
             inputs = inputs[1:]
         uniform = bool(inputs) and all(self._counts_as_uniform(item) for item in inputs)
-        for item in tree_leaves(result):
-            if isinstance(item, torch.Tensor):
-                if uniform:
-                    self.mark(item)
-                elif func._schema.is_mutable:
-                    self._known.discard(StorageWeakRef(item.untyped_storage()))
+        for item in tensors_in(result):
+            if uniform:
+                self.mark(item)
+            elif func._schema.is_mutable:
+                self._known.discard(StorageWeakRef(item.untyped_storage()))
 
     def _counts_as_uniform(self, tensor: torch.Tensor) -> bool:
         if self.holds(tensor):

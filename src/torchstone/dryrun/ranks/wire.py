@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -23,7 +24,8 @@ class Wire:
 
     def put(self, message: dict[str, Any], payload: bytes = b"") -> None:
         head = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        self.socket.sendall(_HEAD.pack(len(head), len(payload)) + head + payload)
+        with contextlib.suppress(BrokenPipeError):  # the other end is gone; reading will tell
+            self.socket.sendall(_HEAD.pack(len(head), len(payload)) + head + payload)
 
     def take(self) -> tuple[dict[str, Any], bytes] | None:
         """The next message; None when the other end is gone."""

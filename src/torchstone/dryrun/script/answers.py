@@ -13,10 +13,10 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 from torchstone.dryrun.script.lazy import is_pretend, make_fake
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 
 aten = torch.ops.aten
 
@@ -36,7 +36,7 @@ class Answers(TorchDispatchMode):
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
         self._factories: dict[Any, bool] = {}
-        self._writes: dict[Any, tuple[int, ...]] = {}
+        self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""
         self.functional: Callable[[Any, Any], None] | None = None
@@ -49,8 +49,7 @@ class Answers(TorchDispatchMode):
             return func(*args)
         kwargs = kwargs or {}
         self.session.counts.operators += 1
-        flat, _ = tree_flatten((args, kwargs))
-        tensors = [item for item in flat if isinstance(item, torch.Tensor)]
+        tensors = tensors_in(args, kwargs) if kwargs else tensors_in(args)
         fake = any(is_fake(item) for item in tensors)
         on_device = is_pretend(kwargs.get("device"))
         if not tensors and (on_device or self._makes_much(func, args, kwargs)):
@@ -59,12 +58,12 @@ class Answers(TorchDispatchMode):
         if on_device and not fake:
             args = tree_map_only(torch.Tensor, self._fake, args)
         elif not fake:
-            if self._stale and any(self._is_stale(item) for item in tensors):
-                args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
-            else:
+            if not self._stale or not any(self.is_stale(item) for item in tensors):
                 return func(*args, **kwargs)
+            self._mark_written(func, args, kwargs)
+            args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
         else:
-            self._mark_stale(func, args)
+            self._mark_written(func, args, kwargs)
             if self.functional is not None and "c10d_functional" in func._schema.name:
                 self.functional(func, args)
         try:
@@ -83,6 +82,10 @@ class Answers(TorchDispatchMode):
         """From now on the values of this real tensor are unknown."""
         self._stale.add(StorageWeakRef(tensor.untyped_storage()))
 
+    def mark_known(self, tensor: torch.Tensor) -> None:
+        """The whole of this real tensor has been written with known values."""
+        self._stale.discard(StorageWeakRef(tensor.untyped_storage()))
+
     def _makes_much(self, func: Any, args: Any, kwargs: Any) -> bool:
         if "size" not in (
             first := func._schema.arguments[0].name if func._schema.arguments else ""
@@ -91,7 +94,7 @@ class Answers(TorchDispatchMode):
         size = args[0] if args else kwargs.get("size", ())
         return isinstance(size, (list, tuple)) and math.prod(map(int, size)) > LARGE
 
-    def _is_stale(self, tensor: torch.Tensor) -> bool:
+    def is_stale(self, tensor: torch.Tensor) -> bool:
         return (
             not is_fake(tensor)
             and tensor.layout is torch.strided
@@ -102,23 +105,24 @@ class Answers(TorchDispatchMode):
         return make_fake(self.session.mode, tensor)
 
     def _fake_if_stale(self, tensor: torch.Tensor) -> torch.Tensor:
-        return make_fake(self.session.mode, tensor) if self._is_stale(tensor) else tensor
+        return make_fake(self.session.mode, tensor) if self.is_stale(tensor) else tensor
 
-    def _mark_stale(self, func: Any, args: Any) -> None:
+    def _mark_written(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """A fake value goes into a real tensor: its shape stays right, its value does not."""
         written = self._writes.get(func)
         if written is None:
             written = tuple(
-                index
+                (index, argument.name)
                 for index, argument in enumerate(func._schema.arguments)
                 if argument.alias_info is not None and argument.alias_info.is_write
             )
             self._writes[func] = written
-        for index in written:
-            if index < len(args) and isinstance(args[index], torch.Tensor):
-                target = args[index]
-                if not is_fake(target) and target.layout is torch.strided:
-                    self._stale.add(StorageWeakRef(target.untyped_storage()))
+        for index, name in written:
+            value = args[index] if index < len(args) else kwargs.get(name)
+            for target in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(target, torch.Tensor) and not is_fake(target):
+                    if target.layout is torch.strided:
+                        self.mark_stale(target)
 
     def _value(self, func: Any, args: Any) -> Any:
         session = self.session

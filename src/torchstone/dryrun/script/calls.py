@@ -32,6 +32,7 @@ class Calls(TorchFunctionMode):
         self.session = session
         self.handlers: dict[Any, Handler] = {}
         """Functions that are answered instead of called."""
+        self.handlers[torch.device] = _call_as_it_is
         self.translate: Translate | None = None
         """Maps the names of devices in arguments."""
         self.checks: list[Check] = []
@@ -88,6 +89,10 @@ class Calls(TorchFunctionMode):
             inner_op=inner,
             batch=session.batch,
         )
+
+
+def _call_as_it_is(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    return func(*args, **kwargs)
 
 
 def follow_modules(session: Session) -> None:

@@ -138,3 +138,16 @@ class Session:
 
 def is_fake(value: object) -> bool:
     return isinstance(value, FakeTensor)
+
+
+def tensors_in(*values: Any) -> list[torch.Tensor]:
+    """The tensors in arguments, a level of lists deep; many times faster than a general walk."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += tensors_in(*value)
+        elif isinstance(value, dict):
+            found += tensors_in(*value.values())
+    return found

@@ -93,8 +93,11 @@ def prepare(session: Session, sink: Sink) -> World:
     calls = Calls(session)
     forks = Forks(session, sink)
     session.choose = forks.choose
-    fake_parameters(session)
-    convert_modules()
+    if settings.real_parameters:
+        session.note("real-parameters")
+    else:
+        fake_parameters(session)
+        convert_modules()
     follow_modules(session)
     answer_conversions(session, calls)
     shorten_loaders(session)
