@@ -251,7 +251,7 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
         )
         real = not any(is_fake(tensor) for tensor in (*inputs, *outputs))
         if op in ("all_reduce", "broadcast", "all_gather"):
-            for tensor in outputs:
+            for tensor in inputs if op == "broadcast" else outputs:
                 self._link.mark_uniform(tensor)
         work = DryWork(self._link, post, outputs, result if result is not None else list(outputs), real)
         self._link.works.append(work)

@@ -180,6 +180,7 @@ def _be_rank(
             world.session.uniform_questions = lambda: uniform.local_questions
             link.mark_uniform = uniform.mark
             world.answers.observers.append(uniform.observe)
+            world.answers.on_replaced = uniform.follow
             watch_for_drift(world.session, uniform)
             install(world.session, link, world.answers, settings.world_size)
 

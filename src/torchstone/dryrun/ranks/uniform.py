@@ -38,6 +38,11 @@ class Uniform:
     def holds(self, tensor: torch.Tensor) -> bool:
         return StorageWeakRef(tensor.untyped_storage()) in self._known
 
+    def follow(self, real: torch.Tensor, fake: torch.Tensor) -> None:
+        """A fake tensor stands in for a real one."""
+        if self.holds(real):
+            self.mark(fake)
+
     def observe(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """An operator whose fake inputs are all uniform has uniform results."""
         if not self._known:

@@ -39,6 +39,8 @@ class Answers(TorchDispatchMode):
         self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""
+        self.on_replaced: Callable[[torch.Tensor, torch.Tensor], None] | None = None
+        """Is told when a fake tensor stands in for a real one whose values are unknown."""
         self.functional: Callable[[Any, Any], None] | None = None
         """Is told of functional collectives on fake tensors, where ranks are played."""
 
@@ -105,7 +107,12 @@ class Answers(TorchDispatchMode):
         return make_fake(self.session.mode, tensor)
 
     def _fake_if_stale(self, tensor: torch.Tensor) -> torch.Tensor:
-        return make_fake(self.session.mode, tensor) if self.is_stale(tensor) else tensor
+        if not self.is_stale(tensor):
+            return tensor
+        made = make_fake(self.session.mode, tensor)
+        if self.on_replaced is not None:
+            self.on_replaced(tensor, made)
+        return made
 
     def _mark_written(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """A fake value goes into a real tensor: its shape stays right, its value does not."""
