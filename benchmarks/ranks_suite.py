@@ -91,7 +91,9 @@ def main(words: list[str]) -> int:
             continue
         if "--real" in words:
             port = 29600 + 2 * number
-            print(f"{case.name:32} faulty {real(case, 'faulty', port):8} right {real(case, 'right', port + 1)}")
+            print(
+                f"{case.name:32} faulty {real(case, 'faulty', port):8} right {real(case, 'right', port + 1)}"
+            )
             continue
         total += 1
         bad, gaps, seconds = dry(case, "faulty")

@@ -8,19 +8,13 @@ from torchstone.core.pictures import Edge, Evidence, Graph, Table, Vertex
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
-from torchstone.dryrun.record import Lane, Place, RankFault, RanksRecord, Side
-from torchstone.dryrun.report import (
-    TOOL,
-    assumption_measures,
-    evidence_of,
-    gaps_of,
-    make_finding,
-    nothing_left,
-    snippet_at,
-)
+from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
+from torchstone.dryrun.record import Lane, RankFault, RanksRecord, Side
+from torchstone.dryrun.report import assumption_measures, evidence_of
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.shapes.words import explain
+from torchstone.dryrun.stops import gaps_of, nothing_left
 
 _RULES = {rule.id: rule for rule in rules.RANKS}
 _BAR = 60
@@ -308,6 +302,3 @@ def _memory(ranks: RanksRecord) -> Measure:
         Text("peak memory of a rank", "单个 rank 的峰值显存"),
         tool=TOOL,
     )
-
-
-__all__ = ["Place", "report_on_ranks"]

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from torchstone.core.evidence import Command, Snippet
-from torchstone.core.finding import Confidence, Finding, Location, fingerprint
+from torchstone.core.finding import Confidence, Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
-from torchstone.dryrun.record import OperatorError, Place, Record, TriedFix
+from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
+from torchstone.dryrun.memory_report import fit_findings, memory_measures
+from torchstone.dryrun.record import Hazard, OperatorError, Record, TriedFix
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.shapes.words import explain, shape_text
-
-TOOL = "dryrun"
-_AROUND = 2
-"""Lines of source shown before and after the one that matters."""
+from torchstone.dryrun.stops import gaps_of, nothing_left, refuse_unusable
+from torchstone.runtime.devices import Device
 
 
-def report_on_script(subject: str, outcome: Outcome) -> Report:
+def report_on_script(subject: str, outcome: Outcome, device: Device | None = None) -> Report:
     """The report of a script's dry run."""
+    refuse_unusable(subject, outcome)
     findings: list[Finding] = []
     gaps: list[Gap] = []
     for record in outcome.records:
         findings += findings_of(record)
+        findings += fit_findings(record, device)
         gaps += gaps_of(record, outcome)
     if not outcome.records:
         gaps.append(nothing_left(subject, outcome))
     return Report(
         TOOL,
         findings=tuple(_once(findings)),
-        measures=measures_of(outcome.records),
+        measures=(*measures_of(outcome.records), *memory_measures(outcome.records, device)),
         gaps=tuple(gaps),
         rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
         subject=subject,
@@ -47,16 +46,55 @@ def _once(findings: list[Finding]) -> list[Finding]:
 
 
 def findings_of(record: Record) -> list[Finding]:
+    found = [hazard_finding(item) for item in record.hazards if item.rule in _HAZARDS]
     if record.error is not None:
-        return [refused_call(record.error, record)]
-    if record.stop is not None and record.stop.cause == "program":
-        return [raised(record)]
-    return []
+        found.append(refused_call(record.error, record))
+    elif record.stop is not None and record.stop.cause == "program":
+        found.append(raised(record))
+    return found
+
+
+_HAZARDS = {rules.BROADCAST.id: rules.BROADCAST, rules.FLOAT64.id: rules.FLOAT64}
+
+
+def hazard_finding(hazard: Hazard) -> Finding:
+    """Something that runs and is probably not what was meant."""
+    rule = _HAZARDS[hazard.rule]
+    shapes = ", ".join(
+        f"{item.name} {shape_text(item.shape)} {item.dtype}" for item in hazard.operands[:3]
+    )
+    error = OperatorError(
+        hazard.op, "", hazard.place, module=hazard.module, operands=hazard.operands
+    )
+    fixes = {
+        rules.BROADCAST.id: Text(
+            "give both the same number of axes: squeeze(-1) or unsqueeze(-1) on one of them",
+            "让两者维数相同：对其中之一使用 squeeze(-1) 或 unsqueeze(-1)",
+        ),
+        rules.FLOAT64.id: Text(
+            "make the float64 tensor float32 where it comes in: .float()",
+            "在来源处把 float64 张量转为 float32：.float()",
+        ),
+    }
+    return make_finding(
+        rule,
+        Text("{op}: {detail} ({shapes})", "{op}：{detail}（{shapes}）"),
+        {"op": hazard.op, "detail": hazard.detail, "shapes": shapes},
+        rule.why,
+        Message(f"{rule.name}-fix", fixes[rule.id]),
+        hazard.place,
+        evidence_of(error),
+        module=hazard.module,
+        op=hazard.op,
+        confidence=Confidence.LIKELY,
+    )
 
 
 def refused_call(error: OperatorError, record: Record) -> Finding:
     """A call that torch refuses."""
     rule = rule_for(error)
+    if rule is rules.IN_PLACE:
+        return overwritten(error)
     shapes = ", ".join(f"{item.name} {shape_text(item.shape)}" for item in error.operands[:4])
     what = (
         Text("{op} refuses {shapes}", "{op} 拒绝 {shapes}")
@@ -68,7 +106,7 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
         what,
         {"op": error.op, "shapes": shapes},
         explain(error),
-        remedy_of(error.fixes),
+        remedy_of(error.fixes, rule),
         error.place,
         evidence_of(error),
         module=error.module,
@@ -87,14 +125,20 @@ def rule_for(error: OperatorError) -> Rule:
     return rules.REFUSED
 
 
-def remedy_of(fixes: tuple[TriedFix, ...]) -> Message:
+def remedy_of(fixes: tuple[TriedFix, ...], rule: Rule) -> Message:
+    """The fix that worked; for a remainder batch also the way to leave it out."""
     working = [item for item in fixes if item.works]
+    drop = rule is rules.REMAINDER
+    en = "; or leave the last batch out: DataLoader(..., drop_last=True)" if drop else ""
+    zh = "；或丢弃最后一批：DataLoader(..., drop_last=True)" if drop else ""
     if not working:
-        return Message("none")
+        if not drop:
+            return Message("none")
+        return Message("drop-last", Text(en.removeprefix("; or "), zh.removeprefix("；或")))
     best = working[0]
     return Message(
         "tried-fix",
-        Text("{fix} ({outcome})", "{fix_zh}（{outcome_zh}）"),
+        Text("{fix} ({outcome})" + en, "{fix_zh}（{outcome_zh}）" + zh),
         {
             "fix": best.what_en,
             "fix_zh": best.what_zh,
@@ -102,6 +146,39 @@ def remedy_of(fixes: tuple[TriedFix, ...]) -> Message:
             "outcome_zh": best.outcome_zh,
         },
     )
+
+
+def overwritten(error: OperatorError) -> Finding:
+    """A tensor that the backward needs was written in place: the finding stands at the write."""
+    where = error.written[0] if error.written else error.place
+    evidence = [item for place in (where, error.place) if (item := snippet_at(place))]
+    table = Table(
+        Text("autograd's complaint", "autograd 的说明"),
+        (Text("what", "内容"), Text("where", "位置")),
+        (
+            (Text("written in place", "就地写入"), ", ".join(map(str, error.written)) or "–"),
+            (Text("backward", "反向传播"), str(error.place)),
+        ),
+        error.message.split(". Hint")[0],
+    )
+    return make_finding(
+        rules.IN_PLACE,
+        Text(
+            "this in-place write destroys a value that the backward at {place} needs",
+            "此处的就地写入破坏了 {place} 处反向传播所需的值",
+        ),
+        {"place": str(error.place)},
+        rules.IN_PLACE.why,
+        Message(
+            "out-of-place",
+            Text("write it out of place: `b = b + 1` instead of `b += 1`",
+                 "改为非就地写法：用 `b = b + 1` 代替 `b += 1`"),
+        ),
+        where,
+        (*evidence, table),
+        module=error.module,
+        op=error.op,
+    )  # fmt: skip
 
 
 def evidence_of(error: OperatorError) -> tuple[Evidence, ...]:
@@ -120,7 +197,7 @@ def evidence_of(error: OperatorError) -> tuple[Evidence, ...]:
 def inputs_table(error: OperatorError) -> Table:
     rows: list[tuple[str, ...]] = []
     for item in error.operands:
-        made = item.history[0] if item.history else None
+        made = item.history[0] if item.history and not item.is_parameter else None
         origin = f"{made.op} at {made.place}" if made else "parameter" if item.is_parameter else ""
         rows.append((item.name, shape_text(item.shape), item.dtype, item.device, origin))
     rows += ((name, value, "", "", "") for name, value in error.arguments)
@@ -146,7 +223,7 @@ def history_tables(error: OperatorError) -> list[Evidence]:
     """Line by line back to the input, for the operands that have a history."""
     tables: list[Evidence] = []
     for item in error.operands[:3]:
-        if len(item.history) < 2:
+        if len(item.history) < 2 or item.is_parameter:
             continue
         rows = tuple(
             (str(step.place), step.op, shape_text(step.shape), step.dtype) for step in item.history
@@ -208,98 +285,6 @@ def raised(record: Record) -> Finding:
         tuple(evidence),
         module=stop.module,
         confidence=Confidence.POSSIBLE if guessed else Confidence.CERTAIN,
-    )
-
-
-def make_finding(
-    rule: Rule,
-    what: Text,
-    args: dict[str, str],
-    why: Text,
-    remedy: Message,
-    place: Place,
-    evidence: tuple[Evidence, ...],
-    module: str = "",
-    op: str = "",
-    confidence: Confidence = Confidence.CERTAIN,
-) -> Finding:
-    return Finding(
-        rule=rule.id,
-        name=rule.name,
-        severity=rule.severity,
-        confidence=confidence,
-        what=Message(rule.name, what, args),
-        why=Message(f"{rule.name}-why", why),
-        remedy=remedy,
-        location=Location(place.path, place.line, 1, scope=place.scope, module=module, op=op),
-        evidence=evidence,
-        fingerprint=fingerprint(rule.id, place.scope, source_line(place)),
-        tool=TOOL,
-    )
-
-
-def source_line(place: Place) -> str:
-    try:
-        return Path(place.path).read_text("utf-8", "replace").splitlines()[place.line - 1]
-    except (OSError, IndexError):
-        return ""
-
-
-def snippet_at(place: Place, caption: Text | str = "") -> Snippet | None:
-    """The line with its neighbours, when the file can be read."""
-    try:
-        lines = Path(place.path).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    if not 0 < place.line <= len(lines):
-        return None
-    first = max(1, place.line - _AROUND)
-    shown = lines[first - 1 : place.line + _AROUND]
-    line = lines[place.line - 1]
-    start = len(line) - len(line.lstrip())
-    return Snippet(
-        place.path, first, "\n".join(shown), place.line, start + 1, len(line) + 1, caption
-    )
-
-
-def gaps_of(record: Record, outcome: Outcome) -> list[Gap]:
-    stop = record.stop
-    if stop is None or stop.cause == "program":
-        return []
-    return [
-        Gap(
-            stop.place.path or outcome.output[:0] or "script",
-            Message(
-                "stopped",
-                Text("{kind}: {message}", "{kind}：{message}"),
-                {
-                    "kind": stop.exception,
-                    "message": stop.message.splitlines()[0] if stop.message else "",
-                },
-            ),
-            "see the line",
-            Location(stop.place.path, stop.place.line),
-            failed=True,
-            tool=TOOL,
-        )
-    ]
-
-
-def nothing_left(subject: str, outcome: Outcome) -> Gap:
-    tail = outcome.output.strip().splitlines()[-1:] or [""]
-    return Gap(
-        subject,
-        Message(
-            "died",
-            Text(
-                "the process ended with code {code} before it could report; it printed last: {tail}",
-                "进程以代码 {code} 结束，未能给出报告；最后输出：{tail}",
-            ),
-            {"code": str(outcome.exit_code), "tail": tail[0][:200]},
-        ),
-        "run the script itself to see more",
-        failed=True,
-        tool=TOOL,
     )
 
 
@@ -385,6 +370,3 @@ def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
             tool=TOOL,
         )
     ]  # fmt: skip
-
-
-__all__ = ["Command", "report_on_script"]

@@ -12,6 +12,7 @@ from torchstone.dryrun.ranks_report import report_on_ranks
 from torchstone.dryrun.report import report_on_script
 from torchstone.dryrun.script.launch import launch
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.runtime.devices import Device, device
 
 
 def dry_run_command(options: DryRunOptions) -> Report:
@@ -20,7 +21,12 @@ def dry_run_command(options: DryRunOptions) -> Report:
     outcome = launch(settings)
     if settings.play_ranks:
         return report_on_ranks(options.target, outcome)
-    return report_on_script(options.target, outcome)
+    return report_on_script(options.target, outcome, device_of(options))
+
+
+def device_of(options: DryRunOptions) -> Device | None:
+    """The accelerator that is pretended; None for the CPU."""
+    return None if options.device == "cpu" else device(options.device)
 
 
 def settings_of(options: DryRunOptions) -> ScriptSettings:
@@ -39,7 +45,10 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
             ),
             Text("give the path of a .py file", "请给出 .py 文件路径"),
         )
+    named = device_of(options)
     return ScriptSettings(
+        device_name=named.title if named else "",
+        device_memory_bytes=named.memory_bytes if named else 0,
         script=options.target,
         arguments=options.arguments,
         allow_write=options.allow_write,

@@ -47,9 +47,7 @@ def _raised(played: Played) -> RankFault | None:
         sides[_what_raised(record), record.ending_place].append(rank)
     first = errors[min(errors)]
     rest = tuple(rank for rank in played.records if rank not in errors)
-    shown = [
-        Side(tuple(sorted(ranks)), text, (place,)) for (text, place), ranks in sides.items()
-    ]
+    shown = [Side(tuple(sorted(ranks)), text, (place,)) for (text, place), ranks in sides.items()]
     if rest:
         posts = [played.posts[rank][-1] for rank in rest if played.posts[rank]]
         shown += _sides(posts)
@@ -128,11 +126,7 @@ def _local_value(played: Played) -> Place:
 
 def _standstill(played: Played) -> RankFault:
     blocked = {item.post.rank: item for item in played.blocked}
-    ended = {
-        rank
-        for rank in played.posts
-        if rank not in blocked and rank in played.records
-    }
+    ended = {rank for rank in played.posts if rank not in blocked and rank in played.records}
     cycle = find_cycle(blocked)
     sides = _sides(item.post for item in played.blocked)
     missing = sorted({rank for item in played.blocked for rank in item.waits_for} & ended)
@@ -143,7 +137,7 @@ def _standstill(played: Played) -> RankFault:
         sides.append(Side(tuple(missing), _ENDED, stack))
         where, text = find_branch(sides[0].stack, ())
         return RankFault(
-            "DR603", "exit", tuple(sides), sides and _group(played.blocked) or "", 0, where, text,
+            "DR603", "exit", tuple(sides), (sides and _group(played.blocked)) or "", 0, where, text,
             _waits(played.blocked), (), _local_value(played),
         )  # fmt: skip
     where, text = _branch(sides)
@@ -207,9 +201,7 @@ def _left_over(played: Played) -> list[RankFault]:
         for post in posts:
             first.setdefault(post.rank, post)
         members = posts[0].members if posts[0].op != NEW_GROUP else tuple(played.posts)
-        missing = tuple(
-            rank for rank in members if rank in played.posts and rank not in first
-        )
+        missing = tuple(rank for rank in members if rank in played.posts and rank not in first)
         sides = _sides(first.values())
         where, text = find_branch(sides[0].stack, ())
         if posts[0].op == NEW_GROUP:

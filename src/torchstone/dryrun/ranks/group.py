@@ -46,8 +46,11 @@ class Link:
 
     def post(self, payload: bytes | None = None, **facts: Any) -> Post:
         stack, inside = _own_stack()
-        phase = "backward" if torch._C._current_graph_task_id() != -1 else (
-            "forward" if self.session.modules else "")
+        phase = (
+            "backward"
+            if torch._C._current_graph_task_id() != -1
+            else ("forward" if self.session.modules else "")
+        )
         post = Post(
             rank=self.rank, number=self._count, stack=stack, inside=inside, phase=phase,
             step=self.session.counts.optimizer_steps, **facts,
@@ -185,7 +188,9 @@ def _reduce_name(op: Any) -> str:
 class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
     """Answers every collective by telling the coordinator of it."""
 
-    def __init__(self, link: Link, rank: int, size: int, key: str, members: tuple[int, ...]) -> None:
+    def __init__(
+        self, link: Link, rank: int, size: int, key: str, members: tuple[int, ...]
+    ) -> None:
         super().__init__(rank, size)
         self._link = link
         self._own_rank = rank
@@ -253,7 +258,9 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
         if op in ("all_reduce", "broadcast", "all_gather"):
             for tensor in inputs if op == "broadcast" else outputs:
                 self._link.mark_uniform(tensor)
-        work = DryWork(self._link, post, outputs, result if result is not None else list(outputs), real)
+        work = DryWork(
+            self._link, post, outputs, result if result is not None else list(outputs), real
+        )
         self._link.works.append(work)
         return work
 
@@ -285,13 +292,17 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
         flat = [tensor for one in outputs for tensor in one]
         return self._collective("all_gather", inputs, flat, outputs)
 
-    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def all_gather_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Work:
         return self._collective("all_gather", [input], [output], [output])
 
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        works = [self.allgather([out], [inp], opts) for out, inp in zip(outputs, inputs, strict=True)]
+        works = [
+            self.allgather([out], [inp], opts) for out, inp in zip(outputs, inputs, strict=True)
+        ]
         return _all_of(self._link, works)
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
@@ -333,7 +344,9 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        works = [self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True)]
+        works = [
+            self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True)
+        ]
         return _all_of(self._link, works)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced

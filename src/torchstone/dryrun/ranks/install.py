@@ -165,7 +165,9 @@ def _replace_spawn(session: Session) -> None:
     """A launcher inside the script starts all ranks; here each rank is its own process already."""
     own = session.settings.rank
 
-    def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *a: Any, **k: Any) -> None:
+    def spawn(
+        fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *a: Any, **k: Any
+    ) -> None:
         session.assume("multiprocessing.spawn", f"rank {own} of {nprocs} runs here")
         if own < nprocs:
             fn(own, *args)

@@ -138,7 +138,9 @@ class Matcher:
 
     def left_over(self) -> list[Post]:
         """Posts that nobody answered, in the order of ranks."""
-        found = [post for group in self._groups.values() for q in group.queues.values() for post in q]
+        found = [
+            post for group in self._groups.values() for q in group.queues.values() for post in q
+        ]
         for queues in (self._sends, self._receives, self._any):
             found += [post for queue in queues.values() for post in queue]
         return sorted(found, key=lambda post: (post.rank, post.number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import importlib
 import importlib.util
 import json
@@ -102,9 +103,7 @@ def _shard_once() -> None:
 
 def _imports_of(script: Path) -> list[str]:
     """Installed packages that the script imports; modules of the user's own wait for their ranks."""
-    installed = tuple(
-        path for name in ("purelib", "platlib") if (path := sysconfig.get_path(name))
-    )
+    installed = tuple(path for name in ("purelib", "platlib") if (path := sysconfig.get_path(name)))
     found: dict[str, None] = {}
     with contextlib.suppress(OSError, SyntaxError, ValueError):
         for node in ast.walk(ast.parse(script.read_text("utf-8"))):
@@ -131,6 +130,8 @@ def _one_pass(
 ) -> Played:
     wires: dict[int, Wire] = {}
     children: list[int] = []
+    gc.collect()
+    gc.freeze()  # a collection in a rank would touch, and so copy, all pages that it shares
     for rank in ranks:
         ours, theirs = socket.socketpair()
         child = _fork()
@@ -168,6 +169,7 @@ def _be_rank(
     settings: ScriptSettings, program: Callable[[ScriptSettings], Any], answers: str, wire: Wire
 ) -> None:
     """This process is one rank from now on; it never returns."""
+    gc.disable()  # a rank lives for a second
     try:
         _set_environment(settings)
         sink = _LinkSink()

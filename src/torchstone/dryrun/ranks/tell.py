@@ -27,9 +27,7 @@ def play_and_report(
         data = data[os.write(write, data) :]
 
 
-def summary(
-    settings: ScriptSettings, ranks: tuple[int, ...], played: list[Played]
-) -> RanksRecord:
+def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Played]) -> RanksRecord:
     local = settings.local_ranks()
     faults = [fault for one in played for fault in faults_of(one)]
     telling = next((one for one in played if faults_of(one)), played[0])
@@ -43,16 +41,16 @@ def summary(
         faults=tuple(faults[:8]),
         lanes=lanes_of(telling),
         volume=volume_of(played[0], local),
-        steps=max((item.progress.optimizer_steps for item in played[0].records.values()), default=0),
+        steps=max(
+            (item.progress.optimizer_steps for item in played[0].records.values()), default=0
+        ),
         record=_telling_record(telling),
         memory=tuple(
             (rank, item.memory.peak_bytes)
             for rank, item in sorted(played[0].records.items())
             if item.memory is not None
         ),
-        real_parameters=any(
-            "real-parameters" in item.notes for item in played[0].records.values()
-        ),
+        real_parameters=any("real-parameters" in item.notes for item in played[0].records.values()),
         cpu_seconds=times.children_user + times.children_system,
     )
 

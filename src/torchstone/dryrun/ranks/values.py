@@ -30,7 +30,7 @@ def results(match: Match, values: dict[int, bytes]) -> dict[int, bytes | None]:
     if first.is_p2p:
         return _point_to_point(match, values, unknown)
     if first.op in ("barrier", "new_group"):
-        return {rank: b"" for rank in posts}
+        return dict.fromkeys(posts, b"")
     filled = _with_absent(match, values)
     wanted = {first.root} if first.op in ("broadcast", "scatter") else set(first.members)
     if not wanted <= set(filled):
@@ -124,5 +124,7 @@ def _reduced(parts: list[bytes], post: Post) -> torch.Tensor:
 def _bitwise(tensors: list[torch.Tensor], kind: str) -> torch.Tensor:
     total = tensors[0]
     for other in tensors[1:]:
-        total = total & other if kind == "band" else total | other if kind == "bor" else total ^ other
+        total = (
+            total & other if kind == "band" else total | other if kind == "bor" else total ^ other
+        )
     return total

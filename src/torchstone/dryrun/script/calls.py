@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from torchstone.dryrun.record import OperatorError
+from torchstone.dryrun.record import OperatorError, Place
 from torchstone.dryrun.script.places import library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.shapes.history import (
@@ -39,6 +39,8 @@ class Calls(TorchFunctionMode):
         """Look at each call that went well."""
         self.repair: Repair | None = None
         """Tries other calls in the place of one that was refused."""
+        self.writers: Callable[[str], tuple[Place, ...]] = lambda message: ()
+        """Where the tensor that a backward complains of was written."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -88,6 +90,7 @@ class Calls(TorchFunctionMode):
             arguments=plain_arguments(func, args, kwargs),
             inner_op=inner,
             batch=session.batch,
+            written=self.writers(str(error)),
         )
 
 

@@ -18,6 +18,7 @@ from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
 from torchstone.dryrun.script.session import Session
 
+
 def register_backend() -> None:
     """Once per process, before anything is forked.
 
@@ -308,4 +309,3 @@ def _generator() -> type:
             pass
 
     return Generator
-

@@ -104,7 +104,9 @@ def _run(settings: ScriptSettings) -> Outcome:
     lines = list(_lines(bytes(written)))
     return Outcome(
         tuple(from_data(Record, line, "record") for line in lines if "world_size" not in line),
-        next((from_data(RanksRecord, line, "ranks") for line in lines if "world_size" in line), None),
+        next(
+            (from_data(RanksRecord, line, "ranks") for line in lines if "world_size" in line), None
+        ),
         child.returncode,
         killed,
         bytes(printed).decode("utf-8", "replace"),

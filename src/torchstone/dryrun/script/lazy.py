@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.script.session import Session, is_fake
 
-
 PRETEND = "pretend"
 """The name of the backend that answers for CUDA."""
 
@@ -88,7 +87,12 @@ def _exchange(parameter: torch.Tensor, fn: Any) -> None:
         return
     torch._C._swap_tensor_impl(parameter, changed)
     mine, theirs = parameter.__dict__, changed.__dict__
-    for name in ("_fake_device", "fake_device", "fake_mode", "constant"):  # what FakeTensor keeps beside it
+    for name in (
+        "_fake_device",
+        "fake_device",
+        "fake_mode",
+        "constant",
+    ):  # what FakeTensor keeps beside it
         if name in theirs:
             mine[name] = theirs[name]
     parameter.requires_grad_(requires_grad)

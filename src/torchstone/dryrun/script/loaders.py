@@ -15,9 +15,9 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
+from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session
 from torchstone.dryrun.shapes.history import remember
-from torchstone.dryrun.script.places import own_spot
 
 FULL, REMAINDER = "full batch", "remainder batch"
 ITERABLE_BATCHES = 2

@@ -90,7 +90,9 @@ class Overlay:
         if _real_isdir(copy):
             found.update(dict.fromkeys(_real_listdir(copy)))
         if _real_isdir(text):
-            here = (name for name in _real_listdir(text) if os.path.join(text, name) not in self._gone)
+            here = (
+                name for name in _real_listdir(text) if os.path.join(text, name) not in self._gone
+            )
             found.update(dict.fromkeys(here))
         elif not _real_isdir(copy):
             return _real_listdir(path)  # raises what it should

@@ -30,10 +30,13 @@ from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.guards import guard
 from torchstone.dryrun.script.lazy import convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.loaders import shorten_loaders
+from torchstone.dryrun.script.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.overlay import Overlay, keep_writes
 from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.script.trials import Trials
+from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.runtime.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
 
@@ -82,6 +85,7 @@ class World:
     answers: Answers
     forks: Forks
     overlay: Overlay | None
+    memory: DeviceMemory
 
 
 def prepare(session: Session, sink: Sink) -> World:
@@ -93,6 +97,10 @@ def prepare(session: Session, sink: Sink) -> World:
     calls = Calls(session)
     forks = Forks(session, sink)
     session.choose = forks.choose
+    calls.repair = Trials(session, forks).repair
+    hazards = Hazards(session)
+    calls.checks.append(hazards.check)
+    calls.writers = hazards.writers
     if settings.real_parameters:
         session.note("real-parameters")
     else:
@@ -116,7 +124,10 @@ def prepare(session: Session, sink: Sink) -> World:
         if not confined and not settings.allow_write:
             session.note("unconfined")
     limit_run(session)
-    return World(session, calls, Answers(session), forks, overlay)
+    answers = Answers(session)
+    memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
+    answers.observers.append(memory.observe)
+    return World(session, calls, answers, forks, overlay, memory)
 
 
 def run_as_written(model: Any = None, **_: Any) -> Any:
@@ -153,6 +164,7 @@ def finish(world: World, record: Record) -> Record:
         assumptions=session.assumptions(),
         hazards=hazards,
         notes=tuple(session.notes),
+        memory=world.memory.result(),
         written=tuple(world.overlay.written) if world.overlay is not None else (),
     )
 
