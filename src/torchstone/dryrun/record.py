@@ -150,6 +150,16 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraint:
+    """What must hold of the sizes of named axes."""
+
+    expression: str
+    en: str
+    zh: str
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One path through the program, from its start to its end or stop."""
 
@@ -170,6 +180,8 @@ class Record:
     written: tuple[str, ...] = ()
     """Files that were written, into the scratch folder only."""
     notes: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] | None = None
+    """Of a symbolic run; None when there was none."""
 
 
 @dataclass(frozen=True, slots=True)

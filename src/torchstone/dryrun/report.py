@@ -11,7 +11,7 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
 from torchstone.dryrun.memory_report import fit_findings, memory_measures
-from torchstone.dryrun.record import Hazard, OperatorError, Record, TriedFix
+from torchstone.dryrun.record import Constraint, Hazard, OperatorError, Record, TriedFix
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.shapes.words import explain, shape_text
@@ -47,6 +47,7 @@ def _once(findings: list[Finding]) -> list[Finding]:
 
 def findings_of(record: Record) -> list[Finding]:
     found = [hazard_finding(item) for item in record.hazards if item.rule in _HAZARDS]
+    found += [constraint_finding(item) for item in record.constraints or ()]
     if record.error is not None:
         found.append(refused_call(record.error, record))
     elif record.stop is not None and record.stop.cause == "program":
@@ -87,6 +88,25 @@ def hazard_finding(hazard: Hazard) -> Finding:
         module=hazard.module,
         op=hazard.op,
         confidence=Confidence.LIKELY,
+    )
+
+
+def constraint_finding(item: Constraint) -> Finding:
+    """A size for which the model does not hold."""
+    evidence: list[Evidence] = [snippet] if (snippet := snippet_at(item.place)) else []
+    table = Table(
+        Text("the guard of torch's shape environment", "torch 形状环境的约束"),
+        (Text("expression", "表达式"), Text("line", "行")),
+        ((item.expression, str(item.place)),),
+    )
+    return make_finding(
+        rules.CONSTRAINT,
+        Text("{en}", "{zh}"),
+        {"en": item.en, "zh": item.zh},
+        rules.CONSTRAINT.why,
+        Message("none"),
+        item.place,
+        (*evidence, table),
     )
 
 
@@ -292,7 +312,19 @@ def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
     if not records:
         return ()
     main = next((item for item in records if item.path == 0), records[-1])
+    if main.constraints is not None:
+        return (_symbolic(main.constraints, "proven" in main.notes),)
     return (_progress(main), *assumption_measures(records))
+
+
+def _symbolic(constraints: tuple[Constraint, ...], proven: bool) -> Measure:
+    how = Text("runs at every size from 2 to 17, which does not prove the others", "在 2 到 17 的每个大小下都能运行，其余未证明")
+    if proven:
+        how = Text("proven for every size from 2 on, in torch's shape environment", "已在 torch 的形状环境中证明：从 2 起的任意大小都成立")
+    if constraints:
+        how = Text("what must hold for other sizes to work", "其他大小须满足的条件")
+    return Measure("constraints", len(constraints), "", how,
+                   Text("size constraints", "大小约束"), tool=TOOL)  # fmt: skip
 
 
 _ENDINGS = {

@@ -186,7 +186,7 @@ def _be_rank(
             watch_for_drift(world.session, uniform)
             install(world.session, link, world.answers, settings.world_size)
 
-        run_program(settings, lambda: program(settings), sink, attach)
+        run_program(settings, lambda _: program(settings), sink, attach)
     finally:
         os._exit(0)
 

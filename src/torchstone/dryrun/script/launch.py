@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from torchstone.core.codec import from_data, to_data
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
 from torchstone.dryrun.record import RanksRecord, Record
 from torchstone.dryrun.script.settings import ScriptSettings
 
@@ -102,6 +104,7 @@ def _run(settings: ScriptSettings) -> Outcome:
         after.children_user + after.children_system - before.children_user - before.children_system
     )
     lines = list(_lines(bytes(written)))
+    _raise_wrong(lines)
     return Outcome(
         tuple(from_data(Record, line, "record") for line in lines if "world_size" not in line),
         next(
@@ -113,6 +116,14 @@ def _run(settings: ScriptSettings) -> Outcome:
         cpu,
         time.monotonic() - started,
     )
+
+
+def _raise_wrong(lines: list[dict[str, Any]]) -> None:
+    """The child could not use what the user named: its error is raised here."""
+    for line in lines:
+        if "wrong" in line:
+            where, given, expected, todo = line["wrong"]
+            raise InputError(where, given, Text(**expected), Text(**todo))
 
 
 def _limit(settings: ScriptSettings) -> float:

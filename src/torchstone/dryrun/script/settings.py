@@ -15,6 +15,7 @@ class ScriptSettings:
     """`module:Model` instead of a script."""
     inputs: tuple[str, ...] = ()
     train: bool = False
+    symbolic: str = ""
     scratch: str = ""
     """The folder that takes all that the program writes."""
     allow_write: bool = False

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.budget import limit_run
@@ -49,7 +50,7 @@ _PRETEND_ERRORS = (
 
 def run_program(
     settings: ScriptSettings,
-    program: Callable[[], Any],
+    program: Callable[[World], Any],
     sink: Sink,
     attach: Callable[[World], None] | None = None,
 ) -> None:
@@ -60,7 +61,7 @@ def run_program(
         attach(world)
     try:
         with world.calls, world.answers:
-            program()
+            program(world)
         record = Record(ending="end")
     except EndOfRun as end:
         record = ended(end)
@@ -68,6 +69,8 @@ def run_program(
         record = exited(end)
     except KeyboardInterrupt:
         record = Record(ending="time", ending_detail="interrupted")
+    except TorchstoneError:
+        raise
     except BaseException as error:
         record = failed(session, error)
     signal.setitimer(signal.ITIMER_REAL, 0)
