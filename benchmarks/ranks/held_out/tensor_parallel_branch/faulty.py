@@ -1,7 +1,7 @@
 """One rank of a tensor-parallel pair skips the all_reduce of its layer.
 
 Origin: a conditional inside a row-parallel layer
-Expect: DR601 DR603
+Expect: DR601 DR603 DR604
 World: 4
 """
 

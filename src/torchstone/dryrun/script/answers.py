@@ -10,6 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
 )
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,6 +24,7 @@ aten = torch.ops.aten
 LARGE = 1 << 20
 """Factories above a million elements give fake tensors: below it real ones cost less than 10 ms."""
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
 
@@ -47,6 +49,9 @@ class Answers(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        for kind in types:
+            if kind not in _PLAIN:  # DTensor and its like take themselves apart first
+                return NotImplemented
         if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
             return func(*args)
         kwargs = kwargs or {}
@@ -66,8 +71,8 @@ class Answers(TorchDispatchMode):
             args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
         else:
             self._mark_written(func, args, kwargs)
-            if self.functional is not None and "c10d_functional" in func._schema.name:
-                self.functional(func, args)
+        if self.functional is not None and "c10d_functional" in func._schema.name:
+            self.functional(func, args)
         try:
             return self._observed(func, args, kwargs, func(*args, **kwargs))
         except DataDependentOutputException:
