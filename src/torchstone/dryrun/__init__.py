@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torchstone.dryrun.ranks.expect import expect_same_collectives
     from torchstone.dryrun.run import dry_run
 
-__all__ = ["dry_run"]
+__all__ = ["dry_run", "expect_same_collectives"]
 
-_HOMES = {"dry_run": "torchstone.dryrun.run"}
+_HOMES = {
+    "dry_run": "torchstone.dryrun.run",
+    "expect_same_collectives": "torchstone.dryrun.ranks.expect",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchstone.core.finding import Confidence, Finding
+from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Edge, Evidence, Graph, Table, Vertex
 from torchstone.core.report import Report
@@ -27,15 +28,37 @@ def report_on_ranks(subject: str, outcome: Outcome) -> Report:
     known = {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}
     if ranks is None:
         return Report(TOOL, gaps=(nothing_left(subject, outcome),), rules=known, subject=subject)
-    gaps = gaps_of(ranks.record, outcome) if ranks.record is not None else []
+    return report_on(subject, ranks)
+
+
+def report_on(subject: str, ranks: RanksRecord) -> Report:
+    """The report of ranks that were played."""
+    known = {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}
+    gaps = gaps_of(ranks.record) if ranks.record is not None else []
+    gaps += [_real_parameters()] if ranks.real_parameters else []
     return Report(
         TOOL,
-        findings=tuple(_finding(fault, ranks) for fault in ranks.faults) if not gaps else (),
+        findings=() if any(gap.failed for gap in gaps) else _findings(ranks),
         measures=_measures(ranks),
         gaps=tuple(gaps),
         rules=known,
         subject=subject,
     )
+
+
+def _findings(ranks: RanksRecord) -> tuple[Finding, ...]:
+    """One finding for each fault; a fault seen in several passes is told once."""
+    found = [_finding(fault) for fault in ranks.faults]
+    return tuple({(item.rule, item.path, item.line): item for item in reversed(found)}.values())
+
+
+def _real_parameters() -> Gap:
+    text = Text(
+        "FullyShardedDataParallel looks into the storage of its parameters: real ones were used, "
+        "at their full size",
+        "FullyShardedDataParallel 会访问参数存储：使用了完整大小的真实参数",
+    )
+    return Gap("parameters", Message("real-parameters", text), "use fully_shard (FSDP2)", tool=TOOL)
 
 
 def ranks_text(ranks: tuple[int, ...]) -> str:
@@ -49,7 +72,7 @@ def ranks_text(ranks: tuple[int, ...]) -> str:
     return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
-def _finding(fault: RankFault, ranks: RanksRecord) -> Finding:
+def _finding(fault: RankFault) -> Finding:
     rule = _RULES[fault.rule]
     where = fault.sides[0].stack[0] if fault.sides and fault.sides[0].stack else fault.branch
     sides = "; ".join(_side_text(side, "en") for side in fault.sides)
@@ -61,7 +84,7 @@ def _finding(fault: RankFault, ranks: RanksRecord) -> Finding:
         _why(rule, fault),
         _remedy(fault),
         where,
-        _evidence(fault, ranks),
+        _evidence(fault),
         confidence=Confidence.LIKELY if fault.local_value.line else Confidence.CERTAIN,
     )
 
@@ -135,7 +158,7 @@ def _remedy(fault: RankFault) -> Message:
     return Message(f"ranks-{fault.reason}", text) if text else Message("none")
 
 
-def _evidence(fault: RankFault, ranks: RanksRecord) -> tuple[Evidence, ...]:
+def _evidence(fault: RankFault) -> tuple[Evidence, ...]:
     found: list[Evidence] = []
     for side in fault.sides[:3]:
         caption = f"rank {ranks_text(side.ranks)}"
@@ -199,7 +222,7 @@ def _measures(ranks: RanksRecord) -> tuple[Measure, ...]:
     )
     found = [
         Measure("ranks", played, "", how, Text("ranks played", "模拟的 rank"),
-                evidence=(_lanes_table(ranks.lanes, ranks),), tool=TOOL),
+                evidence=(_lanes_table(ranks.lanes),), tool=TOOL),
         Measure("matched", ranks.matches, "",
                 Text("operations on which all ranks agreed", "所有 rank 一致的操作"),
                 Text("matched communications", "匹配的通信"), tool=TOOL),
@@ -213,7 +236,7 @@ def _measures(ranks: RanksRecord) -> tuple[Measure, ...]:
     return tuple(found)
 
 
-def _lanes_table(lanes: tuple[Lane, ...], ranks: RanksRecord) -> Table:
+def _lanes_table(lanes: tuple[Lane, ...]) -> Table:
     letters = {"all_reduce": "R", "all_gather": "G", "reduce_scatter": "S", "broadcast": "B"}
     letters |= {"barrier": "|", "all_to_all": "A", "send": ">", "recv": "<", "new_group": "+"}
     letters |= {"gather": "g", "scatter": "s", "reduce": "r"}

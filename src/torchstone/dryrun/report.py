@@ -27,7 +27,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     for record in outcome.records:
         findings += findings_of(record)
         findings += fit_findings(record, device)
-        gaps += gaps_of(record, outcome)
+        gaps += gaps_of(record)
     if not outcome.records:
         gaps.append(nothing_left(subject, outcome))
     return Report(

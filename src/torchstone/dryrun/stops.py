@@ -64,8 +64,7 @@ def refuse_unusable(subject: str, outcome: Outcome) -> None:
         )
 
 
-def gaps_of(record: Record, outcome: Outcome) -> list[Gap]:
-    del outcome
+def gaps_of(record: Record) -> list[Gap]:
     found = (
         [_stopped(record, record.stop)] if record.stop and record.stop.cause != "program" else []
     )

@@ -21,7 +21,7 @@ def _tree(path: str) -> ast.Module | None:
 
 def find_branch(ours: tuple[Place, ...], theirs: tuple[Place, ...]) -> tuple[Place, str]:
     """The innermost branch around the first line where two stacks part, and its condition."""
-    for mine, other in _parting(ours, theirs):
+    for mine, other in _parting(ours, theirs) if theirs else ():
         found = _around(mine, other) or _around(other, mine)
         if found is not None:
             return found

@@ -224,7 +224,25 @@ def _replace_fsdp(session: Session) -> None:
             session.end(NEEDS_REAL, "FullyShardedDataParallel")
         original(wrapper, module, *args, **{**kwargs, "device_id": torch.device("cpu")})
 
+    _share_empty_chunks()
     FullyShardedDataParallel.__init__ = init  # type: ignore[method-assign]
+
+
+def _share_empty_chunks() -> None:
+    """fully_shard makes an empty tensor for each rank beyond the rows of a parameter: in a world of
+    a thousand that is most of its work. One is enough."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from torch.distributed.fsdp._fully_shard import _fsdp_common, _fsdp_param
+
+        def chunk_with_empty(tensor: torch.Tensor, num_chunks: int, dim: int) -> list[torch.Tensor]:
+            chunks = list(torch.chunk(tensor, num_chunks, dim=dim))
+            if len(chunks) < num_chunks:
+                chunks += [chunks[0].new_empty(0)] * (num_chunks - len(chunks))
+            return chunks
+
+        for home in (_fsdp_common, _fsdp_param):
+            if hasattr(home, "_chunk_with_empty"):
+                setattr(home, "_chunk_with_empty", chunk_with_empty)  # noqa: B010
 
 
 def _functional(groups: Groups, func: Any, args: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchstone.core.codec import to_data
+from torchstone.dryrun.ranks.classes import ranks_to_play
 from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.faults import faults_of
 from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
@@ -20,7 +21,7 @@ def play_and_report(
     settings: ScriptSettings, program: Callable[[ScriptSettings], Any], write: int
 ) -> None:
     """Run all ranks and put one record on the pipe."""
-    ranks = tuple(range(settings.world_size))
+    ranks = ranks_to_play(settings.world_size, settings.local_ranks())
     record = summary(settings, ranks, play(settings, ranks, program))
     data = json.dumps(to_data(record), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
     while data:
