@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torchstone.core.report import Report
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.utilization import mfu
+    from torchstone.dryrun.run import dry_run
     from torchstone.lint.engine import check_paths as check
     from torchstone.tensors.analysis.analyze import analyze_tensor
     from torchstone.tensors.compare.precision import compare_precision
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Report", "Watch", "__version__", "analyze_tensor", "check", "compare_precision", "compare_runs",
-    "measure_cost", "mfu", "watch_training",
+    "dry_run", "measure_cost", "mfu", "watch_training",
 ]  # fmt: skip
 
 _HOMES = {
@@ -32,6 +33,7 @@ _HOMES = {
     "check": ("torchstone.lint.engine", "check_paths"),
     "measure_cost": ("torchstone.cost.measure", "measure_cost"),
     "mfu": ("torchstone.cost.utilization", "mfu"),
+    "dry_run": ("torchstone.dryrun.run", "dry_run"),
     "Watch": ("torchstone.watch.monitor", "Watch"),
     "watch_training": ("torchstone.watch.decorator", "watch_training"),
     "Report": ("torchstone.core.report", "Report"),

@@ -100,9 +100,12 @@ def _call(module: ModuleType, command: Subcommand, words: list[str], lang: str, 
         add_options(parser, own, lang)
     only = {"format": tuple(module.FORMATS)} if hasattr(module, "FORMATS") else None
     add_options(parser, CommonOptions, lang, only)
-    parsed = parser.parse_args(words)
+    before, passed_on = _split_arguments(words, module)
+    parsed = parser.parse_args(before)
     flags = given(CommonOptions, parsed)
     own_flags = given(own, parsed) if own is not None else {}
+    if passed_on:
+        own_flags["arguments"] = (*own_flags.get("arguments", ()), *passed_on)
     name = command.title.partition(" ")[0]
     common, mine = _configured(module, name, flags, own, own_flags)
     now = datetime.datetime.now().astimezone()
@@ -113,6 +116,14 @@ def _call(module: ModuleType, command: Subcommand, words: list[str], lang: str, 
         common_options = replace(common_options, lang=lang)
     options = own(**{**mine, **own_flags}) if own is not None else None
     return command.run(options, common_options)
+
+
+def _split_arguments(words: list[str], module: ModuleType) -> tuple[list[str], list[str]]:
+    """What follows `--` is for the script of a command that runs one, flags and all."""
+    if not getattr(module, "PASSES_ARGUMENTS", False) or "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
 
 
 def _configured(

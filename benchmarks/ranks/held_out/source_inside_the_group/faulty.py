@@ -1,0 +1,22 @@
+"""The source of a broadcast is given as a rank of the group, not of the world.
+
+Origin: src is a global rank: torch's documentation
+Expect: DR600 DR601 DR602
+World: 4
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+mine = groups[rank // 2]
+value = torch.full((2,), float(rank))
+dist.broadcast(value, src=0, group=mine)
+dist.barrier()
+dist.destroy_process_group()

@@ -1,0 +1,26 @@
+"""Tokens go to experts with split sizes that the receivers do not know.
+
+Origin: deepspeed#5794: MoE ranks call all_to_all with different arguments
+Expect: clean
+World: 4
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+sends = [(rank + other) % 3 + rank for other in range(world)]
+tokens = torch.randn(sum(sends), 4)
+counts = torch.tensor(sends)
+expected = torch.empty_like(counts)
+dist.all_to_all_single(expected, counts)
+takes = expected.tolist()
+received = torch.empty(sum(takes), 4)
+dist.all_to_all_single(received, tokens, takes, sends)
+dist.barrier()
+dist.destroy_process_group()

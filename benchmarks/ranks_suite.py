@@ -1,0 +1,116 @@
+"""Faulty distributed programs and their right twins: which are found, which twins are accused.
+
+python benchmarks/ranks_suite.py tuned             the cases that were looked at while building
+python benchmarks/ranks_suite.py held_out          those that were not
+python benchmarks/ranks_suite.py tuned --real      run for real with gloo: does it hang or raise?
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent / "ranks"
+REAL_SECONDS = 25
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    folder: Path
+    expected: tuple[str, ...]
+    world: int
+
+    def script(self, kind: str) -> Path:
+        return self.folder / f"{kind}.py"
+
+
+def cases(part: str) -> list[Case]:
+    found = []
+    for folder in sorted((HERE / part).iterdir()):
+        head = (folder / "faulty.py").read_text("utf-8")
+        rules = re.search(r"^Expect: (.*)$", head, re.M)
+        world = re.search(r"^World: (\d+)$", head, re.M)
+        assert rules and world, folder
+        found.append(Case(folder.name, folder, tuple(rules[1].split()), int(world[1])))
+    return found
+
+
+def dry(case: Case, kind: str) -> tuple[tuple[str, ...], int, float]:
+    """Rules that were reported, the number of gaps, and seconds."""
+    from torchstone.dryrun.options import DryRunOptions
+    from torchstone.dryrun.run import dry_run_command
+
+    start = time.monotonic()
+    options = DryRunOptions(target=str(case.script(kind)), world_size=case.world)
+    report = dry_run_command(options)
+    rules = tuple(finding.rule for finding in report.findings)
+    return rules, len(report.gaps), time.monotonic() - start
+
+
+def real(case: Case, kind: str, port: int) -> str:
+    """`clean`, `raises` or `hangs`, with real processes and gloo."""
+    processes = []
+    for rank in range(case.world):
+        environment = {
+            **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(case.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+            "OMP_NUM_THREADS": "1",
+        }  # fmt: skip
+        command = [sys.executable, str(case.script(kind))]
+        processes.append(
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        )
+    end = time.monotonic() + REAL_SECONDS
+    try:
+        while time.monotonic() < end and any(item.poll() is None for item in processes):
+            time.sleep(0.2)
+        codes = [item.poll() for item in processes]
+    finally:
+        for item in processes:
+            item.kill()
+            item.wait()
+    if any(code not in (None, 0) for code in codes):
+        return "raises"
+    return "hangs" if any(code is None for code in codes) else "clean"
+
+
+def main(words: list[str]) -> int:
+    part = words[0] if words else "tuned"
+    only = [word for word in words[1:] if not word.startswith("-")]
+    found = accused = total = 0
+    for number, case in enumerate(cases(part)):
+        if only and case.name not in only:
+            continue
+        if "--real" in words:
+            port = 29600 + 2 * number
+            print(
+                f"{case.name:32} faulty {real(case, 'faulty', port):8} right {real(case, 'right', port + 1)}"
+            )
+            continue
+        total += 1
+        bad, gaps, seconds = dry(case, "faulty")
+        good, good_gaps, good_seconds = dry(case, "right")
+        hit = bool(set(bad) & set(case.expected))
+        found += hit
+        accused += bool(good)
+        print(
+            f"{case.name:32} {'found ' if hit else 'MISSED'} {','.join(bad) or '-':14} "
+            f"(expected {','.join(case.expected)}) twin {'ACCUSED ' + ','.join(good) if good else 'clean'}"
+            f"{' GAPS' if gaps or good_gaps else ''}  {seconds:.1f} s, {good_seconds:.1f} s",
+            flush=True,
+        )
+    if total:
+        print(f"{part}: {found} of {total} found, {accused} twins accused")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

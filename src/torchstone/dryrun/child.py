@@ -1,0 +1,95 @@
+"""The process that runs the user's program. `python -m torchstone.dryrun.child READ WRITE`.
+
+It reads its settings from one pipe and writes one record per path to the other, then leaves
+without the interpreter's farewell: a pretend backend cannot be unloaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.errors import TorchstoneError
+from torchstone.dryrun.record import Record
+from torchstone.dryrun.script.settings import ScriptSettings
+
+if TYPE_CHECKING:
+    from torchstone.dryrun.script.forks import Sink
+
+
+def main(words: list[str]) -> None:
+    read, write = int(words[0]), int(words[1])
+    with os.fdopen(read, "rb") as source:
+        settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
+    os.set_inheritable(write, False)
+    try:
+        run(settings, write)
+    except TorchstoneError as error:  # what the user named cannot be used: the parent says so
+        line = json.dumps({"wrong": [error.where, error.given, to_data(error.expected), to_data(error.todo)]})
+        os.write(write, line.encode("utf-8", "surrogatepass") + b"\n")
+    leave(0)
+
+
+def run(settings: ScriptSettings, write: int) -> None:
+    """Whatever the settings ask for."""
+    if settings.play_ranks:
+        from torchstone.dryrun.ranks.tell import play_and_report
+
+        play_and_report(settings, run_script, write)
+        return
+    from torchstone.dryrun.script.forks import PipeSink
+    from torchstone.dryrun.script.world import run_program
+
+    sink = PipeSink(write)
+    if settings.target:
+        from torchstone.dryrun.shapes.model_run import run_model
+
+        if settings.symbolic:
+            find_and_put(settings, sink)
+        else:
+            run_program(settings, lambda world: run_model(settings, world), sink)
+    else:
+        run_program(settings, lambda _: run_script(settings), sink)
+
+
+def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
+    """A symbolic run: its constraints, or the error that it met."""
+    from torchstone.dryrun.script.session import Session
+    from torchstone.dryrun.script.lazy import make_mode
+    from torchstone.dryrun.script.world import failed, quiet_torch
+    from torchstone.dryrun.shapes.symbolic import find_constraints
+
+    quiet_torch()
+    try:
+        proven, found = find_constraints(settings)
+        sink.put(Record(constraints=found, notes=("proven",) if proven else ()))
+    except TorchstoneError:
+        raise
+    except Exception as error:
+        sink.put(failed(Session(settings, make_mode()), error))
+
+
+def run_script(settings: ScriptSettings) -> None:
+    """The script as `python SCRIPT ARGS` would run it."""
+    path = Path(settings.script)
+    sys.argv = [settings.script, *settings.arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    runpy.run_path(settings.script, run_name="__main__")
+
+
+def leave(code: int) -> None:
+    """End at once, with what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,98 @@
+"""Memory of a run: the peak with its parts, over the step, and whether it fits on a device."""
+
+from __future__ import annotations
+
+from torchstone.core.evidence import Number
+from torchstone.core.finding import Confidence, Finding
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence, Series, Table
+from torchstone.core.quantity import human
+from torchstone.core.text import Message, Text
+from torchstone.dryrun import rules
+from torchstone.dryrun.findings import TOOL, make_finding
+from torchstone.dryrun.record import Memory, Record
+from torchstone.runtime.devices import Device
+
+_HOW = Text(
+    "storages alive on the device, without the allocator's fragments and the libraries' workspace",
+    "设备上存活的存储，不含分配器碎片与库的工作区",
+)
+_NAMES = {
+    "parameters": Text("parameters", "参数"),
+    "gradients": Text("gradients", "梯度"),
+    "optimizer state": Text("optimizer state", "优化器状态"),
+    "activations": Text("activations", "激活"),
+}
+
+
+def memory_measures(records: tuple[Record, ...], device: Device | None) -> tuple[Measure, ...]:
+    memory = largest(records)
+    if memory is None:
+        return ()
+    fits = Text("", "")
+    if device is not None:
+        share = 100 * memory.peak_bytes / device.memory_bytes
+        fits = Text(f"; {share:.1f} % of {device.title}", f"；占 {device.title} 的 {share:.1f}%")
+    how = Text(_HOW.en + fits.en, _HOW.zh + fits.zh)
+    return (
+        Measure("peak_memory_bytes", memory.peak_bytes, "B", how,
+                Text("peak memory", "峰值显存"), evidence=evidence_of(memory), tool=TOOL),
+    )  # fmt: skip
+
+
+def largest(records: tuple[Record, ...]) -> Memory | None:
+    known = [item.memory for item in records if item.memory is not None]
+    return max(known, key=lambda item: item.peak_bytes, default=None)
+
+
+def evidence_of(memory: Memory) -> tuple[Evidence, ...]:
+    parts = Table(
+        Text("what was alive at the peak", "峰值时存活的内容"),
+        (Text("part", "部分"), Text("bytes", "字节")),
+        tuple((_NAMES.get(part.name, part.name), part.bytes) for part in memory.at_peak),
+        Text(f"in the {memory.peak_phase}, at {memory.peak_place}",
+             f"阶段 {memory.peak_phase}，位于 {memory.peak_place}"),
+        ("", "B"),
+    )  # fmt: skip
+    found: list[Evidence] = [parts]
+    if memory.modules:
+        found.append(
+            Table(
+                Text("activations at the peak by kind of module", "峰值时各类模块的激活"),
+                (Text("module", "模块"), Text("bytes", "字节")),
+                tuple((part.name, part.bytes) for part in memory.modules),
+                units=("", "B"),
+            )
+        )
+    if len(memory.curve) > 1:
+        xs = tuple(float(i) for i in range(len(memory.curve)))
+        found.append(
+            Series(Text("memory over the run", "显存随运行的变化"), xs,
+                   tuple(float(size) for size in memory.curve), "B", _HOW, "allocations")
+        )  # fmt: skip
+    return tuple(found)
+
+
+def fit_findings(record: Record, device: Device | None) -> list[Finding]:
+    """More than the device has."""
+    memory = record.memory
+    if device is None or memory is None or memory.peak_bytes <= device.memory_bytes:
+        return []
+    peak, room = human(memory.peak_bytes, "B"), human(device.memory_bytes, "B")
+    number = Number(Text("peak memory", "峰值显存"), memory.peak_bytes, "B", _HOW)
+    return [
+        make_finding(
+            rules.MEMORY,
+            Text("the step needs {peak}; {device} has {room}", "单步需要 {peak}；{device} 只有 {room}"),
+            {"peak": peak, "device": device.title, "room": room},
+            rules.MEMORY.why,
+            Message(
+                "fit",
+                Text("a smaller batch, activation checkpointing, or sharding (--world-size plays it)",
+                     "减小批大小、使用激活检查点或分片（可用 --world-size 模拟）"),
+            ),
+            memory.peak_place,
+            (number, *evidence_of(memory)),
+            confidence=Confidence.LIKELY,
+        )
+    ]  # fmt: skip

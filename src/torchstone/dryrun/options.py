@@ -1,0 +1,72 @@
+"""The options of `torchstone dryrun`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchstone.core.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunOptions:
+    """What is run, on how many ranks, within which limits."""
+
+    target: str = option(
+        "", "a script, which is RUN in a process of its own, or module:Model",
+        "要运行的脚本（将在独立进程中真实执行），或 module:Model",
+        positional=True, config=False, metavar="TARGET",
+    )  # fmt: skip
+    arguments: tuple[str, ...] = option(
+        (), "arguments for the script, after --", "传给脚本的参数，写在 -- 之后",
+        positional=True, config=False, split=False, metavar="ARGS",
+    )  # fmt: skip
+    input: tuple[str, ...] = option(
+        (), "input of module:Model: 8,3,224,224:bf16, name=2,128:int64, or module:function; repeatable",
+        "module:Model 的输入：8,3,224,224:bf16、name=2,128:int64 或 module:function；可重复",
+        config=False, metavar="SHAPE", split=False,
+    )  # fmt: skip
+    train: bool = option(
+        False, "module:Model: the backward pass too", "module:Model：同时运行反向传播", config=False
+    )
+    symbolic: str = option(
+        "", "module:Model: names of axes that hold for all sizes, such as B,T",
+        "module:Model：对任意大小都成立的轴名，如 B,T", config=False, metavar="AXES",
+    )  # fmt: skip
+    batch_sizes: str = option(
+        "", "run the script with loaders of these batch sizes too, such as 1,7",
+        "另外以这些批大小运行脚本，如 1,7", metavar="SIZES",
+    )  # fmt: skip
+    world_size: int = option(
+        0, "play every rank of a job of this size", "模拟该规模任务的每一个 rank", metavar="N"
+    )
+    local_world_size: int = option(
+        0, "ranks on one node; 8 by default", "单个节点上的 rank 数；默认为 8", metavar="N"
+    )
+    device: str = option(
+        "h100-80g", "the accelerator that is pretended: its memory is what must fit; cpu for none",
+        "所模拟的加速器：以其显存判断能否放下；cpu 表示不使用", metavar="NAME",
+    )  # fmt: skip
+    max_steps: int = option(4, "optimizer steps at most", "最多优化器步数", metavar="N")
+    max_seconds: float = option(
+        60.0, "seconds at most for one run of the program", "程序单次运行的最长秒数",
+        metavar="SECONDS",
+    )  # fmt: skip
+    max_paths: int = option(
+        4, "paths followed where the program branches on a tensor's value",
+        "程序依张量取值分支时最多跟踪的路径数", metavar="N",
+    )  # fmt: skip
+    no_fixes: bool = option(
+        False, "do not try fixes for what breaks", "不尝试修复发现的错误", config=False
+    )
+    allow_write: bool = option(
+        False, "let the script write files; else they go to a scratch folder that is removed",
+        "允许脚本写文件；否则写入临时目录并在结束后删除", config=False,
+    )  # fmt: skip
+    compile: bool = option(
+        False, "look for graph breaks and recompilations of torch.compile",
+        "检查 torch.compile 的图中断与重新编译", config=False,
+    )  # fmt: skip
+    annotate: bool = option(
+        False, "show jaxtyping annotations for functions that have none, from the shapes seen",
+        "根据观察到的形状，为没有注解的函数给出 jaxtyping 注解", config=False,
+    )  # fmt: skip

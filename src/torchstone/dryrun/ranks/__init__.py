@@ -1,0 +1,1 @@
+"""Every rank of a distributed program, run at once and compared."""

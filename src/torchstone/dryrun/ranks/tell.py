@@ -1,0 +1,63 @@
+"""Plays all ranks in the warm process and tells the process that asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from torchstone.core.codec import to_data
+from torchstone.dryrun.ranks.classes import ranks_to_play
+from torchstone.dryrun.ranks.coordinator import Played
+from torchstone.dryrun.ranks.faults import faults_of
+from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
+from torchstone.dryrun.ranks.play import play
+from torchstone.dryrun.record import RanksRecord, Record
+from torchstone.dryrun.script.settings import ScriptSettings
+
+
+def play_and_report(
+    settings: ScriptSettings, program: Callable[[ScriptSettings], Any], write: int
+) -> None:
+    """Run all ranks and put one record on the pipe."""
+    ranks = ranks_to_play(settings.world_size, settings.local_ranks())
+    record = summary(settings, ranks, play(settings, ranks, program))
+    data = json.dumps(to_data(record), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    while data:
+        data = data[os.write(write, data) :]
+
+
+def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Played]) -> RanksRecord:
+    local = settings.local_ranks()
+    faults = [fault for one in played for fault in faults_of(one)]
+    telling = next((one for one in played if faults_of(one)), played[0])
+    times = os.times()
+    return RanksRecord(
+        world_size=settings.world_size,
+        local_world_size=local,
+        played=ranks,
+        passes=len(played),
+        matches=telling.matches,
+        faults=tuple(faults[:8]),
+        lanes=lanes_of(telling),
+        volume=volume_of(played[0], local),
+        steps=max(
+            (item.progress.optimizer_steps for item in played[0].records.values()), default=0
+        ),
+        record=_telling_record(telling),
+        memory=tuple(
+            (rank, item.memory.peak_bytes)
+            for rank, item in sorted(played[0].records.items())
+            if item.memory is not None
+        ),
+        real_parameters=any("real-parameters" in item.notes for item in played[0].records.values()),
+        cpu_seconds=times.children_user + times.children_system,
+    )
+
+
+def _telling_record(played: Played) -> Record | None:
+    for rank in sorted(played.records):
+        if played.records[rank].ending == "error":
+            return played.records[rank]
+    return played.records[min(played.records)] if played.records else None

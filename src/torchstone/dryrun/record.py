@@ -1,0 +1,280 @@
+"""What a run of the user's program leaves behind: plain data that passes from process to process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One line of code."""
+
+    path: str = ""
+    line: int = 0
+    scope: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One step in the history of a tensor: the call that made it and what came out."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    place: Place = Place()
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor that an operator was given."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str = "cpu"
+    is_parameter: bool = False
+    history: tuple[Made, ...] = ()
+    """How it was made, the latest step first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedFix:
+    """A change that was put in the place of the failing call, and how far the program then ran."""
+
+    what_en: str
+    what_zh: str
+    works: bool
+    outcome_en: str = ""
+    outcome_zh: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorError:
+    """A call that torch refuses, with all it was given."""
+
+    op: str
+    message: str
+    place: Place = Place()
+    inside: Place = Place()
+    """The line of a library that made the call, when it is not the user's own."""
+    module: str = ""
+    module_text: str = ""
+    operands: tuple[Operand, ...] = ()
+    arguments: tuple[tuple[str, str], ...] = ()
+    inner_op: str = ""
+    batch: str = ""
+    """Which batch of the data was in use: `full batch`, `remainder batch`."""
+    written: tuple[Place, ...] = ()
+    """For an in-place write that the backward refuses: where it was written."""
+    fixes: tuple[TriedFix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A question that only real values could answer, and the answer that was given instead."""
+
+    question: str
+    answer: str
+    place: Place
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Something that runs and is probably not what was meant."""
+
+    rule: str
+    op: str
+    place: Place
+    module: str = ""
+    operands: tuple[Operand, ...] = ()
+    detail: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An exception that ended the program."""
+
+    exception: str
+    message: str
+    place: Place = Place()
+    inside: Place = Place()
+    module: str = ""
+    cause: str = "program"
+    """`program` (the user's own), `pretend` (fake tensors cannot go on), `network`, `input`,
+    `missing-package`, `missing-file`."""
+    stack: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the program came."""
+
+    optimizer_steps: int = 0
+    backwards: int = 0
+    training_forwards: int = 0
+    evaluation_forwards: int = 0
+    full_batches: int = 0
+    remainder_batches: int = 0
+    saves: int = 0
+    loads: int = 0
+    operators: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """Bytes of one kind that were alive at the peak."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes alive on the device over the run."""
+
+    peak_bytes: int = 0
+    at_peak: tuple[MemoryPart, ...] = ()
+    peak_place: Place = Place()
+    peak_phase: str = ""
+    modules: tuple[MemoryPart, ...] = ()
+    """Activations alive at the peak, by the module that made them."""
+    curve: tuple[int, ...] = ()
+    phases: tuple[str, ...] = ()
+    """The phase at each point of the curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What must hold of the sizes of named axes."""
+
+    expression: str
+    en: str
+    zh: str
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One path through the program, from its start to its end or stop."""
+
+    path: int = 0
+    parent: int = -1
+    branch: Assumption | None = None
+    """The `bool(tensor)` at which this path left its parent, with its own answer."""
+    ending: str = "end"
+    """`end`, `budget`, `time`, `exit`, `error`."""
+    ending_detail: str = ""
+    ending_place: Place = Place()
+    progress: Progress = Progress()
+    error: OperatorError | None = None
+    stop: Stop | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    memory: Memory | None = None
+    written: tuple[str, ...] = ()
+    """Files that were written, into the scratch folder only."""
+    notes: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] | None = None
+    """Of a symbolic run; None when there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What some of the ranks do where others do something else."""
+
+    ranks: tuple[int, ...]
+    text: str
+    """The operation, `(ended)`, or an exception."""
+    stack: tuple[Place, ...] = ()
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One arrow of the picture of who waits for whom."""
+
+    rank: int
+    waits_for: tuple[int, ...]
+    text: str
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class RankFault:
+    """One way in which the ranks do not go together."""
+
+    rule: str
+    reason: str
+    """What differs: operation, shape, dtype, root, reduce, splits, group, exit, cycle, p2p."""
+    sides: tuple[Side, ...]
+    group: str = ""
+    position: int = 0
+    branch: Place = Place()
+    branch_text: str = ""
+    waits: tuple[Wait, ...] = ()
+    cycle: tuple[int, ...] = ()
+    local_value: Place = Place()
+    """Where the program asked for a value that may differ from rank to rank."""
+    error: OperatorError | None = None
+    hazard: Hazard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One communication on a lane."""
+
+    op: str
+    group: str
+    place: Place
+    phase: str = ""
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Ranks that communicate in the same way, and what they do."""
+
+    ranks: tuple[int, ...]
+    marks: tuple[Mark, ...]
+    total: int
+    ending: str = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Bytes that one rank moves in one step."""
+
+    op: str
+    link: str
+    """`node` when all members are on one node, else `network`."""
+    phase: str
+    inside: str
+    calls: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RanksRecord:
+    """What came of playing all ranks."""
+
+    world_size: int
+    local_world_size: int
+    played: tuple[int, ...]
+    passes: int
+    matches: int
+    faults: tuple[RankFault, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    volume: tuple[Volume, ...] = ()
+    steps: int = 0
+    record: Record | None = None
+    """Of the rank that tells most: one that raised, or rank 0."""
+    memory: tuple[tuple[int, int], ...] = ()
+    """Peak bytes by rank."""
+    real_parameters: bool = False
+    cpu_seconds: float = 0.0

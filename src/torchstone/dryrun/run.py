@@ -1,0 +1,136 @@
+"""`dry_run`: a script or a model in, a Report out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.report import Report, merge
+from torchstone.core.text import Text
+from torchstone.dryrun.findings import TOOL
+from torchstone.dryrun.options import DryRunOptions
+from torchstone.dryrun.ranks_report import report_on_ranks
+from torchstone.dryrun.report import report_on_script
+from torchstone.dryrun.script.launch import launch
+from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.runtime.devices import Device, device
+
+
+def dry_run(
+    target: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    inputs: Sequence[str] = (),
+    world_size: int = 0,
+    local_world_size: int = 0,
+    device: str = "h100-80g",
+    max_steps: int = 4,
+    max_seconds: float = 60.0,
+    train: bool = False,
+    symbolic: str = "",
+    allow_write: bool = False,
+) -> Report:
+    """Run a script (or `module:Model`) with fake weights in a process of its own; what breaks."""
+    return dry_run_command(
+        DryRunOptions(
+            target=str(target), arguments=tuple(arguments), input=tuple(inputs), train=train,
+            symbolic=symbolic, world_size=world_size, local_world_size=local_world_size,
+            device=device, max_steps=max_steps, max_seconds=max_seconds, allow_write=allow_write,
+        )  # fmt: skip
+    )
+
+
+def dry_run_command(options: DryRunOptions) -> Report:
+    """What the command line asks for."""
+    settings = settings_of(options)
+    if settings.play_ranks:
+        return report_on_ranks(options.target, launch(settings))
+    named = device_of(options)
+    report = report_on_script(options.target, launch(settings), named)
+    others = [
+        report_on_script(options.target, launch(replace(settings, batch_size=size)), named)
+        for size in _sizes(options.batch_sizes)
+    ]
+    if not others:
+        return report
+    found = merge([report, *(replace(other, measures=()) for other in others)], TOOL)
+    return replace(found, subject=options.target)
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = [int(word) for word in text.split(",") if word.strip()]
+    except ValueError:
+        sizes = [0]
+    if any(size < 1 for size in sizes):
+        raise UsageError(
+            "--batch-sizes", repr(text), Text("whole numbers from 1 on", "从 1 起的整数"),
+            Text("for example: --batch-sizes 1,7", "例如：--batch-sizes 1,7"),
+        )  # fmt: skip
+    return sizes
+
+
+def device_of(options: DryRunOptions) -> Device | None:
+    """The accelerator that is pretended; None for the CPU."""
+    return None if options.device == "cpu" else device(options.device)
+
+
+def settings_of(options: DryRunOptions) -> ScriptSettings:
+    """The options, checked, as the child process is told them."""
+    is_script = options.target.endswith(".py")
+    if is_script or ":" not in options.target:
+        _check_script(options.target)
+        is_script = True
+    _check_numbers(options)
+    named = device_of(options)
+    return ScriptSettings(
+        script=options.target if is_script else "",
+        arguments=options.arguments,
+        target="" if is_script else options.target,
+        inputs=options.input,
+        train=options.train,
+        symbolic=options.symbolic,
+        device_name=named.title if named else "",
+        device_memory_bytes=named.memory_bytes if named else 0,
+        allow_write=options.allow_write,
+        cuda=options.device != "cpu",
+        max_steps=options.max_steps,
+        max_seconds=options.max_seconds,
+        max_paths=options.max_paths,
+        try_fixes=not options.no_fixes,
+        world_size=max(1, options.world_size),
+        local_world_size=options.local_world_size,
+        play_ranks=options.world_size > 1,
+        compile=options.compile,
+        annotate=options.annotate,
+    )
+
+
+def _check_script(target: str) -> None:
+    path = Path(target)
+    if path.suffix == ".py" and path.is_file():
+        return
+    given = "a folder" if path.is_dir() else "another file" if path.exists() else "no such file"
+    raise InputError(
+        f"dryrun: {target}",
+        given,
+        Text("a Python script that exists, or module:Model", "存在的 Python 脚本，或 module:Model"),
+        Text("give the path of a .py file", "请给出 .py 文件路径"),
+    )
+
+
+def _check_numbers(options: DryRunOptions) -> None:
+    for name, value, least in (
+        ("--world-size", options.world_size, 0),
+        ("--local-world-size", options.local_world_size, 0),
+        ("--max-steps", options.max_steps, 1),
+        ("--max-paths", options.max_paths, 1),
+        ("--max-seconds", options.max_seconds, 1),
+    ):
+        if value < least:
+            raise UsageError(
+                name, str(value), Text(f"{least} or more", f"{least} 或更大"),
+                Text("leave it out for the default", "省略即用默认值"),
+            )  # fmt: skip

@@ -1,0 +1,222 @@
+"""Answers to questions that only real values could answer; each is written down with its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+)
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from torchstone.dryrun.script.lazy import is_pretend, make_fake
+from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+
+aten = torch.ops.aten
+
+LARGE = 1 << 20
+"""Factories above a million elements give fake tensors: below it real ones cost less than 10 ms."""
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+_DEVICE = torch.ops.prim.device.default
+_EQUAL = (aten.equal.default,)
+
+
+class Answers(TorchDispatchMode):
+    """Sees every operator, in the forward and in the backward."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self._stale: set[StorageWeakRef] = set()
+        """Real storages into which a fake value was written: what they hold is out of date."""
+        self._factories: dict[Any, bool] = {}
+        self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
+        self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
+        """Are told of every operator that had a fake input or made a fake tensor."""
+        self.on_replaced: Callable[[torch.Tensor, torch.Tensor], None] | None = None
+        """Is told when a fake tensor stands in for a real one whose values are unknown."""
+        self.functional: Callable[[Any, Any], None] | None = None
+        """Is told of functional collectives on fake tensors, where ranks are played."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for kind in types:
+            if kind not in _PLAIN:  # DTensor and its like take themselves apart first
+                return NotImplemented
+        if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
+            return func(*args)
+        kwargs = kwargs or {}
+        self.session.counts.operators += 1
+        tensors = tensors_in(args, kwargs) if kwargs else tensors_in(args)
+        fake = any(is_fake(item) for item in tensors)
+        on_device = is_pretend(kwargs.get("device"))
+        if not tensors and (on_device or self._makes_much(func, args, kwargs)):
+            with self.session.mode:
+                return self._observed(func, args, kwargs, func(*args, **kwargs))
+        if on_device and not fake:
+            args = tree_map_only(torch.Tensor, self._fake, args)
+        elif not fake:
+            if not self._stale or not any(self.is_stale(item) for item in tensors):
+                return func(*args, **kwargs)
+            self._mark_written(func, args, kwargs)
+            args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
+        else:
+            self._mark_written(func, args, kwargs)
+        if self.functional is not None and "c10d_functional" in func._schema.name:
+            self.functional(func, args)
+        try:
+            return self._observed(func, args, kwargs, func(*args, **kwargs))
+        except DataDependentOutputException:
+            return self._value(func, args)
+        except DynamicOutputShapeException:
+            return self._some_elements(func, args, kwargs)
+
+    def _observed(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        for observe in self.observers:
+            observe(func, args, kwargs, result)
+        return result
+
+    def mark_stale(self, tensor: torch.Tensor) -> None:
+        """From now on the values of this real tensor are unknown."""
+        self._stale.add(StorageWeakRef(tensor.untyped_storage()))
+
+    def mark_known(self, tensor: torch.Tensor) -> None:
+        """The whole of this real tensor has been written with known values."""
+        self._stale.discard(StorageWeakRef(tensor.untyped_storage()))
+
+    def _makes_much(self, func: Any, args: Any, kwargs: Any) -> bool:
+        if "size" not in (
+            first := func._schema.arguments[0].name if func._schema.arguments else ""
+        ):
+            return first in ("end", "start") and isinstance(args[0], int) and args[-1] > LARGE
+        size = args[0] if args else kwargs.get("size", ())
+        return isinstance(size, (list, tuple)) and math.prod(map(int, size)) > LARGE
+
+    def is_stale(self, tensor: torch.Tensor) -> bool:
+        return (
+            not is_fake(tensor)
+            and tensor.layout is torch.strided
+            and StorageWeakRef(tensor.untyped_storage()) in self._stale
+        )
+
+    def _fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        return make_fake(self.session.mode, tensor)
+
+    def _fake_if_stale(self, tensor: torch.Tensor) -> torch.Tensor:
+        if not self.is_stale(tensor):
+            return tensor
+        made = make_fake(self.session.mode, tensor)
+        if self.on_replaced is not None:
+            self.on_replaced(tensor, made)
+        return made
+
+    def _mark_written(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """A fake value goes into a real tensor: its shape stays right, its value does not."""
+        written = self._writes.get(func)
+        if written is None:
+            written = tuple(
+                (index, argument.name)
+                for index, argument in enumerate(func._schema.arguments)
+                if argument.alias_info is not None and argument.alias_info.is_write
+            )
+            self._writes[func] = written
+        for index, name in written:
+            value = args[index] if index < len(args) else kwargs.get(name)
+            for target in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(target, torch.Tensor) and not is_fake(target):
+                    if target.layout is torch.strided:
+                        self.mark_stale(target)
+
+    def _value(self, func: Any, args: Any) -> Any:
+        session = self.session
+        if func in _EQUAL:
+            session.assume("torch.equal", "True")
+            return True
+        tensor = args[0]
+        if session.answer_scalar is not None:
+            return session.answer_scalar(tensor, str(func))
+        if tensor.dtype == torch.bool and session.choose is not None:
+            return session.choose("bool(tensor)", False)
+        value = scalar_for(tensor.dtype)
+        session.assume(".item()", repr(value))
+        return value
+
+    def _some_elements(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`nonzero` and its like: half of the elements, at least one."""
+        source = args[0]
+        count = max(1, source.numel() // 2)
+        name = func._schema.name.removeprefix("aten::")
+        self.session.assume(name, f"{count} of {source.numel()} elements")
+        with self.session.mode:
+            return _dynamic_result(name, func, args, kwargs, source, count)
+
+
+def scalar_for(dtype: torch.dtype) -> bool | int | float | complex:
+    """1 in the tensor's own kind of number; False for a flag."""
+    if dtype == torch.bool:
+        return False
+    if dtype.is_complex:
+        return complex(1.0)
+    return 1.0 if dtype.is_floating_point else 1
+
+
+def _dynamic_result(
+    name: str, func: Any, args: Any, kwargs: Any, source: torch.Tensor, count: int
+) -> Any:
+    device = source.device
+
+    def ints(*shape: int) -> torch.Tensor:
+        return torch.empty(shape, dtype=torch.int64, device=device)
+
+    if name == "nonzero":
+        return ints(count, source.dim())
+    if name == "masked_select":
+        return torch.empty((count,), dtype=source.dtype, device=device)
+    if name == "repeat_interleave":
+        return ints(count)
+    if name == "bincount":
+        return ints(max(count, kwargs.get("minlength", 0), args[2] if len(args) > 2 else 0))
+    if name in (
+        "_unique2",
+        "unique_dim",
+        "unique_consecutive",
+        "_unique",
+        "unique_dim_consecutive",
+    ):
+        return _unique(name, args, source, count, ints)
+    if name == "index":  # a boolean mask
+        return _masked_index(args, ints)
+    raise DynamicOutputShapeException(func)
+
+
+def _unique(name: str, args: Any, source: torch.Tensor, count: int, ints: Any) -> Any:
+    if name.startswith("unique_dim"):
+        axis = args[1]
+        count = max(1, source.shape[axis] // 2)
+        shape = [*source.shape]
+        shape[axis] = count
+        return source.new_empty(shape), ints(source.shape[axis]), ints(count)
+    values = source.new_empty((count,))
+    inverse = ints(*source.shape)
+    return (values, inverse) if name == "_unique" else (values, inverse, ints(count))
+
+
+def _masked_index(args: Any, ints: Any) -> torch.Tensor:
+    source, indices = args[0], list(args[1])
+    plain: list[Any] = []
+    for index in indices:
+        if index is not None and index.dtype in (torch.bool, torch.uint8):
+            kept = max(1, index.numel() // 2)
+            plain += [ints(kept) for _ in range(index.dim())]
+        else:
+            plain.append(index)
+    return aten.index.Tensor(source, plain)

@@ -1,0 +1,60 @@
+"""A run ends after a few optimizer steps, backward passes, or seconds."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from torchstone.dryrun.script.session import Session
+
+
+def limit_run(session: Session) -> None:
+    """End the program when it has done enough."""
+    settings, counts = session.settings, session.counts
+
+    def before_step(*_: Any) -> None:
+        if counts.optimizer_steps >= settings.max_steps:
+            session.end("budget", f"{settings.max_steps} optimizer steps")
+
+    def after_step(*_: Any) -> None:
+        counts.optimizer_steps += 1
+
+    register_optimizer_step_pre_hook(before_step)
+    register_optimizer_step_post_hook(after_step)
+    _count_backwards(session)
+    _limit_seconds(session)
+
+
+def _count_backwards(session: Session) -> None:
+    """Programs that update weights by hand have no optimizer: their backward passes count."""
+    original = torch.autograd.backward
+    settings, counts = session.settings, session.counts
+
+    def backward(*args: Any, **kwargs: Any) -> None:
+        counts.backwards += 1
+        if counts.backwards > settings.max_backwards and not counts.optimizer_steps:
+            session.end("budget", f"{settings.max_backwards} backward passes")
+        original(*args, **kwargs)
+
+    torch.autograd.backward = backward
+
+
+def _limit_seconds(session: Session) -> None:
+    """After the time limit the program is ended from its next line of Python on."""
+
+    def on_alarm(_: int, frame: FrameType | None) -> None:
+        del frame
+        signal.setitimer(signal.ITIMER_REAL, 1.0)  # again, should the first be swallowed
+        session.end("time", f"{session.settings.max_seconds:g} s")
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    left = session.settings.max_seconds - (time.monotonic() - session.started)
+    signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))

@@ -1,0 +1,123 @@
+"""Sees every call of a torch function by the user's program: devices, history, refused calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from torchstone.dryrun.record import OperatorError, Place
+from torchstone.dryrun.script.places import library_spot, own_spot, place_of
+from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.dryrun.shapes.history import (
+    function_name,
+    operands_of,
+    plain_arguments,
+    remember_result,
+)
+
+Handler = Callable[[Any, Any, dict[str, Any]], Any]
+Translate = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
+Check = Callable[[Any, Any, dict[str, Any], Any], None]
+Repair = Callable[[BaseException, Any, Any, dict[str, Any]], tuple[bool, Any]]
+
+
+class Calls(TorchFunctionMode):
+    """Outermost of all: what a function calls inside itself is not seen here."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.handlers: dict[Any, Handler] = {}
+        """Functions that are answered instead of called."""
+        self.handlers[torch.device] = _call_as_it_is
+        self.translate: Translate | None = None
+        """Maps the names of devices in arguments."""
+        self.checks: list[Check] = []
+        """Look at each call that went well."""
+        self.repair: Repair | None = None
+        """Tries other calls in the place of one that was refused."""
+        self.writers: Callable[[str], tuple[Place, ...]] = lambda message: ()
+        """Where the tensor that a backward complains of was written."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        handler = self.handlers.get(func)
+        if handler is not None:
+            return handler(func, args, kwargs)
+        if func.__name__ == "__get__":
+            return func(*args, **kwargs)
+        return self.call(func, args, kwargs)
+
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a function with everything that stands around a call."""
+        if self.translate is not None:
+            args, kwargs = self.translate(args, kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except EndOfRun:
+            raise
+        except Exception as error:
+            self._refused(error, func, args, kwargs)
+            if self.repair is not None:
+                repaired, result = self.repair(error, func, args, kwargs)
+                if repaired:
+                    return result
+            raise
+        remember_result(func, args, result)
+        for check in self.checks:
+            check(func, args, kwargs, result)
+        return result
+
+    def _refused(self, error: Exception, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        session = self.session
+        if id(error) in session.errors:
+            return
+        inner = getattr(error, "_dryrun_inner", "")
+        session.kept.append(error)
+        session.errors[id(error)] = OperatorError(
+            op=function_name(func),
+            message=str(error).split("\n\n")[0][:600],
+            place=place_of(own_spot(2)),
+            inside=place_of(library_spot(2)),
+            module=session.module_path(),
+            module_text=session.module_text(),
+            operands=operands_of(func, args, kwargs),
+            arguments=plain_arguments(func, args, kwargs),
+            inner_op=inner,
+            batch=session.batch,
+            written=self.writers(str(error)),
+        )
+
+
+def _call_as_it_is(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    return func(*args, **kwargs)
+
+
+def follow_modules(session: Session) -> None:
+    """From now on the stack of modules that run is known."""
+    original = torch.nn.Module.__call__
+    stack = session.modules
+    counts = session.counts
+
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if not stack:
+            if torch.is_grad_enabled():
+                counts.training_forwards += 1
+            else:
+                counts.evaluation_forwards += 1
+        stack.append(module)
+        try:
+            return original(module, *args, **kwargs)
+        except Exception as error:
+            if not hasattr(error, "_dryrun_module"):
+                error._dryrun_module = session.module_path()  # type: ignore[attr-defined]
+            raise
+        finally:
+            stack.pop()
+
+    torch.nn.Module.__call__ = call  # type: ignore[method-assign,assignment]

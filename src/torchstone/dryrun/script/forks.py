@@ -1,0 +1,122 @@
+"""The program goes on twice: at a branch on a tensor's value, and to try a fix.
+
+A copy of the process takes the other way; the original waits for it, so that records come in
+order and the machine is not flooded.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import struct
+from dataclasses import replace
+from typing import Protocol
+
+from torchstone.core.codec import from_data, to_data
+from torchstone.dryrun.record import Assumption, Record
+from torchstone.dryrun.script.places import library_spot, own_spot, place_of
+from torchstone.dryrun.script.session import Session
+
+TRIAL_SECONDS = 15.0
+"""A fix that has not come to the next optimizer step by then is judged by how far it came."""
+
+_fork = os.fork
+
+
+class Sink(Protocol):
+    """Takes the record of a path when it ends."""
+
+    def put(self, record: Record) -> None: ...
+
+
+class PipeSink:
+    """Puts records on a pipe, a line of JSON each."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def put(self, record: Record) -> None:
+        line = json.dumps(to_data(record), ensure_ascii=False, allow_nan=False)
+        data = line.encode("utf-8", "surrogatepass") + b"\n"
+        while data:
+            data = data[os.write(self._handle, data) :]
+
+
+class Forks:
+    """Copies of the running program, within a budget that all copies share."""
+
+    def __init__(self, session: Session, sink: Sink) -> None:
+        self.session = session
+        self.sink = sink
+        self.in_trial = False
+        self._shared = mmap.mmap(-1, 8)  # shared with all copies
+        self._shared[:4] = struct.pack("i", 1)
+        self._asked: set[object] = set()
+
+    def choose(self, question: str, usual: bool) -> bool:
+        """The answer to a question of the program: one here, the other in a copy of it."""
+        session = self.session
+        spot = own_spot(2)
+        known = spot in self._asked
+        self._asked.add(spot)
+        if known or self.in_trial or library_spot(2) is not None or not self._take_path():
+            session.assume(question, str(usual))
+            return usual
+        number = self._number()
+        child = _fork()
+        if child:
+            _wait(child)
+            session.assume(question, f"{usual} (the other way was run as path {number})")
+            return usual
+        other = not usual
+        session.parent, session.path = session.path, number
+        session.branch = Assumption(question, str(other), place_of(spot))
+        session.assume(question, str(other))
+        self._restart_clock(session.settings.max_seconds)
+        return other
+
+    def trial(self) -> Record | None:
+        """None in the copy, which goes on; its record in the original, when it has ended."""
+        read, write = os.pipe()
+        child = _fork()
+        if child == 0:
+            os.close(read)
+            self.in_trial = True
+            self.sink = PipeSink(write)
+            settings = self.session.settings
+            steps = min(settings.max_steps, self.session.counts.optimizer_steps + 1)
+            self.session.settings = replace(settings, max_steps=steps, try_fixes=False)
+            self._restart_clock(TRIAL_SECONDS)
+            return None
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            data = pipe.read()
+        _wait(child)
+        if not data:
+            return Record(ending="error", ending_detail="died")
+        return from_data(Record, json.loads(data.decode("utf-8", "surrogatepass")), "trial")
+
+    def _take_path(self) -> bool:
+        used = struct.unpack("i", self._shared[:4])[0]
+        if used >= self.session.settings.max_paths:
+            return False
+        self._shared[:4] = struct.pack("i", used + 1)
+        return True
+
+    def _number(self) -> int:
+        return int(struct.unpack("i", self._shared[:4])[0]) - 1
+
+    def _restart_clock(self, seconds: float) -> None:
+        """Timers are not inherited by a copy."""
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _wait(child: int) -> None:
+    try:
+        os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise

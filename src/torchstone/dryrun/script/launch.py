@@ -1,0 +1,171 @@
+"""The user's program in a process of its own, which is gone when this returns."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+from torchstone.dryrun.record import RanksRecord, Record
+from torchstone.dryrun.script.settings import ScriptSettings
+
+GRACE_SECONDS = 10.0
+"""The program ends itself at its limit; code that never comes back to Python is killed later."""
+IMPORT_SECONDS = 30.0
+"""Importing torch and transformers on a busy machine, before the limit counts."""
+TAIL_BYTES = 64 * 1024
+_MARK = "TORCHSTONE_DRYRUN"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a child process left."""
+
+    records: tuple[Record, ...]
+    ranks: RanksRecord | None
+    exit_code: int
+    killed: bool
+    output: str
+    """The end of what the program printed."""
+    cpu_seconds: float
+    wall_seconds: float
+
+
+def launch(settings: ScriptSettings) -> Outcome:
+    """Run the program and read what it leaves; processes it started are ended, files removed."""
+    with _scratch() as folder:
+        return _run(replace(settings, scratch=folder))
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    folder = tempfile.mkdtemp(prefix="torchstone-dryrun-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(settings: ScriptSettings) -> Outcome:
+    mark = f"{_MARK}={uuid.uuid4().hex}"
+    to_child, our_end = os.pipe()
+    from_child, their_end = os.pipe()
+    started = time.monotonic()
+    before = os.times()
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "torchstone.dryrun.child", str(to_child), str(their_end)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=(to_child, their_end),
+        start_new_session=True,
+        env=_environment(mark),
+    )
+    os.close(to_child)
+    os.close(their_end)
+    printed, written = bytearray(), bytearray()
+    readers = [
+        _reader(child.stdout.fileno() if child.stdout else -1, printed, TAIL_BYTES),
+        _reader(from_child, written, 0),
+    ]
+    killed = False
+    try:
+        with contextlib.suppress(BrokenPipeError), os.fdopen(our_end, "wb") as pipe:
+            pipe.write(json.dumps(to_data(settings)).encode())
+        try:
+            child.wait(_limit(settings))
+        except subprocess.TimeoutExpired:
+            killed = True
+    finally:
+        end_processes(child.pid, mark)
+        child.wait()
+        for reader in readers:
+            reader.join(5.0)
+        os.close(from_child)
+        if child.stdout:
+            child.stdout.close()
+    after = os.times()
+    cpu = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
+    lines = list(_lines(bytes(written)))
+    _raise_wrong(lines)
+    return Outcome(
+        tuple(from_data(Record, line, "record") for line in lines if "world_size" not in line),
+        next(
+            (from_data(RanksRecord, line, "ranks") for line in lines if "world_size" in line), None
+        ),
+        child.returncode,
+        killed,
+        bytes(printed).decode("utf-8", "replace"),
+        cpu,
+        time.monotonic() - started,
+    )
+
+
+def _raise_wrong(lines: list[dict[str, Any]]) -> None:
+    """The child could not use what the user named: its error is raised here."""
+    for line in lines:
+        if "wrong" in line:
+            where, given, expected, todo = line["wrong"]
+            raise InputError(where, given, Text(**expected), Text(**todo))
+
+
+def _limit(settings: ScriptSettings) -> float:
+    """Seconds after which the process is killed."""
+    passes = 3 if settings.play_ranks else 1  # ranks may be played again with other answers
+    return passes * (settings.max_seconds + GRACE_SECONDS) + IMPORT_SECONDS
+
+
+def _environment(mark: str) -> dict[str, str]:
+    name, _, value = mark.partition("=")
+    environment = {**os.environ, name: value, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.setdefault("HF_HUB_OFFLINE", "1")
+    environment.setdefault("WANDB_MODE", "disabled")
+    environment.setdefault("TQDM_DISABLE", "1")
+    return environment
+
+
+def _reader(handle: int, into: bytearray, keep: int) -> threading.Thread:
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(handle, 1 << 16):
+                into.extend(data)
+                if keep and len(into) > 2 * keep:
+                    del into[:-keep]
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
+
+
+def _lines(data: bytes) -> Iterator[dict[str, Any]]:
+    for line in data.splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line.decode("utf-8", "surrogatepass"))
+
+
+def end_processes(leader: int, mark: str) -> None:
+    """End the session of the child and every process that carries its mark."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    wanted = mark.encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            if wanted in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
+                os.kill(int(entry.name), signal.SIGKILL)

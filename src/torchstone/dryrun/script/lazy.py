@@ -1,0 +1,98 @@
+"""Parameters are fake from their birth; data stay real until they meet one.
+
+Files, samplers, tokenizers and label logic keep their true values, so that no invented number
+steers the program where it would never go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from torchstone.dryrun.script.session import Session, is_fake
+
+PRETEND = "pretend"
+"""The name of the backend that answers for CUDA."""
+
+
+def is_pretend(device: object) -> bool:
+    return isinstance(device, torch.device) and device.type == PRETEND
+
+
+def make_mode() -> FakeTensorMode:
+    """The mode that all fake tensors of a run belong to. It is never on the stack."""
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
+    """A fake of the same shape, strides, number format and gradient flag."""
+    if is_fake(tensor):
+        return tensor
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        return mode.from_tensor(tensor, static_shapes=True)
+
+
+def fake_parameters(session: Session) -> None:
+    """From now on every `nn.Parameter` holds a fake tensor."""
+    original = nn.Parameter.__new__
+
+    def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        plain = type(data) is torch.Tensor or type(data) is nn.Parameter
+        if plain and data.device.type != "meta" and data.layout is torch.strided:
+            data = make_fake(session.mode, data.detach())
+        return original(cls, data, requires_grad)
+
+    nn.Parameter.__new__ = new  # type: ignore[method-assign,assignment]
+
+
+def convert_modules() -> None:
+    """`module.to(...)`, `.half()`, `.cuda()`: torch's own swap refuses parameters that the fake
+    mode holds a reference to, so the contents are exchanged underneath them."""
+
+    def apply(module: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
+        if recurse:
+            for child in module.children():
+                child._apply(fn)
+        for key, parameter in module._parameters.items():
+            if parameter is None:
+                continue
+            _exchange(parameter, fn)
+            if parameter.grad is not None:
+                with torch.no_grad():
+                    parameter.grad = fn(parameter.grad)
+            module._parameters[key] = parameter
+        for key, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[key] = fn(buffer)
+        return module
+
+    nn.Module._apply = apply  # type: ignore[method-assign,assignment]
+
+
+def _exchange(parameter: torch.Tensor, fn: Any) -> None:
+    with torch.no_grad():
+        changed = fn(parameter)
+    if changed is parameter or not is_fake(changed):
+        if changed is not parameter:
+            parameter.data = changed
+        return
+    requires_grad = parameter.requires_grad
+    changed = changed.detach()
+    if not is_fake(parameter):
+        parameter.data = changed
+        return
+    torch._C._swap_tensor_impl(parameter, changed)
+    mine, theirs = parameter.__dict__, changed.__dict__
+    for name in (
+        "_fake_device",
+        "fake_device",
+        "fake_mode",
+        "constant",
+    ):  # what FakeTensor keeps beside it
+        if name in theirs:
+            mine[name] = theirs[name]
+    parameter.requires_grad_(requires_grad)

@@ -1,0 +1,90 @@
+"""Which line of the user's code is running now."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+
+import torch
+
+from torchstone.dryrun.record import Place
+
+_OURS = str(Path(__file__).parents[2])
+_TORCH = str(Path(torch.__file__).parent)
+_INSTALLED = tuple(
+    {
+        path
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        if (path := sysconfig.get_path(name))
+    }
+)
+
+HIDDEN, LIBRARY, OWN = 0, 1, 2
+_kinds: dict[CodeType, int] = {}
+
+Spot = tuple[CodeType, int]
+"""A line as cheap as can be kept for every operator: its code object and its number."""
+
+
+def kind_of(code: CodeType) -> int:
+    """OWN for the user's files, LIBRARY for installed packages, HIDDEN for torch and ourselves."""
+    kind = _kinds.get(code)
+    if kind is None:
+        name = code.co_filename
+        if name.startswith((_OURS, _TORCH, "<")):
+            kind = HIDDEN
+        elif name.startswith(_INSTALLED):
+            kind = LIBRARY
+        else:
+            kind = OWN
+        _kinds[code] = kind
+    return kind
+
+
+def own_spot(depth: int = 1) -> Spot | None:
+    """The innermost line of the user's own code, or of a library when there is none."""
+    frame: FrameType | None = sys._getframe(depth)
+    library: Spot | None = None
+    while frame is not None:
+        code = frame.f_code
+        kind = _kinds.get(code)
+        if kind is None:
+            kind = kind_of(code)
+        if kind == OWN:
+            return (code, frame.f_lineno)
+        if kind == LIBRARY and library is None:
+            library = (code, frame.f_lineno)
+        frame = frame.f_back
+    return library
+
+
+def library_spot(depth: int = 1) -> Spot | None:
+    """The innermost line outside torch, when a library stands between the user and torch."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        kind = kind_of(frame.f_code)
+        if kind == OWN:
+            return None
+        if kind == LIBRARY:
+            return (frame.f_code, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def place_of(spot: Spot | None) -> Place:
+    """The spot as data, with its path relative to the working folder where it can be."""
+    if spot is None:
+        return Place()
+    code, line = spot
+    scope = code.co_qualname if code.co_name != "<module>" else ""
+    return Place(short_path(code.co_filename), line, scope)
+
+
+def short_path(path: str) -> str:
+    """Relative to the working folder, or to site-packages for a library."""
+    for base in (str(Path.cwd()), *_INSTALLED):
+        if path.startswith(base + "/"):
+            return path[len(base) + 1 :]
+    return path

@@ -1,0 +1,153 @@
+"""What is known while the user's program runs: counts, answers, modules, findings of this path."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from torchstone.dryrun.record import (
+    Assumption,
+    Hazard,
+    Operand,
+    OperatorError,
+    Place,
+    Progress,
+)
+from torchstone.dryrun.script.places import Spot, own_spot, place_of
+from torchstone.dryrun.script.settings import ScriptSettings
+
+
+class EndOfRun(BaseException):
+    """Ends the user's program from inside: enough was seen. No `except Exception` catches it."""
+
+    def __init__(self, how: str, detail: str = "") -> None:
+        super().__init__(how, detail)
+        self.how = how
+        self.detail = detail
+        self.spot = own_spot(2)
+
+
+@dataclass
+class Counts:
+    """Running totals of one path."""
+
+    optimizer_steps: int = 0
+    backwards: int = 0
+    training_forwards: int = 0
+    evaluation_forwards: int = 0
+    full_batches: int = 0
+    remainder_batches: int = 0
+    saves: int = 0
+    loads: int = 0
+    operators: int = 0
+
+    def frozen(self) -> Progress:
+        return Progress(**vars(self))
+
+
+@dataclass
+class Session:
+    """The state of one run. Made once in the process that runs the program; forks copy it."""
+
+    settings: ScriptSettings
+    mode: FakeTensorMode
+    started: float = field(default_factory=time.monotonic)
+    counts: Counts = field(default_factory=Counts)
+    modules: list[nn.Module] = field(default_factory=list)
+    batch: str = ""
+    answers: Counter[tuple[str, str, Spot | None]] = field(default_factory=Counter)
+    hazards: dict[tuple[str, str, Spot | None], Hazard] = field(default_factory=dict)
+    hazard_counts: Counter[tuple[str, str, Spot | None]] = field(default_factory=Counter)
+    errors: dict[int, OperatorError] = field(default_factory=dict)
+    """Refused calls by the id of the exception, which `kept` keeps alive."""
+    kept: list[BaseException] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    path: int = 0
+    parent: int = -1
+    branch: Assumption | None = None
+    choose: Callable[[str, bool], bool] | None = None
+    """Answers a question with yes or no, in copies of the program where that pays."""
+    answer_scalar: Callable[[torch.Tensor, str], Any] | None = None
+    """Set where ranks are played: which answers are equal on all ranks is decided there."""
+    uniform_questions: Callable[[], int] | None = None
+    """How many questions were about values of this rank alone, where ranks are played."""
+    ended: EndOfRun | None = None
+    live_bytes: Callable[[], int] = lambda: 0
+    """Bytes alive on the device, where memory is followed."""
+
+    def assume(self, question: str, answer: str) -> None:
+        """Write down a question that was answered without the value."""
+        self.answers[question, answer, own_spot(2)] += 1
+
+    def note(self, text: str) -> None:
+        self.notes[text] = None
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return tuple(
+            Assumption(question, answer, place_of(spot), count)
+            for (question, answer, spot), count in self.answers.items()
+        )
+
+    def hazard(
+        self, rule: str, op: str, operands: Callable[[], tuple[Operand, ...]], detail: str = ""
+    ) -> None:
+        """Write down a hazard once per line; the operands are described the first time only."""
+        key = (rule, op, own_spot(2))
+        self.hazard_counts[key] += 1
+        if key not in self.hazards:
+            self.hazards[key] = Hazard(
+                rule, op, place_of(key[2]), self.module_path(), operands(), detail
+            )
+
+    def module_path(self) -> str:
+        """The dotted path of the module that runs now, from the outermost one."""
+        if not self.modules:
+            return ""
+        names: list[str] = []
+        for outer, inner in zip(self.modules, self.modules[1:], strict=False):
+            name = next((name for name, part in outer.named_modules() if part is inner), None)
+            if name is None:  # a module that is no part of the one that called it
+                names = []
+            elif name:
+                names.append(name)
+        return ".".join(names)
+
+    def module_text(self) -> str:
+        """The module that runs now as it prints itself, in one line."""
+        if not self.modules:
+            return ""
+        module = self.modules[-1]
+        extra = module.extra_repr().split("\n")[0]
+        return f"{type(module).__name__}({extra})"
+
+    def end(self, how: str, detail: str = "") -> None:
+        """End the program here."""
+        self.ended = self.ended or EndOfRun(how, detail)
+        raise self.ended
+
+    def where(self) -> Place:
+        return place_of(own_spot(2))
+
+
+def is_fake(value: object) -> bool:
+    return isinstance(value, FakeTensor)
+
+
+def tensors_in(*values: Any) -> list[torch.Tensor]:
+    """The tensors in arguments, a level of lists deep; many times faster than a general walk."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += tensors_in(*value)
+        elif isinstance(value, dict):
+            found += tensors_in(*value.values())
+    return found

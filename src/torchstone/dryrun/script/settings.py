@@ -1,0 +1,44 @@
+"""What the process that runs the program is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSettings:
+    """How one script is to be run."""
+
+    script: str = ""
+    arguments: tuple[str, ...] = ()
+    target: str = ""
+    """`module:Model` instead of a script."""
+    inputs: tuple[str, ...] = ()
+    train: bool = False
+    symbolic: str = ""
+    scratch: str = ""
+    """The folder that takes all that the program writes."""
+    allow_write: bool = False
+    cuda: bool = True
+    devices: int = 1
+    device_name: str = "H100"
+    device_memory_bytes: int = 80 << 30
+    max_steps: int = 4
+    max_backwards: int = 12
+    max_seconds: float = 60.0
+    max_paths: int = 4
+    try_fixes: bool = True
+    batch_size: int = 0
+    """Batches of this size instead of the loader's own; 0 leaves it."""
+    compile: bool = False
+    annotate: bool = False
+    world_size: int = 1
+    local_world_size: int = 0
+    rank: int = 0
+    play_ranks: bool = False
+    real_parameters: bool = False
+    """FSDP1 refuses fake parameters: small real ones are used instead."""
+
+    def local_ranks(self) -> int:
+        """Ranks on one node: 8 by default, as most nodes have."""
+        return self.local_world_size or min(self.world_size, 8)

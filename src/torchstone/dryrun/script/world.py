@@ -1,0 +1,254 @@
+"""Everything that makes the user's program run without weights, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+
+from torchstone.core.errors import TorchstoneError
+from torchstone.dryrun.record import OperatorError, Place, Record, Stop
+from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.script.budget import limit_run
+from torchstone.dryrun.script.calls import Calls, follow_modules
+from torchstone.dryrun.script.checkpoints import keep_checkpoints
+from torchstone.dryrun.script.confine import confine
+from torchstone.dryrun.script.conversions import answer_conversions
+from torchstone.dryrun.script.device import pretend_cuda, register_backend
+from torchstone.dryrun.script.forks import Forks, Sink
+from torchstone.dryrun.script.guards import guard
+from torchstone.dryrun.script.lazy import convert_modules, fake_parameters, make_mode
+from torchstone.dryrun.script.loaders import shorten_loaders
+from torchstone.dryrun.script.memory import DeviceMemory, follow_memory
+from torchstone.dryrun.script.overlay import Overlay, keep_writes
+from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place_of
+from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.script.trials import Trials
+from torchstone.dryrun.shapes.hazards import Hazards
+from torchstone.runtime.autocast import autocast_on_meta
+from torchstone.runtime.undo import Undo
+
+_PRETEND_ERRORS = (
+    UnsupportedOperatorException,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+
+
+def run_program(
+    settings: ScriptSettings,
+    program: Callable[[World], Any],
+    sink: Sink,
+    attach: Callable[[World], None] | None = None,
+) -> None:
+    """Run a program in this process, which has no other use afterwards."""
+    session = Session(settings, make_mode())
+    world = prepare(session, sink)
+    if attach is not None:
+        attach(world)
+    try:
+        with world.calls, world.answers:
+            program(world)
+        record = Record(ending="end")
+    except EndOfRun as end:
+        record = ended(end)
+    except SystemExit as end:
+        record = exited(end)
+    except KeyboardInterrupt:
+        record = Record(ending="time", ending_detail="interrupted")
+    except TorchstoneError:
+        raise
+    except BaseException as error:
+        record = failed(session, error)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if session.ended is not None and record.ending not in ("time", "budget"):
+        record = ended(session.ended)  # the program caught what should have ended it
+    world.forks.sink.put(finish(world, record))
+
+
+@dataclass(frozen=True)
+class World:
+    """All that stands around the program."""
+
+    session: Session
+    calls: Calls
+    answers: Answers
+    forks: Forks
+    overlay: Overlay | None
+    memory: DeviceMemory
+
+
+def prepare(session: Session, sink: Sink) -> World:
+    """Put all answers in place; the modes are entered by the caller."""
+    settings = session.settings
+    quiet_torch()
+    torch.set_num_threads(1)  # a thread pool does not survive a fork
+    confined = confine(settings.scratch, settings.allow_write) if settings.scratch else False
+    calls = Calls(session)
+    forks = Forks(session, sink)
+    session.choose = forks.choose
+    calls.repair = Trials(session, forks).repair
+    hazards = Hazards(session)
+    calls.checks.append(hazards.check)
+    calls.writers = hazards.writers
+    if settings.real_parameters:
+        session.note("real-parameters")
+    else:
+        fake_parameters(session)
+        convert_modules()
+    follow_modules(session)
+    answer_conversions(session, calls)
+    shorten_loaders(session)
+    keep_checkpoints(session)
+    torch.compile = run_as_written
+    if settings.cuda:
+        if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
+            register_backend()
+        pretend_cuda(session, calls)
+        autocast_on_meta(Undo(), lambda _: None)
+    overlay = None
+    if settings.scratch:
+        overlay = None if settings.allow_write else keep_writes(settings.scratch)
+        _use_own_temporary_folder(settings.scratch)
+        guard(session)
+        if not confined and not settings.allow_write:
+            session.note("unconfined")
+    limit_run(session)
+    answers = Answers(session)
+    memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
+    answers.observers.append(memory.observe)
+    return World(session, calls, answers, forks, overlay, memory)
+
+
+def run_as_written(model: Any = None, **_: Any) -> Any:
+    """`torch.compile` gives back what it was given."""
+    return model if model is not None else lambda inner: inner
+
+
+def _use_own_temporary_folder(scratch: str) -> None:
+    folder = os.path.join(scratch, "tmp")
+    os.makedirs(folder, exist_ok=True)
+    os.environ["TMPDIR"] = folder
+    tempfile.tempdir = folder
+
+
+def quiet_torch() -> None:
+    """torch logs a traceback for each fake kernel that refuses; it is in our report."""
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+
+
+def finish(world: World, record: Record) -> Record:
+    """The record with all that was gathered on the way."""
+    session = world.session
+    if session.uniform_questions is not None and session.uniform_questions():
+        session.note("local-questions")
+    hazards = tuple(
+        replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
+    )
+    return replace(
+        record,
+        path=session.path,
+        parent=session.parent,
+        branch=session.branch,
+        progress=session.counts.frozen(),
+        assumptions=session.assumptions(),
+        hazards=hazards,
+        notes=tuple(session.notes),
+        memory=world.memory.result(),
+        written=tuple(world.overlay.written) if world.overlay is not None else (),
+    )
+
+
+def ended(end: EndOfRun) -> Record:
+    return Record(ending=end.how, ending_detail=end.detail, ending_place=place_of(end.spot))
+
+
+def exited(end: SystemExit) -> Record:
+    code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    detail = str(code) if isinstance(end.code, (int, type(None))) else str(end.code)
+    return Record(ending="exit", ending_detail=detail, ending_place=last_place(end)[0])
+
+
+def failed(session: Session, error: BaseException) -> Record:
+    """What an uncaught exception says, with the refused call behind it if there is one."""
+    refused = refused_call(session, error)
+    place, inside = last_place(error)
+    stop = Stop(
+        exception=type(error).__name__,
+        message=_text_of(error),
+        place=place,
+        inside=inside,
+        module=getattr(error, "_dryrun_module", ""),
+        cause=cause_of(error),
+        stack=own_stack(error),
+    )
+    if refused is not None and stop.cause == "program":
+        return Record(ending="error", error=refused, stop=stop, ending_place=refused.place)
+    return Record(ending="error", stop=stop, ending_place=place)
+
+
+def refused_call(session: Session, error: BaseException) -> OperatorError | None:
+    """The refused call of an exception or of one that it came from."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        if id(current) in session.errors:
+            return session.errors[id(current)]
+        seen.add(id(current))
+        current = current.__cause__ or current.__context__
+    return None
+
+
+def cause_of(error: BaseException) -> str:
+    if isinstance(error, _PRETEND_ERRORS):
+        return "pretend"
+    if isinstance(error, ModuleNotFoundError):
+        return "missing-package"
+    if isinstance(error, FileNotFoundError):
+        return "missing-file"
+    if isinstance(error, EOFError) and getattr(error, "_dryrun_cause", "") == "input":
+        return "input"
+    if getattr(error, "_dryrun_cause", ""):
+        return str(getattr(error, "_dryrun_cause", ""))
+    return "program"
+
+
+def last_place(error: BaseException) -> tuple[Place, Place]:
+    """The last line of the user's own code, and the library line below it if there is one."""
+    own, library = Place(), Place()
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        kind = kind_of(frame.f_code)
+        if kind == OWN:
+            own, library = place_of((frame.f_code, line)), Place()
+        elif kind == LIBRARY:
+            library = place_of((frame.f_code, line))
+    return own, library
+
+
+def own_stack(error: BaseException) -> tuple[Place, ...]:
+    """The lines that the exception went through, without torch's and ours."""
+    return tuple(
+        place_of((frame.f_code, line))
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if kind_of(frame.f_code) != HIDDEN
+    )[-12:]
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)[:600]
+    except Exception:  # an exception of the user may fail even to say what it is
+        return ""

@@ -1,0 +1,109 @@
+"""Calls that run and are probably not what was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchstone.dryrun.record import Place
+from torchstone.dryrun.script.places import Spot, own_spot, place_of
+from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.shapes.history import function_name, operands_of
+
+_PAIRED = frozenset(
+    "sub __sub__ __rsub__ add __add__ mul __mul__ div __truediv__ eq __eq__ ne lt gt le ge "
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits".split()
+)
+_LOSSES = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
+_SMALL = 1
+
+
+class Hazards:
+    """Looks at each call that went well."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._writes: list[tuple[tuple[int, ...], int, Spot | None]] = []
+
+    def check(self, func: Any, args: Any, kwargs: dict[str, Any], result: Any) -> None:
+        name = func.__name__
+        if name in _PAIRED:
+            self._broadcast(func, args, kwargs)
+        if isinstance(result, torch.Tensor) and result.dtype == torch.float64:
+            self._float64(func, args, kwargs, result)
+        if (
+            (name.endswith("_")
+            and not name.endswith("__"))
+            or name in ("__iadd__", "__setitem__", "__imul__")
+        ):
+            self._written(args)
+
+    def _broadcast(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """(B,) with (B, 1) gives (B, B): both sides are expanded, along axes of equal length."""
+        if len(args) < 2 or not all(isinstance(item, torch.Tensor) for item in args[:2]):
+            return
+        left, right = args[0], args[1]
+        if not (is_fake(left) or is_fake(right)) or left.shape == right.shape:
+            return
+        if crosses(tuple(left.shape), tuple(right.shape)):
+            both = (tuple(left.shape), tuple(right.shape))
+            out = torch.broadcast_shapes(*both)
+            self._session.hazard(
+                "DR201", function_name(func), lambda: operands_of(func, args, kwargs),
+                f"{both[0]} with {both[1]} gives {tuple(out)}",
+            )  # fmt: skip
+
+    def _float64(self, func: Any, args: Any, kwargs: dict[str, Any], result: torch.Tensor) -> None:
+        """A float64 tensor meets narrower floats of the model and widens them."""
+        if not is_fake(result) or result.dim() == 0:
+            return
+        floats = [
+            item for item in args if isinstance(item, torch.Tensor) and item.is_floating_point()
+        ]
+        narrow = [item for item in floats if item.dtype != torch.float64 and is_fake(item)]
+        wide = [item for item in floats if item.dtype == torch.float64]
+        if narrow and wide:
+            self._session.hazard(
+                "DR202", function_name(func), lambda: operands_of(func, args, kwargs),
+                f"{function_name(func)} gives float64",
+            )  # fmt: skip
+
+    def _written(self, args: Any) -> None:
+        target = args[0] if args else None
+        if isinstance(target, torch.Tensor) and is_fake(target):
+            self._writes.append((tuple(target.shape), target._version, own_spot(4)))
+            del self._writes[:-2000]  # an in-place write is met by the next backward
+
+    def writers(self, message: str) -> tuple[Place, ...]:
+        """Where the tensor of autograd's complaint was written in place."""
+        import re
+
+        shape = re.search(r"\[torch\.[\w.]+ \[([\d, ]*)\]\]", message)
+        versions = re.search(r"is at version (\d+); expected version (\d+)", message)
+        if versions is None:
+            return ()
+        now, expected = int(versions[1]), int(versions[2])
+        wanted = tuple(int(n) for n in shape[1].split(",") if n.strip()) if shape else None
+        found = [
+            place_of(spot)
+            for size, version, spot in self._writes
+            if expected < version <= now and (wanted is None or size == wanted)
+        ]
+        return tuple(dict.fromkeys(reversed(found)))
+
+
+def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+    """Are both expanded, the same length taken once along one axis and once along another?"""
+    rank = max(len(left), len(right))
+    a = (1,) * (rank - len(left)) + left
+    b = (1,) * (rank - len(right)) + right
+    grown_left = [n for m, n in zip(a, b, strict=True) if m == 1 and n > _SMALL]
+    grown_right = [m for m, n in zip(a, b, strict=True) if n == 1 and m > _SMALL]
+    implicit = len(left) != len(
+        right
+    )  # written-out axes of length 1 are meant: x[:, None] - y[None]
+    return implicit and bool(set(grown_left) & set(grown_right))
+
+
+__all__ = ["Hazards", "crosses"]

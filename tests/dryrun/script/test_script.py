@@ -1,0 +1,146 @@
+"""Whole scripts, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from torchstone.core.errors import InputError
+from torchstone.core.report import Report
+from torchstone.dryrun.options import DryRunOptions
+from torchstone.dryrun.run import dry_run_command
+
+TRAIN = """\
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.randn(100, 16), torch.randint(0, 10, (100,)))
+model = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear({hidden}, 10)).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = torch.amp.GradScaler("cuda")
+for x, y in DataLoader(data, batch_size=32, shuffle=True, num_workers=2, pin_memory=True):
+    x, y = x.{view}.cuda(non_blocking=True), y.to("cuda")
+    with torch.autocast("cuda", dtype=torch.float16):
+        out = model(x)
+        assert out.dtype == torch.float16
+        loss = F.cross_entropy(out, y)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    if torch.isnan(loss):
+        print("never" + 1)
+    print(f"{{loss:.3f}} {{loss.item():.2f}}", loss.device, x.is_cuda)
+torch.save(model.state_dict(), "model.pt")
+model.load_state_dict(torch.load("model.pt", map_location="cuda"))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, text: str, *arguments: str, **options: object) -> Report:
+    (folder / "train.py").write_text(text, "utf-8")
+    return dry_run_command(
+        DryRunOptions(target="train.py", arguments=arguments, **options)  # type: ignore[arg-type]
+    )
+
+
+def test_a_right_script_runs_on_the_pretend_device_and_both_sides_of_a_branch_are_run(
+    folder: Path,
+) -> None:
+    report = run(folder, TRAIN.format(hidden=32, view="clone()"))
+    (finding,) = report.findings  # on the other side of `if torch.isnan(loss)`
+    assert (finding.line, finding.rule) == (18, "DR102")
+    measures = {item.name: item.value for item in report.measures}
+    assert measures["optimizer_steps"] == 2
+    assert measures["peak_memory_bytes"] > 0
+    assert measures["assumptions"] >= 2
+    assert sorted(os.listdir(folder)) == ["train.py"]
+
+
+def test_a_wrong_layer_is_found_with_the_fix_that_worked(folder: Path) -> None:
+    report = run(folder, TRAIN.format(hidden=31, view="clone()"), max_paths=1)
+    (finding,) = report.findings
+    assert (finding.rule, finding.line, finding.location.module) == ("DR101", 10, "3")
+    assert "in_features = 31; it is 32" in finding.why.say()
+    assert "set in_features=32 (tried: the program then runs on to its end)" in finding.remedy.say()
+    assert "in_features=32（已尝试" in finding.remedy.say("zh")
+    assert "<html" in report.to("html")
+
+
+def test_the_remainder_batch_is_tried(folder: Path) -> None:
+    report = run(folder, TRAIN.format(hidden=32, view="view(32, 16)"), max_paths=1)
+    (finding,) = report.findings
+    assert finding.rule == "DR106"
+    assert "drop_last=True" in finding.remedy.say()
+
+
+HOSTILE = """\
+import ctypes, os, subprocess, sys, shutil
+open("kept.txt").read()
+os.makedirs("out/deep", exist_ok=True)
+with open("out/deep/a.txt", "w") as file:
+    file.write("x")
+os.rename("out/deep/a.txt", "out/deep/b.txt")
+assert os.listdir("out/deep") == ["b.txt"]
+shutil.rmtree("out")
+assert not os.path.exists("out")
+with open("kept.txt", "a") as file:
+    file.write("more")
+assert open("kept.txt").read() == "mine" + "more"
+os.remove("kept.txt")
+assert not os.path.exists("kept.txt")
+subprocess.Popen(["sh", "-c", "touch made_by_child; sleep 600"], start_new_session=True)
+ctypes.CDLL(None).open(b"native.txt", os.O_CREAT | os.O_WRONLY, 0o644)
+import urllib.request
+urllib.request.urlopen("http://192.0.2.1/")
+"""
+
+
+def test_nothing_of_the_users_is_changed_and_no_process_is_left(folder: Path) -> None:
+    (folder / "kept.txt").write_text("mine", "utf-8")
+    report = run(folder, HOSTILE)
+    assert not report.findings
+    assert report.failed
+    assert "needs the network" in report.gaps[0].reason.say()
+    assert report.gaps[0].location.line == 18
+    assert sorted(os.listdir(folder)) == ["kept.txt", "train.py"]
+    assert (folder / "kept.txt").read_text("utf-8") == "mine"
+    assert not [
+        entry
+        for entry in Path("/proc").glob("[0-9]*")
+        if b"made_by_child" in _command_line(entry)
+    ]
+
+
+def _command_line(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_script_that_never_ends_is_ended(folder: Path) -> None:
+    report = run(folder, "while True:\n    pass\n", max_seconds=1.0)
+    (progress,) = report.measures
+    assert "stopped after 1 s" in progress.how.en  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import not_installed_anywhere\n", "No module named 'not_installed_anywhere'"),
+        ("import argparse\nargparse.ArgumentParser().parse_args()\n", "unrecognized arguments: --no"),
+        ("x = = 1\n", "SyntaxError"),
+    ],
+)
+def test_a_script_that_cannot_start_is_the_users_to_repair(
+    folder: Path, text: str, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        run(folder, text, "--no")
