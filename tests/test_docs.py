@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -60,3 +63,21 @@ def test_the_readme_shows_what_is_really_said(
     said = capsys.readouterr().out
     for part in shown[2].split("\n\n"):
         assert part in said, f"{name} shows\n{part}\nwhich is not in\n{said}"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Strict: a page that is missing, or a link that leads nowhere, is an error."""
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
+    around = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, env=around)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "index.html").read_text("utf-8")
+    loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"(https?:[^\"]+)", page)
+    assert loaded == [], "the site opens offline"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "pictures").glob("*.png")), ids=lambda p: p.name
+)
+def test_pictures_are_small(path: Path) -> None:
+    assert path.stat().st_size < 300_000

@@ -13,7 +13,9 @@ def test_arguments_after_two_dashes_go_to_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("a.py").write_text("import sys\nassert sys.argv[1:] == ['--device', '3'], sys.argv\n", "utf-8")
+    Path("a.py").write_text(
+        "import sys\nassert sys.argv[1:] == ['--device', '3'], sys.argv\n", "utf-8"
+    )
     assert run(["dryrun", "a.py", "--device", "cpu", "--", "--device", "3"]) == 0
     assert "ran to its end" in capsys.readouterr().out
 

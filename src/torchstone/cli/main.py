@@ -184,6 +184,10 @@ def _overview(names: list[str], lang: str) -> str:
     lines += [
         "",
         say("start with:  torchstone check .", "从这里开始：torchstone check ."),
+        say(
+            "in CI:       torchstone check . --format github",
+            "在 CI 中：torchstone check . --format github",
+        ),
         say("more:        torchstone help COMMAND", "更多：torchstone help 命令"),
         say(
             "exit codes:  0 clean, 1 findings, 2 usage or configuration, 3 part of the work failed",

@@ -31,7 +31,9 @@ def main(words: list[str]) -> None:
     try:
         run(settings, write)
     except TorchstoneError as error:  # what the user named cannot be used: the parent says so
-        line = json.dumps({"wrong": [error.where, error.given, to_data(error.expected), to_data(error.todo)]})
+        line = json.dumps(
+            {"wrong": [error.where, error.given, to_data(error.expected), to_data(error.todo)]}
+        )
         os.write(write, line.encode("utf-8", "surrogatepass") + b"\n")
     leave(0)
 

@@ -318,9 +318,15 @@ def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
 
 
 def _symbolic(constraints: tuple[Constraint, ...], proven: bool) -> Measure:
-    how = Text("runs at every size from 2 to 17, which does not prove the others", "在 2 到 17 的每个大小下都能运行，其余未证明")
+    how = Text(
+        "runs at every size from 2 to 17, which does not prove the others",
+        "在 2 到 17 的每个大小下都能运行，其余未证明",
+    )
     if proven:
-        how = Text("proven for every size from 2 on, in torch's shape environment", "已在 torch 的形状环境中证明：从 2 起的任意大小都成立")
+        how = Text(
+            "proven for every size from 2 on, in torch's shape environment",
+            "已在 torch 的形状环境中证明：从 2 起的任意大小都成立",
+        )
     if constraints:
         how = Text("what must hold for other sizes to work", "其他大小须满足的条件")
     return Measure("constraints", len(constraints), "", how,

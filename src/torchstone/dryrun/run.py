@@ -35,9 +35,17 @@ def dry_run(
     """Run a script (or `module:Model`) with fake weights in a process of its own; what breaks."""
     return dry_run_command(
         DryRunOptions(
-            target=str(target), arguments=tuple(arguments), input=tuple(inputs), train=train,
-            symbolic=symbolic, world_size=world_size, local_world_size=local_world_size,
-            device=device, max_steps=max_steps, max_seconds=max_seconds, allow_write=allow_write,
+            target=str(target),
+            arguments=tuple(arguments),
+            input=tuple(inputs),
+            train=train,
+            symbolic=symbolic,
+            world_size=world_size,
+            local_world_size=local_world_size,
+            device=device,
+            max_steps=max_steps,
+            max_seconds=max_seconds,
+            allow_write=allow_write,
         )  # fmt: skip
     )
 

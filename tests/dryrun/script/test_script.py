@@ -112,9 +112,7 @@ def test_nothing_of_the_users_is_changed_and_no_process_is_left(folder: Path) ->
     assert sorted(os.listdir(folder)) == ["kept.txt", "train.py"]
     assert (folder / "kept.txt").read_text("utf-8") == "mine"
     assert not [
-        entry
-        for entry in Path("/proc").glob("[0-9]*")
-        if b"made_by_child" in _command_line(entry)
+        entry for entry in Path("/proc").glob("[0-9]*") if b"made_by_child" in _command_line(entry)
     ]
 
 
@@ -135,7 +133,10 @@ def test_a_script_that_never_ends_is_ended(folder: Path) -> None:
     ("text", "said"),
     [
         ("import not_installed_anywhere\n", "No module named 'not_installed_anywhere'"),
-        ("import argparse\nargparse.ArgumentParser().parse_args()\n", "unrecognized arguments: --no"),
+        (
+            "import argparse\nargparse.ArgumentParser().parse_args()\n",
+            "unrecognized arguments: --no",
+        ),
         ("x = = 1\n", "SyntaxError"),
     ],
 )

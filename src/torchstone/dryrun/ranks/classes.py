@@ -16,7 +16,19 @@ def ranks_to_play(world_size: int, local_world_size: int) -> tuple[int, ...]:
         return tuple(range(world_size))
     last, local = world_size - 1, local_world_size
     middle = world_size // 2
-    chosen = {0, 1, local - 1, local, local + 1, 2 * local, middle - 1, middle, last - local, last - 1, last}
+    chosen = {
+        0,
+        1,
+        local - 1,
+        local,
+        local + 1,
+        2 * local,
+        middle - 1,
+        middle,
+        last - local,
+        last - 1,
+        last,
+    }
     drawn = random.Random(world_size)  # the same ranks every time
     while len(chosen) < 11 + OTHERS:
         chosen.add(drawn.randrange(world_size))

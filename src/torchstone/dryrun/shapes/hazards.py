@@ -32,10 +32,10 @@ class Hazards:
             self._broadcast(func, args, kwargs)
         if isinstance(result, torch.Tensor) and result.dtype == torch.float64:
             self._float64(func, args, kwargs, result)
-        if (
-            (name.endswith("_")
-            and not name.endswith("__"))
-            or name in ("__iadd__", "__setitem__", "__imul__")
+        if (name.endswith("_") and not name.endswith("__")) or name in (
+            "__iadd__",
+            "__setitem__",
+            "__imul__",
         ):
             self._written(args)
 

@@ -43,7 +43,11 @@ def find_constraints(settings: ScriptSettings) -> tuple[bool, tuple[Constraint, 
 
 
 def _size_of(inputs: Any, axis: int) -> int:
-    sizes = [int(t.shape[axis]) for t in tree_leaves(inputs) if isinstance(t, torch.Tensor) and t.dim() > axis]
+    sizes = [
+        int(t.shape[axis])
+        for t in tree_leaves(inputs)
+        if isinstance(t, torch.Tensor) and t.dim() > axis
+    ]
     return sizes[0] if sizes else 0
 
 
@@ -76,7 +80,11 @@ def _along(
     place, inside = last_place(first)
     en, zh = in_words(name, worked, sorted(failed))
     said = str(first).splitlines()[0][:160]
-    return [Constraint(f"{name} = {min(failed)}: {said}", en, zh, place if place.line else inside or Place())]
+    return [
+        Constraint(
+            f"{name} = {min(failed)}: {said}", en, zh, place if place.line else inside or Place()
+        )
+    ]
 
 
 def in_words(name: str, worked: list[int], failed: list[int]) -> tuple[str, str]:

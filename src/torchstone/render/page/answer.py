@@ -57,7 +57,7 @@ def _first_to_fix(report: Report) -> Answer | None:
         about=(Fact(Text("where", "位置"), place), Fact(Text("rule", "规则"), f"{first.rule} {first.name}")),
         lines=tuple(item for item in (why, remedy) if item.en),
         pictures=tuple((fix or source)[:1]),
-        next=(f"{check} --diff", f"torchstone explain {first.rule}"),
+        next=(f"{check} --diff", f"torchstone explain {first.rule}", f"{check} --format github  # in CI"),
     )  # fmt: skip
 
 
