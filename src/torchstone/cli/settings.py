@@ -39,7 +39,7 @@ def read_table(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     todo = Text(
-        "mend the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件"
+        "fix the file, or name another with --config", "请修正该文件，或用 --config 指定其他文件"
     )
     expected = Text("TOML with a [tool.torchstone] table", "含 [tool.torchstone] 表的 TOML")
     import tomllib

@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 
 
 class TorchstoneError(Exception):
-    """A mistake that the user can mend; shown as one line, never as a traceback."""
+    """A mistake that the user can fix; shown as one line, never as a traceback."""
 
     def __init__(self, where: str, given: str, expected: Text | str, todo: Text | str) -> None:
         self.where = where

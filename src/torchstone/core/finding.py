@@ -1,4 +1,4 @@
-"""A finding: what is wrong, where, how sure we are, why, and how to mend it."""
+"""A finding: what is wrong, where, how sure we are, why, and how to fix it."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _parsed(path: Path, text: str) -> Any:
             str(path),
             str(error).splitlines()[0],
             Text("a file that parses", "可以解析的文件"),
-            Text("mend the file or pass another", "请修正该文件或换一个文件"),
+            Text("fix the file or pass another", "请修正该文件或换一个文件"),
         ) from None
 
 

@@ -38,7 +38,7 @@ class Next(StrEnum):
 
 
 class Who(StrEnum):
-    """Who may have to mend a kernel."""
+    """Who may have to fix a kernel."""
 
     DESIGNER = "designer"
     CODER = "coder"
@@ -55,7 +55,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Who has to mend a kernel that was rejected."""
+    """Who has to fix a kernel that was rejected."""
 
     result: Who
     reason: str

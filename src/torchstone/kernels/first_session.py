@@ -20,13 +20,13 @@ MOST_WORK = 500
 MOST_SIZED_WORK = 1500
 """Above this the families of sizes start from smaller ones, too."""
 FEWER = 3
-"""So many cases of each family are enough where they are dear."""
+"""So many cases of each family are enough where they are costly."""
 MOST_FAMILIES_WORK = 30000
 """When so many interpreted operations are spent, no further case of a family is begun."""
 MOST_SMALL_WORK = 1500
 """Above this for a call where everything is small, everything becomes tiny."""
 TINY = -2
-"""The level of sizes for what is dear even where everything is small."""
+"""The level of sizes for what is costly even where everything is small."""
 MOST_OWN_WORK = 1500
 """Above this only the first seed runs at the problem's own sizes."""
 BURST = 9
@@ -76,7 +76,7 @@ class _Course:
     main: Main
     session: Session
     probes: list[Call] = field(default_factory=list)
-    """Calls that showed how dear a smaller size is."""
+    """Calls that showed how costly a smaller size is."""
 
     def take(self, cases: list[dict[str, Any]]) -> None:
         """All of it, as far as the session lives."""

@@ -30,7 +30,7 @@ class Gate:
     stops: bool = False
     """After a failure here the later gates have nothing to look at."""
     needs_all: bool = False
-    """Runs only when every gate before it has passed: it is dear."""
+    """Runs only when every gate before it has passed: it is costly."""
     implementations: tuple[Implementation, ...] = IMPLEMENTATIONS
     problem: str = ""
     """Source of a small problem, or the name of a shipped one."""

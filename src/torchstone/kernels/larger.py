@@ -51,7 +51,7 @@ class Larger:
         return made
 
     def take(self) -> dict[str, Any] | None:
-        """The next step of the size that had the fewest; None when all are too dear.
+        """The next step of the size that had the fewest; None when all are too costly.
 
         Sizes that made no work so far come first: one block may have held them. Then the cheapest.
         """

@@ -1,6 +1,6 @@
 """Designer, coder and verifier take turns until a kernel is accepted or a limit is reached.
 
-A model's look decides whether a design or a kernel is mended before it is used, at most once in a
+A model's look decides whether a design or a kernel is fixed before it is used, at most once in a
 row; the verifier alone decides whether a kernel is accepted. Every step is recorded.
 """
 
@@ -138,8 +138,8 @@ class Loop:
         self._fixes = self._fixes + 1 if action in _FIXING else 0
         written = self._write(action)
         onward = ActionType.VERIFY if action in _CODING else ActionType.DO_CODER
-        mend = ActionType.FIX_CODER if action in _CODING else ActionType.FIX_DESIGNER
-        return mend if not self._good(action, written) and not self._fixes else onward
+        fix = ActionType.FIX_CODER if action in _CODING else ActionType.FIX_DESIGNER
+        return fix if not self._good(action, written) and not self._fixes else onward
 
     def _write(self, action: ActionType) -> bool:
         """A designer or a coder writes; whether its answer can be read."""
@@ -169,7 +169,7 @@ class Loop:
         candidate = Candidate(self._code, self._implementation)
         try:
             verdict = self._verifier(self._problem, candidate)
-        except InputError:  # the problem itself cannot be used: the user has to mend it
+        except InputError:  # the problem itself cannot be used: the user has to fix it
             self._trace.insert_exit_record("problem", exchanges=self._client.take())
             raise
         self._verdict, self._error_log = verdict, verdict.error_log()
@@ -257,7 +257,7 @@ class Loop:
 
 
 def _ending(verdict: Verdict) -> Ending:
-    """What a verdict makes of the loop; `steps` where the kernel is wrong and may be mended."""
+    """What a verdict makes of the loop; `steps` where the kernel is wrong and may be fixed."""
     if verdict.accepted:
         return "accepted"
     if verdict.crash:

@@ -108,5 +108,5 @@ def parse(source: str, where: str) -> ast.Module:
             where + line,
             str(error.args[0] if error.args else type(error).__name__)[:200],
             Text("Python source", "Python 源码"),
-            Text("mend the syntax", "请修正语法"),
+            Text("fix the syntax", "请修正语法"),
         ) from None

@@ -237,5 +237,5 @@ def _bad_problem(name: str, said: str, line: int) -> InputError:
             "a problem that loads, gives inputs and answers them",
             "能够加载、给出输入并给出答案的问题",
         ),
-        Text("mend the problem and try again", "请修正该问题后重试"),
+        Text("fix the problem and try again", "请修正该问题后重试"),
     )

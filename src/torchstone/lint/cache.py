@@ -86,7 +86,7 @@ class Cache:
         return result
 
     def put(self, name: str, result: Result) -> None:
-        """Keep what a file gave, unless reading it failed: that may mend itself."""
+        """Keep what a file gave, unless reading it failed: that may fix itself."""
         if not self._enabled or name in self._new or name not in self._hashes:
             return
         if any(gap.reason.id in ("source.unreadable", "rule.failed") for gap in result.gaps):

@@ -1,1 +1,1 @@
-"""What more than one room needs to run a model: meta tensors, module paths, devices, targets."""
+"""What more than one tool needs to run a model: meta tensors, module paths, devices, targets."""

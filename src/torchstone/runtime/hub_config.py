@@ -103,7 +103,7 @@ def read_config(path: Path, where: str) -> dict[str, Any]:
             str(file),
             describe(error),
             Text("JSON", "JSON"),
-            Text("mend the file", "请修正该文件"),
+            Text("fix the file", "请修正该文件"),
         ) from None
     if not isinstance(values, dict):
         raise InputError(

@@ -52,7 +52,7 @@ _declared: list[torch.library.Library] = []
 
 
 def repair_torchvision() -> bool:
-    """Make `import torchvision` work if it is installed and broken. True if it was mended."""
+    """Make `import torchvision` work if it is installed and broken. True if it was fixed."""
     if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
         return False
     try:

@@ -87,7 +87,7 @@ def _told(what: str, error: BaseException) -> InputError:
         where,
         describe(error),
         Text("code that runs to its end", "能够运行完成的代码"),
-        Text("mend it there and try again", "请修正此处后重试"),
+        Text("fix it there and try again", "请修正此处后重试"),
     )
 
 

@@ -43,7 +43,7 @@ def read_notebook(text: str, path: str) -> tuple[Source | None, list[Gap]]:
                     "source.syntax",
                     f"cell {number} does not parse: {what}",
                     f"第 {number} 个单元格无法解析：{what}",
-                    "mend the cell",
+                    "fix the cell",
                     line=at,
                     cell=number,
                 )

@@ -191,7 +191,7 @@ def _dtype(config: dict[str, Any], folder: Path) -> torch.dtype:
         str(folder / "config.json"),
         f"torch_dtype {name!r}",
         Text(f"one of {names}", f"{names} 之一"),
-        Text("mend the file", "请修正该文件"),
+        Text("fix the file", "请修正该文件"),
     )
 
 
@@ -234,5 +234,5 @@ def _tokenizer(folder: Path) -> Any:
             str(path),
             f"{type(error).__name__}: {error}",
             Text("a tokenizer of the tokenizers library", "tokenizers 库的分词器文件"),
-            Text("mend or remove the file", "请修正或删除该文件"),
+            Text("fix or remove the file", "请修正或删除该文件"),
         ) from error

@@ -18,7 +18,7 @@ GATE = Gate(
         "printed before.",
         "抛出异常、不结束、耗尽内存或使进程崩溃的调用不算结果，无论它之前打印了什么。",
     ),
-    remedy=Text("mend the error that is quoted", "修正所引用的错误"),
+    remedy=Text("fix the error that is quoted", "修正所引用的错误"),
     stops=True,
     problem="relu",
     good={

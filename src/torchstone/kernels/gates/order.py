@@ -140,7 +140,7 @@ def _permuted(run: Run) -> GateResult:
 
 
 def _cases(run: Run, small: bool) -> list[Call]:
-    """The problem's own case, where it is dear a smaller one, and one of another size."""
+    """The problem's own case, where it is costly a smaller one, and one of another size."""
     sized = [call for call in run.main.families if call.family == "prime" and call.right]
     return [run.main.own[-1 if small else 0], *sized[:1]]
 

@@ -161,10 +161,10 @@ class LargePlanner(SizePlanner):
         What is written for even sides, or for sides that a vector or a tile divides, runs only
         where all of them are.
         """
-        dear = level < len(SMALL)
-        for turn in range(1 if dear else growing.BLOCK_TURNS):
+        costly = level < len(SMALL)
+        for turn in range(1 if costly else growing.BLOCK_TURNS):
             seed = turn % self.seeds
-            given = self._blocks(seed, growing.BLOCK >> (dear or turn % 2))
+            given = self._blocks(seed, growing.BLOCK >> (costly or turn % 2))
             if given is None:
                 return
             for version in (*scales.graded(given, turn), given):

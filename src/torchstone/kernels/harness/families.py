@@ -30,7 +30,7 @@ CALM = ("lines", GRADED, "ladder")
 """Families without the cases in which the reference itself is far off."""
 FEWEST = {"negative": 2, "tiny": 2, "zeros": 2, "ties": 2, "one-hot": 2, GRADED: 2, "ladder": 1,
           "repeated": 1, "power": 2, "unaligned": 1, "expanded": 1, "shared": 1}  # fmt: skip
-"""Cases of a family that are enough for a dear kernel, where others have more."""
+"""Cases of a family that are enough for a costly kernel, where others have more."""
 TINY = (1e-3, 1e-6, 1e-2, 1e-8, 1e-4)
 LARGE = (1e4, 1e3, 1e2, 1e1)
 SMALLEST_GROUP = 5

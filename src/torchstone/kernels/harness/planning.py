@@ -28,7 +28,7 @@ _SMALLEST = (4, 8)
 """Smaller still, and even: for what stands beside a size that grows."""
 TINY = -2
 _TINY = (2, 2)
-"""For a kernel that is dear even where everything is small."""
+"""For a kernel that is costly even where everything is small."""
 _HUGE = 1 << 22
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
             AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip

@@ -22,7 +22,7 @@ class SizePlanner(Planner):
     def plan(self, level: int, size_level: int, most: int) -> dict[str, Any]:
         """All families; levels beyond the last leave the sizes alone.
 
-        For a dear kernel `most` is how many cases of a family are enough; 0 for all others.
+        For a costly kernel `most` is how many cases of a family are enough; 0 for all others.
         """
         start = len(self.cases)
         for seed in range(self.seeds):

@@ -1,6 +1,6 @@
 """Slender cases: one side short or long, all others of one to three.
 
-What is dear in an interpreter is cheap here, so that every side of every problem passes the sizes
+What is costly in an interpreter is cheap here, so that every side of every problem passes the sizes
 at which kernels change their ways: the first few, and those beyond 128, 256, 512 and 1024. Sides
 that the problem's own inputs have at one, such as a batch, and sides that only the arguments of
 the model know, such as the width of a layer, have their turn, too. Few of a kind, such as heads,

@@ -1,4 +1,4 @@
-"""Outside tools in the same currency: run only when asked for, merged without duplicates."""
+"""Outside tools as findings of the same kind: run only when asked for, merged without duplicates."""
 
 from __future__ import annotations
 

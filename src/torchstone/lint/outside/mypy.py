@@ -1,4 +1,4 @@
-"""mypy's errors in our currency."""
+"""mypy's errors as findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ruff's diagnostics in our currency, fixes included."""
+"""ruff's diagnostics as findings, fixes included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any tool's SARIF file in our currency."""
+"""Any tool's SARIF file as findings."""
 
 from __future__ import annotations
 

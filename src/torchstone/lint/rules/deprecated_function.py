@@ -241,7 +241,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if oldest is not None and oldest < max(symbol.since, symbol.available):
         return
     if symbol.drop_in and from_import(scene, call.func, symbol.name):
-        return  # mended at the import
+        return  # fixed at the import
     if guarded(scene, call):
         return
     yield RULE.at(

@@ -1,4 +1,4 @@
-"""The angle between a step and the way downhill."""
+"""The angle between an update and the negative gradient."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def angles(updates: Updates) -> NDArray[np.float64]:
-    """0° is straight downhill, 90° neither up nor down; the mean over the layers."""
+    """0° is along the negative gradient, 90° across it; the mean over the layers."""
     moved, size, along = updates.moved[:, 0], updates.moved[:, 6], updates.moved[:, 7]
     return updates.directed * mean_angles(-along, moved * size * updates.dense)
 
