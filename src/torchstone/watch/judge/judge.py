@@ -206,7 +206,10 @@ class Judge:
             watched.last_norm, watched.last_rate = update.norm, update.rate
             if update.warm:
                 watched.end_warmup()
-        for item in judge_update(update, phase, watched.stretch + update.stretch):
+        stretch = watched.stretch + update.stretch
+        if phase == "update":  # an update follows its gradients
+            stretch += watched.gradient_burst
+        for item in judge_update(update, phase, stretch):
             if isinstance(item, Values):
                 watched.values[phase] = item
             elif self._alert(item) and phase == "gradient" and self.settings.on_alert == "skip":

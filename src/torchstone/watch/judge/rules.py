@@ -78,6 +78,8 @@ def judge_values(
         if judgement.sigmas[worst] < 0 and baselines.seen < signal.falls_from:
             continue
         value = baselines.value_of(judgement, worst, float(values[worst]))
+        if signal.fades and baselines.has_faded(worst, value):
+            continue
         centre = float(judgement.centre[worst])
         yield Alert(
             step, signal.name, layers[place] if signal.of == "layer" else "", value,

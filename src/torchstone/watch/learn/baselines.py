@@ -35,6 +35,8 @@ SETTLED_AFTER = 2 * WINDOW
 """Steps before falls and changes of what steps do mean anything: what is easy is learned in the
 first ones, and the end of that turns angles and shortens steps at once."""
 _CLIP = 6.0  # values enter the window no further out than this many spreads
+_FADED = math.log(100.0)
+_SCATTERED = 0.5  # spread of log values: a factor of 1.6 between one batch and the next is usual
 _ROUNDING = 1e-9  # of the floor: what is left of it when it is taken off again
 
 
@@ -66,6 +68,8 @@ class Baselines:
         )
         self._spikes, self._shifts = Spikes(limits), Shifts(limits)
         self._changes, self._ramps = Changes(limits), Ramps(limits)
+        self.highest = np.full(self.count, -np.inf)
+        """The largest median so far, of the log values."""
         self._quiet = self._judgement(np.zeros(self.count))
         self._away = np.zeros(self.count)
         self._sigmas = np.zeros(self.count)
@@ -132,6 +136,20 @@ class Baselines:
         shown = math.exp(level) - floor
         return 0.0 if abs(shown) < _ROUNDING * floor else shown
 
+    def has_faded(self, column: int, value: float) -> bool:
+        """The value is next to nothing against what was usual earlier in the run."""
+        highest = float(self.highest[column])
+        return math.log(max(value, 0.0) + float(self.past.floor[column])) < highest - _FADED
+
+    def burst(self, column: int) -> float:
+        """How far the largest of the last dozen values is above the median, as a logarithm; 0 where
+        values do not scatter so much that such bursts are ordinary."""
+        past = self.past
+        if past.spread[column] < _SCATTERED:
+            return 0.0
+        recent = past.raw[(past.seen - 1 - np.arange(SHORT)) % WINDOW, column]
+        return max(float(recent.max() - past.median[column]), 0.0)
+
     def together(self, columns: slice) -> tuple[float, float] | None:
         """How far these series have jumped at once; None while that cannot be told."""
         if self.seen < self.warmup or self._fresh < SHORT + BEFORE:
@@ -147,6 +165,7 @@ class Baselines:
         """The past says nothing any more: every series begins again with its next value."""
         self.forget()
         self.past.forget()
+        self.highest[:] = -np.inf
 
     # -- one more value of every series
 
@@ -168,6 +187,8 @@ class Baselines:
             if judgement.channel.any():
                 self._settle(judgement)
         past.enter()
+        if past.seen >= past.warmup and past.seen % _CHANGE_EVERY == 0:
+            np.maximum(self.highest, past.median, out=self.highest)
         self._fresh += 1
         return judgement
 

@@ -55,6 +55,8 @@ class Signal:
     """A learned signal that rises to so many times its usual value is HIGH."""
     falls_from: int = 0
     """Values before a fall means anything: a loss falls fastest where learning begins."""
+    fades: bool = False
+    """It falls by orders of magnitude as a model converges; what it does far below is noise."""
     value: Callable[[Any], NDArray[np.float64] | float] | None = None
     """Of several updates, one number for each and perhaps for each layer; or of one call."""
     check: Callable[[Any], Iterable[Alarm]] | None = None

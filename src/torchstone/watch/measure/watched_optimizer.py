@@ -234,6 +234,14 @@ class WatchedOptimizer:
             baselines.warmup = baselines.seen
 
     @property
+    def gradient_burst(self) -> float:
+        """How far updates may be above their usual size because gradients come in bursts, as those
+        of a classifier do when few samples are left to learn from."""
+        learner = self.learners["gradient"]
+        column = next((start for name, start in learner.of_run if name == "grad_norm"), None)
+        return 0.0 if column is None else learner.baselines.burst(column)
+
+    @property
     def base_rate(self) -> float:
         """The largest rate that a schedule of torch starts from; 0 without one."""
         known = [group.get("initial_lr") for group in self.optimizer.param_groups]

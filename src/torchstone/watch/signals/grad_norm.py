@@ -25,6 +25,7 @@ SIGNAL = Signal(
         "inspect the batch of this step and the layers whose gradients grew first; if batches like it are expected, clip gradients or lower the learning rate",
         "检查该步的批次和梯度最先增大的层；如果这类批次是正常的，则裁剪梯度或降低学习率",
     ),
+    fades=True,
     high=30.0,  # without clipping one such step undoes hundreds
     # no ramp downwards: gradients that fade as the loss converges are what is hoped for
     limits=Limits(spike=(2.5, NEVER), ramp=(4.0, NEVER), fall_sigmas=11.0),

@@ -24,6 +24,7 @@ SIGNAL = Signal(
         "检查该步的批次与标签，再检查自上一个正常步以来的改动",
     ),
     falls_from=SETTLED_AFTER,
+    fades=True,
     high=8.0,  # more than any mixture of easy and hard batches makes of it
     limits=Limits(
         spike=(3.0, NEVER),
