@@ -1,6 +1,7 @@
 """Seeded precision faults in three architectures, and healthy networks; lines to be named are marked.
 
-A third of the faults (those with `aside`) was not looked at while thresholds were chosen.
+Faults with `aside` were not looked at while thresholds were chosen: the first set of them (`…Aside`) led to a lower
+threshold and counts as looked at since; the second (`…Unseen`) was written afterwards and only scored.
 """
 
 from __future__ import annotations
@@ -198,6 +199,68 @@ class SquareOverflowAside(nn.Module):
         return x / (1 + energy.sqrt().unsqueeze(-1) / 90)
 
 
+# -- the set that was written last
+
+
+class VarianceUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * rising(x) * 0.5 + 6
+        n = y.shape[-1]
+        var = (y.pow(2).sum(-1) - y.sum(-1).pow(2) / n) / n  # bad
+        return x / (var.abs() + 0.1).sqrt().unsqueeze(-1)
+
+
+class SoftmaxUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        energy = torch.einsum("bid,bjd->bij", x, x)
+        weights = energy.exp()  # bad
+        return torch.bmm(weights / weights.sum(2, keepdim=True), x)
+
+
+class LongSumUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        values = (x.flatten().repeat(100_000 // x.numel() + 1)[:100_000] * 0.2 + 0.7).view(
+            1000, 100
+        )
+        count = x.new_zeros(4)
+        for part in values.mean(1).view(-1, 4):
+            count = part + count  # bad
+        return x + (count / 250).repeat(x.shape[-1] // 4)
+
+
+class CancellationUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        angle = x.tanh() * 0.2
+        curved = 1 - torch.cos(angle)  # bad
+        return x + curved * 60
+
+
+class SmallEpsUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hard = x * (x > 3.5)
+        length = hard.square().sum(-1, keepdim=True).sqrt()
+        bottom = length + 1e-12  # bad
+        return x + hard / bottom
+
+
+class RunningUnseen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.full((32,), -4.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.average.mul_(0.9998).add_(x.mean((0, 1)), alpha=0.0002)  # bad
+        return x - self.average / 8
+
+
+class OverflowUnseen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = 50 * x
+        gram = wide @ wide.transpose(1, 2)  # bad
+        return x + torch.tanh(gram.mean(-1, keepdim=True) / 1e4)
+
+
 # -- architectures: (batch, tokens, width 32) inside
 
 
@@ -313,13 +376,29 @@ class Case:
 
 HALF, BRAIN = torch.float16, torch.bfloat16
 _FAULTS: list[tuple[str, torch.dtype, tuple[type[nn.Module], ...]]] = [
-    ("naive variance", BRAIN, (NaiveVariance, NaiveVarianceOverTokens, NaiveVarianceAside)),
-    ("softmax without max", HALF, (SoftmaxWithoutMax, SoftmaxWithoutMaxOverWidth, SoftmaxAside)),
-    ("long half sum", BRAIN, (LongSum, LongSumInPlace, LongSumAside)),
-    ("cancellation", BRAIN, (Cancellation, CancellationOfRoots, CancellationAside)),
-    ("small eps", HALF, (SmallEps, SmallEpsUnderRoot, SmallEpsAside)),
-    ("running statistics", BRAIN, (RunningMean, RunningScale, RunningAside)),
-    ("overflow of squares", HALF, (SquareOverflow, NormOverflow, SquareOverflowAside)),
+    (
+        "naive variance",
+        BRAIN,
+        (NaiveVariance, NaiveVarianceOverTokens, NaiveVarianceAside, VarianceUnseen),
+    ),
+    (
+        "softmax without max",
+        HALF,
+        (SoftmaxWithoutMax, SoftmaxWithoutMaxOverWidth, SoftmaxAside, SoftmaxUnseen),
+    ),
+    ("long half sum", BRAIN, (LongSum, LongSumInPlace, LongSumAside, LongSumUnseen)),
+    (
+        "cancellation",
+        BRAIN,
+        (Cancellation, CancellationOfRoots, CancellationAside, CancellationUnseen),
+    ),
+    ("small eps", HALF, (SmallEps, SmallEpsUnderRoot, SmallEpsAside, SmallEpsUnseen)),
+    ("running statistics", BRAIN, (RunningMean, RunningScale, RunningAside, RunningUnseen)),
+    (
+        "overflow of squares",
+        HALF,
+        (SquareOverflow, NormOverflow, SquareOverflowAside, OverflowUnseen),
+    ),
 ]
 CASES = [
     Case(
@@ -327,7 +406,7 @@ CASES = [
         fault,
         architecture,
         low,
-        fault.__name__.endswith("Aside"),
+        fault.__name__.endswith("Unseen"),
     )
     for name, low, faults in _FAULTS
     for fault in faults

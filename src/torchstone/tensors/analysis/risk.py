@@ -36,8 +36,8 @@ def judge_imbalance(
     share = f"{lost:.0%}" if lost < 0.995 else "all"
     share_zh = f"{lost:.0%}" if lost < 0.995 else "全部"
     advice = best.action if best else Text("keep it in FP32", "保持 FP32")
-    after = f" (then {best.lost:.1%} is lost)" if best else ""
-    after_zh = f"（此后损失 {best.lost:.1%}）" if best else ""
+    after = f" (then {_share(best.lost)} is lost)" if best else ""
+    after_zh = f"（此后损失 {_share(best.lost).replace('under ', '不足 ')}）" if best else ""
     return Risk(
         "tensor-unbalanced-axis",
         Severity.HIGH if lost >= HIGH else Severity.MEDIUM,
@@ -56,6 +56,10 @@ def judge_imbalance(
             f"维度{pair.small}数值范围小，{advice.zh}{after_zh}",
         ),
     )
+
+
+def _share(lost: float) -> str:
+    return "under 0.1%" if 0 < lost < 0.001 else f"{lost:.1%}"
 
 
 def judge_contents(

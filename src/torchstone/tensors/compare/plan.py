@@ -95,7 +95,7 @@ def _run(
         torch.manual_seed(settings.seed)
         if not whole:
             stack.enter_context(kept_in_high(model, keep, torch.float32, settings.low))
-            stack.enter_context(_low_side(settings))
+            stack.enter_context(_low_side(model, settings))
         given = batch.mapped(
             lambda tensor: tensor.to(low) if tensor.is_floating_point() else tensor
         )
@@ -103,9 +103,10 @@ def _run(
     return [item.detach().double() for item in floating_outputs(out)]
 
 
-def _low_side(settings: Settings) -> Any:
+def _low_side(model: nn.Module, settings: Settings) -> Any:
     if settings.autocast:
-        return torch.autocast("cpu", settings.low)
+        device = next(model.parameters(), torch.zeros(0)).device.type
+        return torch.autocast(device, settings.low)
     return RoundedMode(settings.low) if settings.simulate else contextlib.nullcontext()
 
 
