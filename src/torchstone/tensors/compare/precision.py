@@ -152,7 +152,13 @@ class _Compared:
     found: PrecisionReport
     suspects: tuple[FirstBad, ...]
     lost_statistic: FirstBad | None
-    harm: float
+    harms: tuple[float, ...]
+    """Errors of the outputs, of the worst gradient, and of what goes from layer to layer."""
+
+    def is_cured_by(self, again: _Compared, least: float) -> bool:
+        """Did an error that matters fall to half or less?"""
+        pairs = zip(self.harms, again.harms, strict=True)
+        return any(before >= least and after <= CURED * before for before, after in pairs)
 
 
 def _to_blame(
@@ -163,12 +169,13 @@ def _to_blame(
     Values that should be exactly zero have any relative error, and what is damped later harms nobody:
     making them exact changes nothing, so they are not blamed.
     """
-    if first.harm >= HARM_UNITS * unit:
+    least = HARM_UNITS * unit
+    if max(first.harms) >= least:
         for suspect in first.suspects[:_MOST_SUSPECTS]:
             if suspect.kind == "nonfinite":
                 return suspect
             again = _compared(model, batch, settings, suspect.place)
-            if again.harm <= CURED * first.harm:
+            if first.is_cured_by(again, least):
                 return suspect
     return first.lost_statistic
 
@@ -295,9 +302,8 @@ def _measured(
             ledger.consume(shadow.site, shadow.error)
     unit = format_of(settings.low).rounding_unit
     statistic = _lost_statistic(originals, before, mode)
-    harm = max(
-        _worst(output_error), *(_worst(value) for value in errors.values()), mode.boundary_error
-    )
+    gradient = max((_worst(value) for value in errors.values()), default=0.0)
+    harms = (_worst(output_error), gradient, mode.boundary_error)
     lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
     flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
     found = PrecisionReport(
@@ -310,7 +316,7 @@ def _measured(
         notes=tuple(_notes(settings, mode)), report=Report("precision"),
     )  # fmt: skip
     suspects = tuple(suspects_in_order(ledger, places.all, unit))
-    return _Compared(found, suspects, lost, math.inf if math.isnan(harm) else harm)
+    return _Compared(found, suspects, lost, harms)
 
 
 def _worst(error: float) -> float:
