@@ -232,3 +232,16 @@ def test_a_large_strided_tensor_is_not_copied() -> None:
     analyze_tensor(x, granularities=["tensor"], formats=["bf16"])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 64 << 10  # KiB; the whole would be 64 MiB
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_two_indices_of_a_large_tensor_are_compared_position_by_position(axis: int) -> None:
+    """Whichever indices are furthest apart, on the thinned-out grid or beside it."""
+    shape = [70, 90, 110]
+    for large, small in ((0, 1), (3, 64), (61, 2)):
+        x = torch.ones(shape)
+        x.select(axis, large).fill_(4096.0)
+        x.select(axis, small).fill_(2.0**-3)
+        report = analyze_tensor(x, axis=axis, granularities=("tensor",), formats=["bf16"])
+        assert report.small_index_lost == 1.0
+        assert report.risk_level == "HIGH"

@@ -54,6 +54,7 @@ _FEW = 16
 _ROWS_MOST = 1 << 19
 _ROWS_EXACT = 1 << 24
 _GRID = 1 << 16
+_POSITIONS = 1024
 _EMPTY = Report("tensor")
 
 
@@ -161,7 +162,9 @@ def _look_along_axis(
     if len(used) < 2:
         return _AlongAxis(axis, stats, Pair(0, 0), 0.0)
     pair = Pair(int(size.argmax()), _small_index(size, used))
-    large, small = (_index_of(source, grid, axis, index) for index in (pair.large, pair.small))
+    count = max(grid.numel() // grid.shape[axis], _POSITIONS)
+    # both thinned out in the same way: values of one position stand side by side
+    large, small = (source.one_index(axis, index, count) for index in (pair.large, pair.small))
     known = all_formats()
     lost = max(share_lost(large, small, add_in_format(known[kind])) for kind in ("bf16", "fp16"))
     return _AlongAxis(
@@ -174,14 +177,6 @@ def _small_index(size: np.ndarray, used: np.ndarray) -> int:
     """The smallest index; of many the one at 5 %, because a few dead channels are no imbalance."""
     rising = used[np.argsort(size[used], kind="stable")]
     return int(rising[int(0.05 * len(rising))])
-
-
-def _index_of(source: Source, grid: torch.Tensor, axis: int, index: int) -> torch.Tensor:
-    """The values of one index, thinned out along the other axes as the grid is."""
-    step = -(-source.shape[axis] // grid.shape[axis])
-    if index % step == 0 and index // step < grid.shape[axis]:
-        return grid.select(axis, index // step).reshape(-1)
-    return source.one_index(axis, index, grid.numel() // grid.shape[axis])
 
 
 def _checked_axis(axis: Any, shape: tuple[int, ...], name: str) -> int | None:
