@@ -10,6 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _HOME = Path(__file__).parent
+TOPIC_OF_RULE = {
+    "tensor-unbalanced-axis": "reduction_patterns",
+    "tensor-nonfinite": "numerical_issues",
+    "tensor-overflow": "common_fixes",
+    "tensor-flushed": "common_fixes",
+    "tensor-not-ready-for-fp8": "common_fixes",
+    "precision-nonfinite": "numerical_issues",
+    "precision-amplified": "reduction_patterns",
+    "precision-absorbed": "common_fixes",
+    "runs-diverge": "numerical_issues",
+}
+"""The topic behind each finding that is not of a rule on source code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +54,8 @@ def all_skills() -> dict[str, Skill]:
     """Every topic by name; a folder with a `SKILL.md` is one."""
     folders = sorted(path.parent for path in _HOME.glob("*/SKILL.md"))
     return {folder.name: Skill(folder.name, folder) for folder in folders}
+
+
+def find_skill(key: str) -> Skill | None:
+    """A topic by its name, with hyphens or underscores, or by a finding that belongs to it."""
+    return all_skills().get(TOPIC_OF_RULE.get(key, key.replace("-", "_")))

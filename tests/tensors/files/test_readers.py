@@ -391,10 +391,10 @@ def test_the_command_on_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixtu
     parts["model.layers.2.q.weight"][5] *= 1e5
     parts["model.layers.2.up.weight"][0, 0] = float("nan")
     save_file(parts, tmp_path / "m.safetensors")
-    code = run(["tensor", str(tmp_path / "m.safetensors"), "--lang", "en"])
+    assert run(["tensor", str(tmp_path / "m.safetensors"), "--lang", "en"]) == 1
+    assert "Ready for fp8: 4 of 6 matrices" in capsys.readouterr().out
+    assert run(["tensor", str(tmp_path / "m.safetensors"), "--lang", "en", "-v"]) == 1
     said = capsys.readouterr().out
-    assert code == 1
-    assert "ready for fp8: 4 " in said
     first = next(line for line in said.splitlines() if line.strip().startswith("HIGH"))
     assert "model.layers.2.up.weight" in first or "model.layers.1.q.weight" in first
     assert "1 of 4,096 values are NaN or infinite" in said
@@ -408,7 +408,15 @@ def test_one_tensor_of_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixtur
     save_file(weights(), tmp_path / "m.safetensors")
     assert (
         run(
-            ["tensor", str(tmp_path / "m.safetensors"), "--name", "layers.1.weight", "--lang", "en"]
+            [
+                "tensor",
+                str(tmp_path / "m.safetensors"),
+                "--name",
+                "layers.1.weight",
+                "--lang",
+                "en",
+                "-v",
+            ]
         )
         == 0
     )

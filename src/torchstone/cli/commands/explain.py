@@ -14,7 +14,7 @@ from torchstone.core.text import Text
 from torchstone.lint.catalog import find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
 from torchstone.render.style import Style
-from torchstone.skills import Skill, all_skills
+from torchstone.skills import Skill, find_skill
 
 HELP = Text(
     en="the page of a rule: why, when it is harmless, bad and good code",
@@ -46,7 +46,7 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         )
     only(common, "text", "markdown", "json")
     signals = [key for key in options.rule if key.startswith("watch-")]
-    topics = {key: skill for key in options.rule if (skill := _topic(key)) is not None}
+    topics = {key: skill for key in options.rule if (skill := find_skill(key)) is not None}
     rules = [find_rule(key) for key in options.rule if key not in signals and key not in topics]
     if common.format == "json":
         data = [rule_data(rule) for rule in rules] + [_signal(key, common.lang) for key in signals]
@@ -63,11 +63,6 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         text += "\n".join(skill.body(common.lang) for skill in topics.values())
     put(text, common)
     return 0
-
-
-def _topic(key: str) -> Skill | None:
-    """A topic by its folder's name; a hyphen is as good as an underscore."""
-    return all_skills().get(key.replace("-", "_"))
 
 
 def _topic_data(skill: Skill, lang: str) -> dict[str, str]:

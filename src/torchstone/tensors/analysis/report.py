@@ -16,6 +16,8 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.skills import TOPIC_OF_RULE
+from torchstone.tensors.analysis.answer import tensor_answer
 from torchstone.tensors.analysis.axes import DimStats
 from torchstone.tensors.analysis.figures import Figures, Worst
 from torchstone.tensors.analysis.result import TensorReport
@@ -24,23 +26,18 @@ from torchstone.tensors.formats import GRANULARITIES
 
 TOOL = "tensor"
 _SHOWN_INDICES = 16
-SKILLS = {
-    "tensor-unbalanced-axis": "reduction_patterns",
-    "tensor-nonfinite": "numerical_issues",
-    "tensor-overflow": "common_fixes",
-    "tensor-flushed": "common_fixes",
-}
-"""The page of knowledge behind each finding: `torchstone explain NAME`."""
 
 
 def tensor_report(found: TensorReport, risks: list[Risk]) -> TensorReport:
     """The analysis with its Report filled in."""
+    topics = tuple(dict.fromkeys(TOPIC_OF_RULE[risk.rule] for risk in risks))
     report = Report(
         TOOL,
         tuple(_finding(found, risk) for risk in risks),
         tuple(_measures(found)),
         environment=environment(),
         subject=found.name,
+        answer=tensor_answer(found, risks, _exponents(found), topics),
     )
     return replace(found, report=report)
 
@@ -57,7 +54,7 @@ def _finding(found: TensorReport, risk: Risk) -> Finding:
         Number(Text("dim_ratio", "dim_ratio"), found.dim_ratio, "×",
                Text("largest over smallest extreme of the same side", "同侧极值的最大与最小之比")),
         *(item for item in (_index_table(found), _remedy_table(found)) if item),
-        Command(f"torchstone explain {SKILLS[risk.rule]}"),
+        Command(f"torchstone explain {TOPIC_OF_RULE[risk.rule]}"),
     )  # fmt: skip
     return Finding(
         rule=risk.rule,
@@ -90,7 +87,7 @@ def _measures(found: TensorReport) -> list[Measure]:
                  f"{contents.infinities:,} infinite",
                  f"形状 {found.shape}，{found.dtype}；零 {contents.zeros:,}，NaN {contents.nans:,}，"
                  f"无穷 {contents.infinities:,}"),
-            Text("values", "数值个数"), *_exponents(found),
+            Text("values", "数值个数"),
         ),
         _measure(
             "octaves", contents.octaves_above_median, "octave",

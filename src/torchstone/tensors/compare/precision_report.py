@@ -13,19 +13,31 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Branch, Cell, Evidence, Plot, Series, Table, Tree
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.skills import TOPIC_OF_RULE
 from torchstone.tensors.analysis.report import environment
 from torchstone.tensors.compare.outcome import FirstBad, OperatorError, Plan, PrecisionReport
+from torchstone.tensors.compare.precision_answer import precision_answer
 
 TOOL = "precision"
 _WORST = 30
-_LEAST = 1e-12  # a logarithmic axis has no zero
+_LEAST = 1e-9  # below what a shadow in fp32 can tell
 
 
 def precision_report(found: PrecisionReport, subject: str, unit: float) -> PrecisionReport:
     """The comparison with its Report filled in."""
     findings = (_finding(found, found.first_bad),) if found.first_bad else ()
+    topic = TOPIC_OF_RULE[findings[0].rule] if findings else ""
+    pictures: tuple[Evidence, ...] = (
+        *(_snippet(found.first_bad) if found.first_bad else ()), *_depth_plot(found)
+    )  # fmt: skip
+    answer = precision_answer(found, findings[0] if findings else None, pictures, topic)
     report = Report(
-        TOOL, findings, tuple(_measures(found, unit)), environment=environment(), subject=subject
+        TOOL,
+        findings,
+        tuple(_measures(found, unit)),
+        environment=environment(),
+        subject=subject,
+        answer=answer,
     )
     return replace(found, report=report)
 
@@ -59,11 +71,6 @@ _WHY = {
         "更新小于该统计量最低有效位的一半",
     ),
 }
-_SKILL = {
-    "nonfinite": "numerical_issues",
-    "amplified": "reduction_patterns",
-    "absorbed": "common_fixes",
-}
 _PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向")}
 
 
@@ -88,13 +95,18 @@ def _finding(found: PrecisionReport, bad: FirstBad) -> Finding:
         what=Message(f"{rule}.what", _WHAT[bad.kind], args),
         why=Message(f"{rule}.why", _WHY[bad.kind], args),
         remedy=Message(f"{rule}.remedy", remedy),
-        location=Location(path=place.path, line=place.line, module=place.module, op=bad.operator,
+        location=Location(path=place.path, line=place.line, column=_column(place.path, place.line), module=place.module, op=bad.operator,
                           scope=place.function),
-        evidence=(*_snippet(bad), _bad_table(found, bad), Command(f"torchstone explain {_SKILL[bad.kind]}")),
+        evidence=(*_snippet(bad), _bad_table(found, bad), Command(f"torchstone explain {TOPIC_OF_RULE[rule]}")),
         fingerprint=fingerprint(rule, f"{place.module}.{place.function}",
                                 linecache.getline(place.path, place.line)),
         tool=TOOL,
     )  # fmt: skip
+
+
+def _column(path: str, line: int) -> int:
+    text = linecache.getline(path, line) if line else ""
+    return len(text) - len(text.lstrip()) + 1 if text.strip() else 0
 
 
 def _snippet(bad: FirstBad) -> tuple[Snippet, ...]:
@@ -140,7 +152,7 @@ def _measures(found: PrecisionReport, unit: float) -> list[Measure]:
         _measure("output_error", 100 * _shown(found.output_error), "%",
                  Text(f"outputs in {found.low} against {found.high}; one unit of rounding is {100 * unit:.3g} %",
                       f"{found.low} 与 {found.high} 的输出之差；一个舍入单位为 {100 * unit:.3g} %"),
-                 Text("output error", "输出误差"), *_depth_plot(found), *_module_tree(found)),
+                 Text("output error", "输出误差"), *_module_tree(found)),
     ]  # fmt: skip
     if found.gradient_errors:
         rows.append(_measure(
@@ -202,7 +214,7 @@ def _depth_plot(found: PrecisionReport) -> tuple[Evidence, ...]:
             continue
         x = tuple(float(item.order) for item in rows)
         series = tuple(
-            Series(label, x, tuple(max(100 * value, _LEAST) for value in values), "%", how)
+            _curve(label, x, values, how)
             for label, values, how in (
                 (Text("inherited", "继承"), [item.inherited for item in rows],
                  Text("what the errors of the inputs became", "输入误差传播的结果")),
@@ -213,6 +225,12 @@ def _depth_plot(found: PrecisionReport) -> tuple[Evidence, ...]:
         title = Text(f"Error along the {name.en} pass", f"{name.zh}过程中的误差")
         plots.append(Plot(title, series, x_name="operator", y_name="%", log_y=True))
     return tuple(plots)
+
+
+def _curve(label: Text, x: tuple[float, ...], values: list[float], how: Text) -> Series:
+    """Without the places where there is no error: a logarithmic axis has no zero."""
+    kept = [(at, 100 * value) for at, value in zip(x, values, strict=True) if value > _LEAST]
+    return Series(label, tuple(at for at, _ in kept), tuple(v for _, v in kept), "%", how)
 
 
 def _module_tree(found: PrecisionReport) -> tuple[Evidence, ...]:

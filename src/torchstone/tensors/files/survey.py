@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.evidence import Command, Number
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
@@ -81,7 +82,43 @@ def survey_checkpoint(
     summaries.sort(key=lambda item: item.riskiness)
     findings = tuple(_finding(item) for item in summaries if item.risk == "HIGH")
     measures = tuple(_measures(summaries, entries))
-    return Report(TOOL, findings, measures, tuple(gaps), environment(), subject=subject)
+    answer = _answer(summaries, findings, len(entries), subject)
+    return Report(
+        TOOL, findings, measures, tuple(gaps), environment(), subject=subject, answer=answer
+    )
+
+
+def _answer(
+    summaries: list[TensorSummary], findings: tuple[Finding, ...], count: int, subject: str
+) -> Answer:
+    """Ready for fp8, and which layers are not."""
+    matrices = [item for item in summaries if item.fp8 != "–"]
+    refused = [item.name for item in matrices if item.fp8 == "no"]
+    finer = [item.name for item in matrices if item.fp8 not in ("tensor", "no")]
+    good = len(matrices) - len(refused) - len(finer)
+    lines = [
+        Text(f"stay in bf16: {', '.join(refused[:8])}", f"保持 bf16：{'、'.join(refused[:8])}")
+    ]
+    lines += [
+        Text(
+            f"need a finer scale: {', '.join(finer[:8])}", f"需要更细的缩放：{'、'.join(finer[:8])}"
+        )
+    ]
+    broken = sum(1 for item in summaries if item.broken)
+    return Answer(
+        headline=Text(f"Ready for fp8: {good} of {len(matrices)} matrices with one scale each",
+                      f"可用 fp8：{len(matrices)} 个矩阵中的 {good} 个（整个张量一个缩放）"),
+        state="bad" if findings else "warning" if finer else "good",
+        about=(Fact(Text("file", "文件"), subject), Fact(Text("tensors", "张量"), f"{count:,}")),
+        tiles=(
+            Tile(Text("finer scale", "更细的缩放"), f"{len(finer)}", state="warning" if finer else "plain"),
+            Tile(Text("stay in bf16", "保持 bf16"), f"{len(refused)}", state="bad" if refused else "plain"),
+            Tile(Text("with NaN or Inf", "含 NaN 或 Inf"), f"{broken}", state="bad" if broken else "plain"),
+        ),
+        lines=tuple(line for line, names in zip(lines, (refused, finer), strict=True) if names),
+        pictures=(_table(summaries), *_heatmaps(matrices)),
+        next=(f"torchstone tensor {subject} --name {summaries[0].name}",) if summaries else (),
+    )  # fmt: skip
 
 
 def _summary(entry: StoredTensor) -> TensorSummary | None:
@@ -166,8 +203,7 @@ def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> li
     )
     total = sum(item.count for item in entries)
     return [
-        Measure("ready_for_fp8", len(ready), "", answer, Text("ready for fp8", "可用 fp8 的矩阵"),
-                evidence=(_table(summaries), *_heatmaps(matrices)), tool=TOOL),
+        Measure("ready_for_fp8", len(ready), "", answer, Text("ready for fp8", "可用 fp8 的矩阵"), tool=TOOL),
         Measure("values", total, "", Text(f"in {len(entries)} tensors", f"共 {len(entries)} 个张量"),
                 Text("values", "数值个数"), tool=TOOL),
         Measure("bytes", sum(item.nbytes for item in entries), "B",
