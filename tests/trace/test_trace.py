@@ -213,6 +213,39 @@ def test_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
     check_all(tmp_path, 4, 100)
 
 
+def work_with(trace: Trace, who: int, count: int) -> None:
+    for number in range(count):
+        text = json.dumps({"code": f"w{who} n{number}", "description": "d"})
+        trace.insert_designer_or_coder_record(
+            text, f"prompt w{who} n{number}", "", ActionType.DO_CODER, call=Call(model=f"w{who}")
+        )
+
+
+def test_one_trace_used_after_forks_beside_threads_and_new_processes(tmp_path: Path) -> None:
+    """The forked children use the object that the parent and its threads go on using."""
+    trace = Trace("op", "1", tmp_path, fsync=False)
+    work_with(trace, 0, 1)  # the journal is open before anything is forked
+    threads = [threading.Thread(target=work_with, args=(trace, n, 40)) for n in (1, 2)]
+    for thread in threads:
+        thread.start()
+    forked = multiprocessing.get_context("fork")
+    spawned = multiprocessing.get_context("spawn")
+    workers = [forked.Process(target=work_with, args=(trace, n, 40)) for n in (3, 4)]
+    workers.append(spawned.Process(target=work, args=(tmp_path, 5, 40)))
+    for worker in workers:
+        worker.start()
+    for one in (*threads, *workers):
+        one.join(120)
+    stuck = [worker for worker in workers if worker.is_alive()]
+    for worker in stuck:
+        worker.kill()
+    assert not stuck, "a child waits for a lock that a thread of its parent held"
+    read = read_journal(tmp_path / "op" / NAME)
+    assert [item.step for item in read.records] == list(range(1, 202))
+    texts = [(tmp_path / "op" / item.texts["prompt"].file).read_text() for item in read.records]
+    assert len(set(texts)) == 201
+
+
 WRITER = """
 import sys
 from torchstone.trace import ActionType, Trace

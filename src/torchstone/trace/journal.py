@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import threading
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
@@ -51,6 +52,29 @@ class _Known:
     last: dict[str, str] = field(default_factory=dict)
 
 
+class Forked(Protocol):
+    """Something that has to begin anew in a forked child."""
+
+    def after_fork(self) -> None: ...
+
+
+_FORKED: weakref.WeakSet[Forked] = weakref.WeakSet()
+
+
+def renew_after_fork(item: Forked) -> None:
+    """See to it that `after_fork` is called in every child that is forked while the item lives."""
+    _FORKED.add(item)
+
+
+def _renew() -> None:
+    for item in tuple(_FORKED):
+        item.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
 class Journal:
     """The journal of one folder."""
 
@@ -60,6 +84,15 @@ class Journal:
         self._known = _Known()
         self._lock = threading.Lock()
         self._handle = -1
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: a file of its own, because a lock belongs to an open file and the
+        child would share its parent's; and a lock that no thread of the parent holds."""
+        self._lock = threading.Lock()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
     def append(self, task: str, new_step: bool, make: Callable[[int, str], Record]) -> Record:
         """Append what `make(step, parent)` gives. With `new_step` the step is the next of the

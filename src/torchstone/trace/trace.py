@@ -18,7 +18,7 @@ from torchstone.core.text import Text
 from torchstone.trace.actions import CHECKS, START, WRITING, ActionType
 from torchstone.trace.answer import UNREAD, read_answer
 from torchstone.trace.exchange import Exchange, write_exchanges
-from torchstone.trace.journal import Journal
+from torchstone.trace.journal import Journal, renew_after_fork
 from torchstone.trace.names import safe_name
 from torchstone.trace.record import NO_CALL, Call, Kept, Record
 from torchstone.trace.redact import redactor
@@ -80,10 +80,15 @@ class Trace:
         """Takes secrets out of a text, as for all that is written here."""
         self._journal = Journal(self.folder, fsync)
         self._lock = threading.Lock()
+        renew_after_fork(self)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(self.folder, error) from None
+
+    def after_fork(self) -> None:
+        """In a forked child: a lock that no thread of the parent holds."""
+        self._lock = threading.Lock()
 
     def insert_designer_or_coder_record(
         self,
