@@ -46,7 +46,7 @@ def dry_run(
             max_steps=max_steps,
             max_seconds=max_seconds,
             allow_write=allow_write,
-        )  # fmt: skip
+        )
     )
 
 

@@ -33,7 +33,7 @@ class Answers(TorchDispatchMode):
     """Sees every operator, in the forward and in the backward."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.session = session
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
@@ -219,4 +219,5 @@ def _masked_index(args: Any, ints: Any) -> torch.Tensor:
             plain += [ints(kept) for _ in range(index.dim())]
         else:
             plain.append(index)
-    return aten.index.Tensor(source, plain)
+    made: torch.Tensor = aten.index.Tensor(source, plain)
+    return made

@@ -16,6 +16,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from torchstone.dryrun.script.calls import Calls
 from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
 
 
@@ -36,13 +37,13 @@ class PretendCuda:
     def __init__(self, session: Session) -> None:
         self._settings = session.settings
         self._session = session
-        settings = session.settings
-        self.count = settings.local_ranks() if settings.play_ranks else max(1, settings.devices)
+        given = session.settings
+        self.count = given.local_ranks() if given.play_ranks else max(1, given.devices)
         self.current = 0
 
     def mapped(self, value: Any) -> Any:
         """`cuda` in any spelling as the pretend device; all else as it is."""
-        if type(value) is str:
+        if isinstance(value, str):
             if not value.startswith("cuda"):
                 return value
             value = torch.device(value)
@@ -83,7 +84,7 @@ def pretend_cuda(session: Session, calls: Calls) -> PretendCuda:
 
 
 def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
-    device_getter = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+    device_getter = torch.Tensor.device.__get__
     cuda_getter = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
 
     def device(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -150,7 +151,7 @@ def _number_in_module_to() -> None:
             kwargs = {**kwargs, "device": f"cuda:{kwargs['device']}"}
         return original(module, *args, **kwargs)
 
-    torch.nn.Module.to = to  # type: ignore[method-assign]
+    put(torch.nn.Module, "to", to)
 
 
 class _Nothing:
@@ -263,8 +264,8 @@ def _answer_module(session: Session, cuda: PretendCuda) -> None:
     for name, value in values.items():
         setattr(torch.cuda, name, value)
     _answer_accelerator(cuda, values)
-    torch.Generator = _generator()  # type: ignore[misc]
-    torch.amp.GradScaler._maybe_opt_step = _always_step  # type: ignore[method-assign]
+    put(torch, "Generator", _generator())
+    put(torch.amp.GradScaler, "_maybe_opt_step", _always_step)
 
 
 def _always_step(_: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
@@ -299,9 +300,9 @@ def _answer_accelerator(cuda: PretendCuda, values: dict[str, Any]) -> None:
 
 def _generator() -> type:
     """Random numbers of the pretend device come from the CPU's generator."""
-    original = torch.Generator
+    original: Any = torch.Generator
 
-    class Generator(original):  # type: ignore[misc,valid-type]
+    class Generator(original):  # type: ignore[misc]
         def __new__(cls, device: Any = "cpu") -> Any:
             return original.__new__(cls, "cpu")
 
