@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 from torchstone.dryrun.script.lazy import is_pretend, make_fake
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.shapes.refusals import CHECKS, check_out
 
 aten = torch.ops.aten
 
@@ -73,6 +74,10 @@ class Answers(TorchDispatchMode):
             self._mark_written(func, args, kwargs)
         if self.functional is not None and "c10d_functional" in func._schema.name:
             self.functional(func, args)
+        if (check := CHECKS.get(func)) is not None:
+            check(args, kwargs)
+        if kwargs and "out" in func._overloadname:
+            check_out(func, args, kwargs)
         try:
             return self._observed(func, args, kwargs, func(*args, **kwargs))
         except DataDependentOutputException:

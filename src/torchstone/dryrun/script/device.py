@@ -17,7 +17,7 @@ from torchstone.dryrun.script.calls import Calls
 from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.script.session import Session, is_fake
 
 
 def register_backend() -> None:
@@ -126,7 +126,18 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
             return name.replace(f"torch.{NAME}", "torch.cuda")
         return calls.call(func, args, kwargs)
 
+    def indexed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        key = args[1]
+        if is_fake(args[0]) and (isinstance(key, list) or (
+            isinstance(key, tuple) and any(isinstance(item, (list, range)) for item in key)
+        )):  # torch would make a real tensor of the list, on the device  # fmt: skip
+            key = tuple(map(_as_index, key)) if isinstance(key, tuple) else _as_index(key)
+            args = (args[0], key, *args[2:])
+        return calls.call(func, args, kwargs)
+
     handlers = calls.handlers
+    handlers[torch.Tensor.__getitem__] = indexed
+    handlers[torch.Tensor.__setitem__] = indexed
     handlers[device_getter] = device
     handlers[cuda_getter] = is_cuda
     handlers[torch.Tensor.cuda] = to_cuda
@@ -138,6 +149,15 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
     handlers[torch.as_tensor] = from_data
     handlers[torch.Tensor.record_stream] = lambda func, args, kwargs: None
     _number_in_module_to()
+
+
+def _as_index(item: Any) -> Any:
+    """A list in an index as a tensor on the CPU, which every device takes."""
+    if isinstance(item, range):
+        item = list(item)
+    if isinstance(item, list) and all(isinstance(part, (int, bool)) for part in item):
+        return torch.tensor(item)
+    return item
 
 
 def _number_in_module_to() -> None:
