@@ -43,12 +43,14 @@ class PretendCuda:
 
     def mapped(self, value: Any) -> Any:
         """`cuda` in any spelling as the pretend device; all else as it is."""
+        named: Any = value
         if isinstance(value, str):
             if not value.startswith("cuda"):
                 return value
-            value = torch.device(value)
-        if type(value) is torch.device and value.type == "cuda":
-            return self._numbered(self.current if value.index is None else value.index)
+            named = torch.device(value)
+        if isinstance(named, torch.device) and named.type == "cuda":
+            index: int | None = named.index
+            return self._numbered(self.current if index is None else index)
         return value
 
     def _numbered(self, index: int) -> torch.device:
