@@ -41,7 +41,10 @@ def main() -> None:
     for path in sorted(FOLDER.glob("*/*.py")):
         text = path.read_text("utf-8")
         facts = dict(re.findall(r"^# (\w+): (.+)$", text, re.M))
-        if facts.get("implementation") not in ("torch", "numpy") or path.parent.name == "__pycache__":
+        if (
+            facts.get("implementation") not in ("torch", "numpy")
+            or path.parent.name == "__pycache__"
+        ):
             continue
         kind = "right" if "right" in path.parent.name else "wrong"
         try:

@@ -62,11 +62,3 @@ class DryRunOptions:
         False, "let the script write files; else they go to a scratch folder that is removed",
         "允许脚本写文件；否则写入临时目录并在结束后删除", config=False,
     )  # fmt: skip
-    compile: bool = option(
-        False, "look for graph breaks and recompilations of torch.compile",
-        "检查 torch.compile 的图中断与重新编译", config=False,
-    )  # fmt: skip
-    annotate: bool = option(
-        False, "show jaxtyping annotations for functions that have none, from the shapes seen",
-        "根据观察到的形状，为没有注解的函数给出 jaxtyping 注解", config=False,
-    )  # fmt: skip

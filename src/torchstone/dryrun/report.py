@@ -287,10 +287,8 @@ def raised(record: Record) -> Finding:
             "the program stops here; values that were assumed may have led to it (see the assumptions)",
             "程序会在此停止；可能由假定的值引起（见假定列表）",
         )
-    evidence: list[Evidence] = []
-    for place in (stop.place, stop.inside):
-        if place.line and (snippet := snippet_at(place)):
-            evidence.append(snippet)
+    places = (stop.place, stop.inside)
+    evidence: list[Evidence] = [item for place in places if (item := snippet_at(place))]
     rows = tuple((str(place), place.scope) for place in stop.stack)
     evidence.append(
         Table(Text("the way there", "调用路径"), (Text("line", "行"), Text("in", "所在")), rows)

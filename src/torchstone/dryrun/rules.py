@@ -83,23 +83,6 @@ MEMORY = Rule(
     Text("the first steps will end with an out-of-memory error", "最初几步就会因显存不足而终止"),
     "memory",
 )  # fmt: skip
-GRAPH_BREAK = Rule(
-    "DR401", "graph-break", Severity.MEDIUM,
-    Text("torch.compile breaks the graph here", "torch.compile 在此处中断计算图"),
-    Text("code between the pieces runs eagerly, without fusion", "片段之间的代码以 eager 方式运行，无法融合"),
-    "compile",
-)  # fmt: skip
-RECOMPILE = Rule(
-    "DR402", "recompilation", Severity.MEDIUM,
-    Text("torch.compile compiles this again", "torch.compile 在此重新编译"),
-    Text("each compilation takes seconds to minutes on a real job", "在真实任务中每次编译需数秒到数分钟"),
-    "compile",
-)  # fmt: skip
-ANNOTATION = Rule(
-    "DR501", "annotation-mismatch", Severity.HIGH,
-    Text("a tensor does not have the shape that its annotation says", "张量形状与注解不符"),
-    Text("the annotation or the code is wrong", "注解或代码有误"),
-)  # fmt: skip
 CONSTRAINT = Rule(
     "DR502", "size-constraint", Severity.MEDIUM,
     Text("the model does not hold for all sizes", "模型并非对所有大小都成立"),
@@ -182,6 +165,5 @@ RANKS = (
 )  # fmt: skip
 
 SINGLE_PROCESS = (
-    REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, MEMORY,
-    GRAPH_BREAK, RECOMPILE, ANNOTATION, CONSTRAINT,
+    REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, MEMORY, CONSTRAINT,
 )  # fmt: skip

@@ -46,7 +46,7 @@ def dry_run(
             max_steps=max_steps,
             max_seconds=max_seconds,
             allow_write=allow_write,
-        )  # fmt: skip
+        )
     )
 
 
@@ -111,8 +111,6 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         world_size=max(1, options.world_size),
         local_world_size=options.local_world_size,
         play_ranks=options.world_size > 1,
-        compile=options.compile,
-        annotate=options.annotate,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from types import FrameType
 from typing import Any
 
 import torch
@@ -28,6 +30,11 @@ _INSIDE = (
     ("torch/distributed/pipelining", "pipeline"),
     ("accelerate/", "accelerate"),
 )
+
+
+# torch's stubs give these classes signatures that their own callers do not keep
+_Work: Any = Work
+_ProcessGroup: Any = dist.ProcessGroup
 
 
 class Link:
@@ -76,9 +83,7 @@ class Link:
 
 
 def _own_stack() -> tuple[tuple[Place, ...], str]:
-    import sys
-
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     found: list[Place] = []
     inside = ""
     while frame is not None and len(found) < _STACK:
@@ -87,11 +92,11 @@ def _own_stack() -> tuple[tuple[Place, ...], str]:
             found.append(place_of((code, frame.f_lineno)))
         elif not found and not inside:
             inside = next((name for part, name in _INSIDE if part in code.co_filename), "")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return tuple(found), inside
 
 
-class DryWork(Work):  # type: ignore[misc]
+class DryWork(_Work):  # type: ignore[misc]
     """A communication that was started. Its outputs are filled when it is waited for."""
 
     def __init__(
@@ -185,7 +190,7 @@ def _reduce_name(op: Any) -> str:
     return text.strip("<>: 0123456789").replace("redoptype", "sum") or "sum"
 
 
-class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
+class DryGroup(_ProcessGroup):  # type: ignore[misc]
     """Answers every collective by telling the coordinator of it."""
 
     def __init__(
@@ -234,7 +239,8 @@ class DryGroup(dist.ProcessGroup):  # type: ignore[misc]
         sends: bool = True,
         **facts: Any,
     ) -> DryWork:
-        subject = shape_of if shape_of is not None else (inputs or outputs or [None])[0]
+        known = [*inputs, *outputs]
+        subject = shape_of if shape_of is not None else known[0] if known else None
         payload = _payload(self._link, inputs) if sends else b""
         if payload is not None and facts.get("in_splits"):
             payload = with_splits(payload, facts["in_splits"])

@@ -18,6 +18,7 @@ import torch.multiprocessing as torch_processes
 from torchstone.dryrun.ranks.group import DryGroup, Link
 from torchstone.dryrun.ranks.posts import NEW_GROUP
 from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 
 BACKEND = "dry"
@@ -94,7 +95,7 @@ def _names() -> dict[int, list[tuple[Any, str]]]:
     wanted = {id(getattr(c10d, name)) for name in _REPLACED}
     found: dict[int, list[tuple[Any, str]]] = {key: [] for key in wanted}
     for name, module in list(sys.modules.items()):
-        if module is not None and name.startswith(_HOLDERS):
+        if name.startswith(_HOLDERS) and hasattr(module, "__dict__"):
             for key, value in list(vars(module).items()):
                 if id(value) in wanted:
                     found[id(value)].append((module, key))
@@ -172,12 +173,13 @@ def _replace_spawn(session: Session) -> None:
         if own < nprocs:
             fn(own, *args)
 
-    torch_processes.spawn = spawn
-    torch_processes.start_processes = spawn
+    put(torch_processes, "spawn", spawn)
+    put(torch_processes, "start_processes", spawn)
     with contextlib.suppress(ImportError):
         import torch.multiprocessing.spawn as home
 
-        home.spawn = home.start_processes = spawn  # type: ignore[attr-defined]
+        put(home, "spawn", spawn)
+        put(home, "start_processes", spawn)
     started = Counter[str]()
 
     def start(process: Any) -> None:
@@ -188,8 +190,8 @@ def _replace_spawn(session: Session) -> None:
             process._target(*process._args, **process._kwargs)
 
     base = multiprocessing.process.BaseProcess
-    base.start = start  # type: ignore[method-assign]
-    base.join = lambda process, timeout=None: None  # type: ignore[method-assign]
+    put(base, "start", start)
+    put(base, "join", lambda process, timeout=None: None)
 
 
 def _replace_wrappers(session: Session) -> None:
@@ -203,14 +205,14 @@ def _replace_wrappers(session: Session) -> None:
              *args: Any, **kwargs: Any) -> None:  # fmt: skip
         original(wrapper, module, None, None, *args, **kwargs)
 
-    DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
+    put(DistributedDataParallel, "__init__", init)
     _replace_fsdp(session)
     mesh_init = device_mesh.DeviceMesh.__init__
 
     def make_mesh(mesh: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         mesh_init(mesh, "cpu", *args, **kwargs)
 
-    device_mesh.DeviceMesh.__init__ = make_mesh  # type: ignore[method-assign]
+    put(device_mesh.DeviceMesh, "__init__", make_mesh)
 
 
 def _replace_fsdp(session: Session) -> None:
@@ -225,7 +227,7 @@ def _replace_fsdp(session: Session) -> None:
         original(wrapper, module, *args, **{**kwargs, "device_id": torch.device("cpu")})
 
     _share_empty_chunks()
-    FullyShardedDataParallel.__init__ = init  # type: ignore[method-assign]
+    put(FullyShardedDataParallel, "__init__", init)
 
 
 def _share_empty_chunks() -> None:
@@ -242,7 +244,11 @@ def _share_empty_chunks() -> None:
 
         for home in (_fsdp_common, _fsdp_param):
             if hasattr(home, "_chunk_with_empty"):
-                setattr(home, "_chunk_with_empty", chunk_with_empty)  # noqa: B010
+                put(home, "_chunk_with_empty", chunk_with_empty)
+
+
+def _resolve(name: Any) -> Any:
+    return getattr(c10d, "_resolve_process_group")(name)  # noqa: B009 - not exported
 
 
 def _functional(groups: Groups, func: Any, args: Any) -> None:
@@ -250,7 +256,7 @@ def _functional(groups: Groups, func: Any, args: Any) -> None:
     name = func._schema.name.rpartition("::")[2].removesuffix("_")
     if name in ("wait_tensor", "_wrap_tensor_autograd"):
         return
-    group = c10d._resolve_process_group(args[-1])
+    group = _resolve(args[-1])
     tensors = args[0] if isinstance(args[0], (list, tuple)) else [args[0]]
     for tensor in tensors:
         work = _posted(group, name.removesuffix("_coalesced"), tensor, args)

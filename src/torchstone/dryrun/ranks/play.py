@@ -86,13 +86,14 @@ def _source(settings: ScriptSettings) -> str:
 
 def _shard_once() -> None:
     """One sharded step in a world of one: what it imports and caches is shared by all ranks."""
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
     try:
         layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
-        mesh = dist.init_device_mesh("cpu", (1,))
+        mesh = init_device_mesh("cpu", (1,))
         fully_shard(layers, mesh=mesh)
         optimizer = torch.optim.AdamW(layers.parameters())
         layers(torch.ones(1, 4)).sum().backward()

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 from torchstone.dryrun.script.lazy import is_pretend, make_fake
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.shapes.refusals import CHECKS, check_out
 
 aten = torch.ops.aten
 
@@ -33,7 +34,7 @@ class Answers(TorchDispatchMode):
     """Sees every operator, in the forward and in the backward."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.session = session
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
@@ -73,6 +74,10 @@ class Answers(TorchDispatchMode):
             self._mark_written(func, args, kwargs)
         if self.functional is not None and "c10d_functional" in func._schema.name:
             self.functional(func, args)
+        if (check := CHECKS.get(func)) is not None:
+            check(args, kwargs)
+        if kwargs and "out" in func._overloadname:
+            check_out(func, args, kwargs)
         try:
             return self._observed(func, args, kwargs, func(*args, **kwargs))
         except DataDependentOutputException:
@@ -219,4 +224,5 @@ def _masked_index(args: Any, ints: Any) -> torch.Tensor:
             plain += [ints(kept) for _ in range(index.dim())]
         else:
             plain.append(index)
-    return aten.index.Tensor(source, plain)
+    made: torch.Tensor = aten.index.Tensor(source, plain)
+    return made

@@ -9,6 +9,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from torchstone.dryrun.record import OperatorError, Place
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.places import library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.shapes.history import (
@@ -120,4 +121,4 @@ def follow_modules(session: Session) -> None:
         finally:
             stack.pop()
 
-    torch.nn.Module.__call__ = call  # type: ignore[method-assign,assignment]
+    put(torch.nn.Module, "__call__", call)

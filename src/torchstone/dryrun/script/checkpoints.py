@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 
 
@@ -111,8 +112,12 @@ def _pretend_safetensors(session: Session, saved: dict[Any, Any]) -> None:
         def save_model(model: Any, filename: str, *args: Any, **kwargs: Any) -> None:
             save_file(model.state_dict(), filename)
 
-        library.save_file, library.load_file = save_file, load_file
-        library.save_model = save_model
+        for name, value in (
+            ("save_file", save_file),
+            ("load_file", load_file),
+            ("save_model", save_model),
+        ):
+            put(library, name, value)
 
 
 def _pretend_pretrained(session: Session) -> None:
@@ -131,7 +136,7 @@ def _pretend_pretrained(session: Session) -> None:
             model.config.save_pretrained(save_directory)
         session.note("save_pretrained wrote the configuration only")
 
-    module.PreTrainedModel.save_pretrained = save_pretrained  # type: ignore[attr-defined]
+    put(module.PreTrainedModel, "save_pretrained", save_pretrained)
 
 
 def _when_imported(name: str, act: Any) -> None:

@@ -16,7 +16,8 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from torchstone.dryrun.script.calls import Calls
 from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.script.patches import put
+from torchstone.dryrun.script.session import Session, is_fake
 
 
 def register_backend() -> None:
@@ -36,18 +37,20 @@ class PretendCuda:
     def __init__(self, session: Session) -> None:
         self._settings = session.settings
         self._session = session
-        settings = session.settings
-        self.count = settings.local_ranks() if settings.play_ranks else max(1, settings.devices)
+        given = session.settings
+        self.count = given.local_ranks() if given.play_ranks else max(1, given.devices)
         self.current = 0
 
     def mapped(self, value: Any) -> Any:
         """`cuda` in any spelling as the pretend device; all else as it is."""
-        if type(value) is str:
+        named: Any = value
+        if isinstance(value, str):
             if not value.startswith("cuda"):
                 return value
-            value = torch.device(value)
-        if type(value) is torch.device and value.type == "cuda":
-            return self._numbered(self.current if value.index is None else value.index)
+            named = torch.device(value)
+        if isinstance(named, torch.device) and named.type == "cuda":
+            index: int | None = named.index
+            return self._numbered(self.current if index is None else index)
         return value
 
     def _numbered(self, index: int) -> torch.device:
@@ -83,7 +86,7 @@ def pretend_cuda(session: Session, calls: Calls) -> PretendCuda:
 
 
 def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
-    device_getter = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+    device_getter = torch.Tensor.device.__get__
     cuda_getter = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
 
     def device(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -125,7 +128,18 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
             return name.replace(f"torch.{NAME}", "torch.cuda")
         return calls.call(func, args, kwargs)
 
+    def indexed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        key = args[1]
+        if is_fake(args[0]) and (isinstance(key, list) or (
+            isinstance(key, tuple) and any(isinstance(item, (list, range)) for item in key)
+        )):  # torch would make a real tensor of the list, on the device  # fmt: skip
+            key = tuple(map(_as_index, key)) if isinstance(key, tuple) else _as_index(key)
+            args = (args[0], key, *args[2:])
+        return calls.call(func, args, kwargs)
+
     handlers = calls.handlers
+    handlers[torch.Tensor.__getitem__] = indexed
+    handlers[torch.Tensor.__setitem__] = indexed
     handlers[device_getter] = device
     handlers[cuda_getter] = is_cuda
     handlers[torch.Tensor.cuda] = to_cuda
@@ -139,6 +153,15 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
     _number_in_module_to()
 
 
+def _as_index(item: Any) -> Any:
+    """A list in an index as a tensor on the CPU, which every device takes."""
+    if isinstance(item, range):
+        item = list(item)
+    if isinstance(item, list) and all(isinstance(part, (int, bool)) for part in item):
+        return torch.tensor(item)
+    return item
+
+
 def _number_in_module_to() -> None:
     """`module.to(0)` means the first accelerator."""
     original = torch.nn.Module.to
@@ -150,7 +173,7 @@ def _number_in_module_to() -> None:
             kwargs = {**kwargs, "device": f"cuda:{kwargs['device']}"}
         return original(module, *args, **kwargs)
 
-    torch.nn.Module.to = to  # type: ignore[method-assign]
+    put(torch.nn.Module, "to", to)
 
 
 class _Nothing:
@@ -263,8 +286,8 @@ def _answer_module(session: Session, cuda: PretendCuda) -> None:
     for name, value in values.items():
         setattr(torch.cuda, name, value)
     _answer_accelerator(cuda, values)
-    torch.Generator = _generator()  # type: ignore[misc]
-    torch.amp.GradScaler._maybe_opt_step = _always_step  # type: ignore[method-assign]
+    put(torch, "Generator", _generator())
+    put(torch.amp.GradScaler, "_maybe_opt_step", _always_step)
 
 
 def _always_step(_: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
@@ -299,9 +322,9 @@ def _answer_accelerator(cuda: PretendCuda, values: dict[str, Any]) -> None:
 
 def _generator() -> type:
     """Random numbers of the pretend device come from the CPU's generator."""
-    original = torch.Generator
+    original: Any = torch.Generator
 
-    class Generator(original):  # type: ignore[misc,valid-type]
+    class Generator(original):  # type: ignore[misc]
         def __new__(cls, device: Any = "cpu") -> Any:
             return original.__new__(cls, "cpu")
 

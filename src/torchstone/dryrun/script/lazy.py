@@ -13,6 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 
 PRETEND = "pretend"
@@ -46,7 +47,7 @@ def fake_parameters(session: Session) -> None:
             data = make_fake(session.mode, data.detach())
         return original(cls, data, requires_grad)
 
-    nn.Parameter.__new__ = new  # type: ignore[method-assign,assignment]
+    put(nn.Parameter, "__new__", new)
 
 
 def convert_modules() -> None:
@@ -70,7 +71,7 @@ def convert_modules() -> None:
                 module._buffers[key] = fn(buffer)
         return module
 
-    nn.Module._apply = apply  # type: ignore[method-assign,assignment]
+    put(nn.Module, "_apply", apply)
 
 
 def _exchange(parameter: torch.Tensor, fn: Any) -> None:

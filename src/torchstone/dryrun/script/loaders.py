@@ -15,6 +15,7 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session
 from torchstone.dryrun.shapes.history import remember
@@ -30,7 +31,7 @@ def shorten_loaders(session: Session) -> None:
     def iterate(loader: DataLoader[Any]) -> Iterator[Any]:
         return _batches(session, loader)
 
-    DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]
+    put(DataLoader, "__iter__", iterate)
 
 
 def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:

@@ -13,6 +13,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchstone.dryrun.script.patches import put
+
 _OWN = ("/dev/", "/proc/", "/sys/")
 
 
@@ -170,7 +172,7 @@ def keep_writes(scratch: str) -> Overlay:
     _map_open(overlay)
     _map_questions(overlay)
     _map_changes(overlay)
-    shutil._use_fd_functions = False  # type: ignore[attr-defined]  # it would remove by handle
+    put(shutil, "_use_fd_functions", False)  # it would remove by handle
     return overlay
 
 
@@ -195,8 +197,9 @@ def _map_open(overlay: Overlay) -> None:
             target = overlay.to_read(path)
         return _real_os_open(target, flags, mode)
 
-    builtins.open = io.open = mapped_open  # type: ignore[assignment]
-    os.open = mapped_os_open
+    put(builtins, "open", mapped_open)
+    put(io, "open", mapped_open)
+    put(os, "open", mapped_os_open)
 
 
 def _map_questions(overlay: Overlay) -> None:
@@ -227,8 +230,9 @@ def _map_questions(overlay: Overlay) -> None:
                 found += [entry for entry in entries if entry.name not in names]
         return _Entries(found)
 
-    os.stat, os.lstat, os.access = stat, lstat, access  # type: ignore[assignment]
-    os.listdir, os.scandir = listdir, scandir
+    for name, value in (("stat", stat), ("lstat", lstat), ("access", access),
+                        ("listdir", listdir), ("scandir", scandir)):  # fmt: skip
+        put(os, name, value)
 
 
 def _map_changes(overlay: Overlay) -> None:
@@ -257,11 +261,13 @@ def _map_changes(overlay: Overlay) -> None:
     def utime(path: Any, *args: Any, **kwargs: Any) -> None:
         _real_utime(overlay.to_write(path, keep=True), *args, **kwargs)
 
-    os.mkdir, os.rmdir = mkdir, rmdir
-    os.remove = os.unlink = remove
-    os.rename = os.replace = rename
-    os.chmod, os.utime = chmod, utime  # type: ignore[assignment]
-    os.link = os.symlink = lambda src, dst, **kwargs: _link(overlay, src, dst)  # type: ignore[assignment]
+    def link(src: Any, dst: Any, **kwargs: Any) -> None:
+        _link(overlay, src, dst)
+
+    changes = {"mkdir": mkdir, "rmdir": rmdir, "remove": remove, "unlink": remove, "rename": rename,
+               "replace": rename, "chmod": chmod, "utime": utime, "link": link, "symlink": link}  # fmt: skip
+    for name, change in changes.items():
+        put(os, name, change)
 
 
 def _link(overlay: Overlay, source: Any, target: Any) -> None:

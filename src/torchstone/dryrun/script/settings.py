@@ -30,8 +30,6 @@ class ScriptSettings:
     try_fixes: bool = True
     batch_size: int = 0
     """Batches of this size instead of the loader's own; 0 leaves it."""
-    compile: bool = False
-    annotate: bool = False
     world_size: int = 1
     local_world_size: int = 0
     rank: int = 0

@@ -202,28 +202,34 @@ def failed(session: Session, error: BaseException) -> Record:
 
 def refused_call(session: Session, error: BaseException) -> OperatorError | None:
     """The refused call of an exception or of one that it came from."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        if id(current) in session.errors:
-            return session.errors[id(current)]
-        seen.add(id(current))
-        current = current.__cause__ or current.__context__
+    for one in _chain(error):
+        if id(one) in session.errors:
+            return session.errors[id(one)]
     return None
 
 
 def cause_of(error: BaseException) -> str:
-    if isinstance(error, _PRETEND_ERRORS):
-        return "pretend"
+    """Why a program stopped, looked for in the whole chain: libraries wrap what they meet."""
+    for one in _chain(error):
+        if cause := getattr(one, "_dryrun_cause", ""):
+            return str(cause)
+        if isinstance(one, _PRETEND_ERRORS):
+            return "pretend"
     if isinstance(error, ModuleNotFoundError):
         return "missing-package"
     if isinstance(error, FileNotFoundError):
         return "missing-file"
-    if isinstance(error, EOFError) and getattr(error, "_dryrun_cause", "") == "input":
-        return "input"
-    if getattr(error, "_dryrun_cause", ""):
-        return str(getattr(error, "_dryrun_cause", ""))
     return "program"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An exception and those that it came from."""
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in found:
+        found.append(current)
+        current = current.__cause__ or current.__context__
+    return found
 
 
 def last_place(error: BaseException) -> tuple[Place, Place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from math import prod
 from typing import Any
@@ -98,7 +99,7 @@ def _linear(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iter
         if x.shape[axis] == wanted:
             yield Candidate(f"the axes are transposed: x.transpose({axis}, -1)",
                             f"维度顺序颠倒：x.transpose({axis}, -1)",
-                            _with(args, 0, lambda item, axis=axis: item.transpose(axis, -1)))  # fmt: skip
+                            _with(args, 0, partial(torch.transpose, dim0=axis, dim1=-1)))  # fmt: skip
     if x.dim() > 2 and prod(x.shape[1:]) != wanted:
         size = prod(x.shape[1:])
         yield Candidate(f"flatten before the layer and set in_features={size}",
@@ -179,17 +180,17 @@ def _elementwise(
             if small.dim() < large.dim() and _broadcasts_to(shape, large.shape):
                 yield Candidate(f"add an axis to argument {index}: .unsqueeze({axis})",
                                 f"给第 {index} 个参数增加一维：.unsqueeze({axis})",
-                                _with(args, index, lambda item, axis=axis: item.unsqueeze(axis)))  # fmt: skip
+                                _with(args, index, partial(torch.unsqueeze, dim=axis)))  # fmt: skip
         for order in permutations(range(small.dim())) if small.dim() <= 4 else ():
             shape = [small.shape[axis] for axis in order]
             if order != tuple(range(small.dim())) and shape == list(large.shape):
                 yield Candidate(f"the axes of argument {index} are in another order: .permute{order}",
                                 f"第 {index} 个参数的维度顺序不同：.permute{order}",
-                                _with(args, index, lambda item, order=order: item.permute(order)))  # fmt: skip
+                                _with(args, index, partial(torch.permute, dims=order)))  # fmt: skip
         if small.numel() == large.numel() and small.shape != large.shape:
             yield Candidate(f"give argument {index} the shape of the other: .reshape{tuple(large.shape)}",
                             f"使第 {index} 个参数与另一个同形：.reshape{tuple(large.shape)}",
-                            _with(args, index, lambda item, to=tuple(large.shape): item.reshape(to)))  # fmt: skip
+                            _with(args, index, partial(torch.reshape, shape=tuple(large.shape))))  # fmt: skip
             return
 
 
@@ -240,6 +241,10 @@ def _classes(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Ite
                         _with(args, 0, lambda item: item.t()))  # fmt: skip
 
 
+def _joined_along(axis: int) -> Call:
+    return lambda func, given, kw: func(given[0], axis)
+
+
 def _joined(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iterator[Candidate]:
     if not isinstance(args[0], (tuple, list)):
         return
@@ -248,7 +253,7 @@ def _joined(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iter
     for axis in range(first.dim()):
         if axis != now and name in ("cat", "concat"):
             yield Candidate(f"join along axis {axis}: dim={axis}", f"沿第 {axis} 维拼接：dim={axis}",
-                            lambda func, given, kw, axis=axis: func(given[0], axis))  # fmt: skip
+                            _joined_along(axis))  # fmt: skip
 
 
 _FAMILIES: tuple[tuple[frozenset[str], Any], ...] = (

@@ -8,17 +8,17 @@ what then fails is a constraint, and the line that failed is its place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchstone.dryrun.record import Constraint, Place
+from torchstone.dryrun.record import Constraint
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import last_place
 from torchstone.dryrun.shapes.model_run import build, call
@@ -36,9 +36,9 @@ def find_constraints(settings: ScriptSettings) -> tuple[bool, tuple[Constraint, 
         call(model, inputs)  # at the sizes given it must work: else that is the finding
     found = []
     for index, name in enumerate(axes):
-        found += _along(name, index, lambda size, index=index: _run(model, mode, inputs, index, size),
-                        _size_of(inputs, index))  # fmt: skip
-    proven = not found and not _guards(replace(settings), axes)
+        run = partial(_run, model, mode, inputs, index)
+        found += _along(name, run, _size_of(inputs, index))
+    proven = not found and not _guards(settings, axes)
     return proven, tuple(found)
 
 
@@ -67,11 +67,8 @@ def _run(model: Any, mode: FakeTensorMode, inputs: Any, axis: int, size: int) ->
     return None
 
 
-def _along(
-    name: str, index: int, run: Callable[[int], Exception | None], given: int
-) -> list[Constraint]:
+def _along(name: str, run: Callable[[int], Exception | None], given: int) -> list[Constraint]:
     """The constraint on one axis, from the sizes that fail."""
-    del index
     failed = {size: error for size in sorted({*TRIED, given}) if (error := run(size)) is not None}
     if not failed:
         return []
@@ -80,11 +77,7 @@ def _along(
     place, inside = last_place(first)
     en, zh = in_words(name, worked, sorted(failed))
     said = str(first).splitlines()[0][:160]
-    return [
-        Constraint(
-            f"{name} = {min(failed)}: {said}", en, zh, place if place.line else inside or Place()
-        )
-    ]
+    return [Constraint(f"{name} = {min(failed)}: {said}", en, zh, place if place.line else inside)]
 
 
 def in_words(name: str, worked: list[int], failed: list[int]) -> tuple[str, str]:
@@ -144,7 +137,7 @@ def _symbolic(
             hint = int(tensor.shape[index])
             shape[index] = environment.create_symintnode(symbols[name], hint=hint)
             continue
-        context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])  # type: ignore[no-untyped-call]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
         probe = mode.from_tensor(
             torch.empty(int(shape[index])), symbolic_context=context, source=ConstantSource(name)
         )
