@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -9,6 +11,7 @@ from torchstone.core.pictures import Edge, Evidence, Graph, Table, Vertex
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
+from torchstone.dryrun.answer import common_prefix, ranks_answer
 from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
 from torchstone.dryrun.record import Lane, RankFault, RanksRecord, Side
 from torchstone.dryrun.report import assumption_measures, evidence_of
@@ -36,7 +39,7 @@ def report_on(subject: str, ranks: RanksRecord) -> Report:
     known = {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}
     gaps = gaps_of(ranks.record) if ranks.record is not None else []
     gaps += [_real_parameters()] if ranks.real_parameters else []
-    return Report(
+    made = Report(
         TOOL,
         findings=() if any(gap.failed for gap in gaps) else _findings(ranks),
         measures=_measures(ranks),
@@ -44,6 +47,7 @@ def report_on(subject: str, ranks: RanksRecord) -> Report:
         rules=known,
         subject=subject,
     )
+    return replace(made, answer=ranks_answer(made, ranks))
 
 
 def _findings(ranks: RanksRecord) -> tuple[Finding, ...]:
@@ -240,7 +244,7 @@ def _lanes_table(lanes: tuple[Lane, ...]) -> Table:
     letters = {"all_reduce": "R", "all_gather": "G", "reduce_scatter": "S", "broadcast": "B"}
     letters |= {"barrier": "|", "all_to_all": "A", "send": ">", "recv": "<", "new_group": "+"}
     letters |= {"gather": "g", "scatter": "s", "reduce": "r"}
-    common = _common_prefix(lanes)
+    common = common_prefix(lanes)
     rows = []
     for lane in lanes[:32]:
         marks = [letters.get(mark.op, "?") for mark in lane.marks[:_BAR]]
@@ -258,16 +262,6 @@ def _lanes_table(lanes: tuple[Lane, ...]) -> Table:
              "R all_reduce，G all_gather，S reduce_scatter，B broadcast，A all_to_all，| barrier，"
              "> send，< recv，+ new_group，! 此处开始不同"),
     )  # fmt: skip
-
-
-def _common_prefix(lanes: tuple[Lane, ...]) -> int:
-    if not lanes:
-        return 0
-    shortest = min(len(lane.marks) for lane in lanes)
-    for index in range(shortest):
-        if len({(lane.marks[index].op, lane.marks[index].place) for lane in lanes}) > 1:
-            return index
-    return shortest
 
 
 def _volume(ranks: RanksRecord) -> Measure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -9,6 +11,7 @@ from torchstone.core.pictures import Evidence, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
+from torchstone.dryrun.answer import script_answer
 from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
 from torchstone.dryrun.memory_report import fit_findings, memory_measures
 from torchstone.dryrun.record import Constraint, Hazard, OperatorError, Record, TriedFix
@@ -30,7 +33,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         gaps += gaps_of(record)
     if not outcome.records:
         gaps.append(nothing_left(subject, outcome))
-    return Report(
+    made = Report(
         TOOL,
         findings=tuple(_once(findings)),
         measures=(*measures_of(outcome.records), *memory_measures(outcome.records, device)),
@@ -38,6 +41,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
         subject=subject,
     )
+    return replace(made, answer=script_answer(made))
 
 
 def _once(findings: list[Finding]) -> list[Finding]:

@@ -1,0 +1,142 @@
+"""The first screen of a dry run: runs or breaks, where, the fix that worked; the ranks as lanes."""
+
+from __future__ import annotations
+
+from torchstone.core import pictures
+from torchstone.core.answer import Answer, Tile
+from torchstone.core.evidence import Snippet
+from torchstone.core.finding import Severity
+from torchstone.core.pictures import Evidence, Mark, Wait
+from torchstone.core.quantity import human
+from torchstone.core.report import Report
+from torchstone.core.text import Text, words
+from torchstone.dryrun.record import Lane, RankFault, RanksRecord
+from torchstone.render.order import worst_first
+
+_LANES, _BEFORE, _AFTER = 12, 8, 4
+"""Classes of ranks in the picture, and operations before and after the place where they part."""
+_SHOWN = ("optimizer_steps", "ranks", "matched", "peak_memory_bytes", "communication_bytes")
+"""Figures that become tiles, in this order."""
+_ASSUMED = "assumptions"
+
+
+def script_answer(report: Report) -> Answer:
+    """Of a script or a model that ran in one process."""
+    return _answer(report, ())
+
+
+def ranks_answer(report: Report, ranks: RanksRecord) -> Answer:
+    """Of a job whose ranks were played."""
+    fault = ranks.faults[0] if ranks.faults else None
+    picture = _lanes(ranks.lanes, fault)
+    return _answer(report, (picture,) if picture else ())
+
+
+def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
+    worst = worst_first(report.findings)
+    first = worst[0] if worst else None
+    failed = any(gap.failed for gap in report.gaps)
+    if first is not None:
+        breaks = first.severity is Severity.HIGH
+        head = (
+            Text("Breaks at", "出错于")
+            if breaks
+            else Text("Runs, but look at", "可以运行，但请检查")
+        )
+        place = str(first.location)
+        headline = Text(f"{head.en} {place}: {first.message('en')}", f"{head.zh} {place}：{first.message('zh')}")  # fmt: skip
+        state = "bad" if breaks else "warning"
+    elif failed:
+        headline = Text("Stopped before it could be judged", "在得出结论之前停止")
+        state = "warning"
+    else:
+        headline = Text("Runs: nothing is refused", "可以运行：没有调用被拒绝")
+        state = "good"
+    lines = [first.why, first.remedy] if first is not None else []
+    source = [item for item in first.evidence if isinstance(item, Snippet)] if first else []
+    return Answer(
+        headline=headline,
+        state=state,  # type: ignore[arg-type]
+        tiles=tuple(_tiles(report)),
+        lines=tuple(Text(item.say("en"), item.say("zh")) for item in lines if item),
+        pictures=(*more, *source[:2]),
+        assumptions=_assumptions(report),
+    )
+
+
+def _tiles(report: Report) -> list[Tile]:
+    known = {item.name: item for item in report.measures}
+    return [
+        Tile(item.label, human(item.value, item.unit), item.how)
+        for name in _SHOWN
+        if (item := known.get(name)) is not None
+    ]
+
+
+def _assumptions(report: Report) -> tuple[Text, ...]:
+    """What was answered in place of values that a dry run does not have."""
+    found: list[Text] = []
+    for item in report.measures:
+        if item.name != _ASSUMED:
+            continue
+        for one in item.evidence:
+            if isinstance(one, pictures.Table):
+                for row in one.rows:
+                    en, zh = (" · ".join(_cell(cell, lang) for cell in row if cell not in (None, "")) for lang in ("en", "zh"))  # fmt: skip
+                    found.append(Text(en, zh))
+    return tuple(found)
+
+
+def _cell(cell: pictures.Cell, lang: str) -> str:
+    return words(cell, lang) if isinstance(cell, Text) else str(cell)
+
+
+def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes | None:
+    """A row for each class of ranks around the place where they part; the last operations where
+    they agree to the end."""
+    if not lanes:
+        return None
+    part = common_prefix(lanes)
+    start = max(0, part - _BEFORE)
+    shown = lanes[:_LANES]
+    drawn = []
+    for lane in shown:
+        marks = tuple(
+            Mark(index - start, mark.op, "bad" if index == part and _parts(lanes, part) else "plain",
+                 str(mark.place), mark.op)
+            for index, mark in enumerate(lane.marks[: part + _AFTER]) if index >= start
+        )  # fmt: skip
+        name = _ranks(lane.ranks)
+        drawn.append(pictures.Lane(Text(f"rank {name} ({lane.ending})", f"rank {name}（{lane.ending}）"), marks))  # fmt: skip
+    title = Text("What each class of ranks communicates, in order", "各类 rank 依次进行的通信")
+    return pictures.Lanes(title, tuple(drawn), tuple(_waits(shown, fault)))
+
+
+def _waits(lanes: tuple[Lane, ...], fault: RankFault | None) -> list[Wait]:
+    if fault is None:
+        return []
+    home = {rank: number for number, lane in enumerate(lanes) for rank in lane.ranks}
+    found: dict[tuple[int, int], Wait] = {}
+    for wait in fault.waits:
+        for other in wait.waits_for:
+            pair = (home.get(wait.rank, -1), home.get(other, -1))
+            if min(pair) >= 0 and pair[0] != pair[1]:
+                found.setdefault(pair, Wait(*pair, wait.text))
+    return list(found.values())
+
+
+def common_prefix(lanes: tuple[Lane, ...]) -> int:
+    """How many operations all classes of ranks do alike."""
+    shortest = min((len(lane.marks) for lane in lanes), default=0)
+    for index in range(shortest):
+        if len({(lane.marks[index].op, lane.marks[index].place) for lane in lanes}) > 1:
+            return index
+    return shortest
+
+
+def _parts(lanes: tuple[Lane, ...], place: int) -> bool:
+    return any(len(lane.marks) > place for lane in lanes) and len(lanes) > 1
+
+
+def _ranks(ranks: tuple[int, ...]) -> str:
+    return f"{ranks[0]}–{ranks[-1]}" if len(ranks) > 1 else str(ranks[0]) if ranks else "–"
