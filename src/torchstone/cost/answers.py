@@ -45,7 +45,8 @@ def times_on(report: CostReport, devices: tuple[Device, ...]) -> list[Measure]:
         found.append(
             Measure(
                 f"seconds_{item.name}", whole.seconds, "s", roof.assumed,
-                Text(f"time on {item.title}, at best", f"{item.title} 上的时间（下界）"),
+                Text(f"time on {item.title}, unfused operators at full speed",
+                     f"{item.title} 上的时间（未融合算子全速执行）"),
                 evidence=tuple(evidence), tool="cost",
             )
         )  # fmt: skip

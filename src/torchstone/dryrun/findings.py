@@ -62,6 +62,4 @@ def snippet_at(place: Place, caption: Text | str = "") -> Snippet | None:
     shown = lines[first - 1 : place.line + _AROUND]
     line = lines[place.line - 1]
     start = len(line) - len(line.lstrip())
-    return Snippet(
-        place.path, first, "\n".join(shown), place.line, start + 1, len(line) + 1, caption
-    )
+    return Snippet(place.path, first, "\n".join(shown), place.line, start, len(line), caption)
