@@ -13,6 +13,7 @@ from torchstone.core.finding import Severity
 from torchstone.core.pictures import Plot, Series
 from torchstone.core.text import Text
 from torchstone.watch.after.replay import stretches_of
+from torchstone.watch.after.thinning import kept_points
 from torchstone.watch.after.titles import column_title
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.learn.baselines import Baselines
@@ -142,12 +143,14 @@ def _chart(run: Run, column: str) -> Plot | None:
     title = column_title(column)
     # an angle between two steps has no value at the first one: that is no event
     begin = int(np.isfinite(values).argmax())
-    x, y = run.scalars[begin:, 0].tolist(), values[begin:].tolist()
+    keep = [row for row in kept_points(run, values).tolist() if row >= begin]
     series = Series(
-        title, tuple(x), tuple(y), signal.unit if signal else "", "",
+        title, tuple(run.scalars[keep, 0].tolist()), tuple(values[keep].tolist()),
+        signal.unit if signal else "", "",
         marks=tuple(float(alert["step"]) for alert in marks),
         mark_names=tuple(Text(str(alert.get("en", "")), str(alert.get("zh", ""))) for alert in marks),
-        low=low[begin:], high=high[begin:],
+        low=tuple(low[row] for row in keep) if low else (),
+        high=tuple(high[row] for row in keep) if high else (),
     )  # fmt: skip
     return Plot(title, (series,), "step", series.unit, log_y=bool((good > 0).all()))
 

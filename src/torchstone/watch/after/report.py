@@ -20,7 +20,7 @@ from torchstone.core.text import Message, Text
 from torchstone.runtime.number_formats import FORMATS, NumberFormat
 from torchstone.watch.after.answer import run_answer
 from torchstone.watch.after.replay import replay
-from torchstone.watch.after.thinning import around_alerts, thin_curve
+from torchstone.watch.after.thinning import kept_points
 from torchstone.watch.after.titles import RECORDED, column_title
 from torchstone.watch.after.what_if import best_scale, gradient_counts, what_if
 from torchstone.watch.judge.episodes import worst
@@ -109,7 +109,7 @@ def _curves(run: Run) -> list[Measure]:
             continue
         name = column.partition("[")[0]
         marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
-        keep = _thinned(run, values)
+        keep = kept_points(run, values)
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
         series = Series(column_title(column), *points, unit, RECORDED, marks=marks)
@@ -118,13 +118,6 @@ def _curves(run: Run) -> list[Measure]:
             (Plot(column_title(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
         ))  # fmt: skip
     return found
-
-
-def _thinned(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows to draw: every extreme, every alert step, and all steps near an alert."""
-    window = int(_number(run.header.get("alert_window"), 50))
-    near = around_alerts(run.scalars[:, 0], (int(a["step"]) for a in run.alerts), window)
-    return thin_curve(values, near)
 
 
 def _layers(run: Run) -> list[Measure]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from torchstone.watch.record.runfile import Run
+
 POINTS = 800
 _RAW = 2000  # points of alert windows, for a page that stays small however many alerts there were
 
@@ -42,3 +44,14 @@ def around_alerts(
             near = np.flatnonzero(np.abs(steps - alert) <= window)
             found.update(dict.fromkeys(near.tolist()))
     return np.array(sorted(found), np.int64)
+
+
+def kept_points(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of a run to draw: every extreme, every alert step, and all steps near an alert."""
+    window = run.header.get("alert_window")
+    near = around_alerts(
+        run.scalars[:, 0],
+        (int(alert["step"]) for alert in run.alerts),
+        window if isinstance(window, int) else 50,
+    )
+    return thin_curve(values, near)
