@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import errno
 import io
 import os
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -108,9 +108,8 @@ def _call(module: ModuleType, command: Subcommand, words: list[str], lang: str, 
         own_flags["arguments"] = (*own_flags.get("arguments", ()), *passed_on)
     name = command.title.partition(" ")[0]
     common, mine = _configured(module, name, flags, own, own_flags)
-    now = datetime.datetime.now().astimezone()
     common_options = CommonOptions(
-        **{**common, **flags}, command=line, date=now.strftime("%Y-%m-%d %H:%M %z")
+        **{**common, **flags}, command=line, date=time.strftime("%Y-%m-%d %H:%M %z")
     )
     if not common_options.lang:
         common_options = replace(common_options, lang=lang)

@@ -71,9 +71,10 @@ def _wrong(where: str, data: Data, expected: str) -> InputError:
 
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    # the union of all evidence is imported by name: classes that hold some do without it at start
+    # imported by name: the classes that hold evidence or an answer do without them at start
     evidence = importlib.import_module("torchstone.core.pictures").Evidence
-    return typing.get_type_hints(cls, localns={"Evidence": evidence})
+    answer = importlib.import_module("torchstone.core.answer").Answer
+    return typing.get_type_hints(cls, localns={"Evidence": evidence, "Answer": answer})
 
 
 def _decode(hint: Any, data: Data, where: str) -> Any:

@@ -7,16 +7,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchstone._version import __version__
-from torchstone.core.answer import Answer
 from torchstone.core.codec import from_data, schema_of, to_data
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Finding, Severity, in_order
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.text import NOTHING, Text
+
+if TYPE_CHECKING:
+    from torchstone.core.answer import Answer
 
 SCHEMA = "torchstone/report/1"
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torchstone.core import quantity
-from torchstone.core.answer import Answer, Tile
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.render import draw
-from torchstone.render.draw.strip import COLOURS, MARKS
 from torchstone.render.order import by_file, counts, worst_first
 from torchstone.render.style import SEVERITY_COLOUR, Style, cells, printable, wrapped
-from torchstone.render.words import CONFIDENCE, FIX
+from torchstone.render.words import COLOURS, CONFIDENCE, FIX, MARKS
+
+if TYPE_CHECKING:
+    from torchstone.core.answer import Answer, Tile
 
 _INDENT = "     "
 

@@ -26,3 +26,7 @@ FIX = {
     Safety.UNSAFE: Text("fix: unsafe, needs --unsafe-fixes", "可修复：不安全，需 --unsafe-fixes"),
     Safety.SHOW: Text("fix: for reading only", "修复：仅供参考"),
 }
+
+MARKS = {"good": "✓", "bad": "✗", "warning": "!", "plain": "–"}
+"""How a state is marked: never by colour alone."""
+COLOURS = {"good": "green", "bad": "red", "warning": "yellow", "plain": "dim"}

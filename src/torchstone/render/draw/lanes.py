@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torchstone.core.pictures import Lane, Lanes
 from torchstone.render.draw._figure import Json, figure, said
-from torchstone.render.draw.strip import COLOURS, MARKS
 from torchstone.render.style import Style, cells, printable
+from torchstone.render.words import COLOURS, MARKS
 
 _SHOWN = 12
 """Events of a lane in a terminal: the last ones, where they part."""

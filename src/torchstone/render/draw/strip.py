@@ -5,9 +5,7 @@ from __future__ import annotations
 from torchstone.core.pictures import Strip
 from torchstone.render.markup import escape, markup
 from torchstone.render.style import Style, printable
-
-MARKS = {"good": "✓", "bad": "✗", "warning": "!", "plain": "–"}
-COLOURS = {"good": "green", "bad": "red", "warning": "yellow", "plain": "dim"}
+from torchstone.render.words import COLOURS, MARKS
 
 
 def text(evidence: Strip, style: Style) -> list[str]:

@@ -6,8 +6,8 @@ from torchstone.core.pictures import Timeline
 from torchstone.core.quantity import human
 from torchstone.render.draw._figure import Json, figure, point, said
 from torchstone.render.draw.document import anchor
-from torchstone.render.draw.strip import COLOURS, MARKS
 from torchstone.render.style import Style, cells, printable
+from torchstone.render.words import COLOURS, MARKS
 
 
 def text(evidence: Timeline, style: Style) -> list[str]:
