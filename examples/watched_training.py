@@ -31,7 +31,7 @@ def train_step(model, batch):
     return loss
 
 
-for step in range(500):
+for step in range(430):
     images = torch.randn(512, 64)
     labels = (images @ rule).argmax(1)
     if step >= 400:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every tool once, a screenful each, on what lies in examples/; the pages are listed at the end.
 set -euo pipefail
+# shellcheck disable=SC2046  # the words of `to` are flags
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pages=build/demo
@@ -15,33 +16,34 @@ show() {
     ".venv/bin/$1" "${@:2}" || code=$?
     ((code <= 1)) || { echo "demo: exit code $code, expected 0 or 1" >&2; exit "$code"; }
 }
-# The same once more as a page, in silence.
+# The same once more as a page, in silence: `to NAME` are the flags for it.
+to() { echo "--quiet --output $pages/$1.html"; }
 page() {
     local code=0
-    .venv/bin/torchstone "$2" --output "$pages/$1.html" --quiet "${@:3}" 2>"$pages/errors.txt" || code=$?
+    .venv/bin/torchstone "$@" 2>"$pages/errors.txt" || code=$?
     ((code <= 1)) || { cat "$pages/errors.txt" >&2; exit "$code"; }
     rm -f "$pages/errors.txt"
 }
 
 project=examples/train_project
-show torchstone check "$project" --format concise --select precision,distributed
-page check check "$project"
+show torchstone check "$project" --format concise --select precision
+page check "$project" $(to check)
 
 model=(cost hf:deepseek_v3 --dtype bf16 --train --device h100)
 plan=(--plan data=64,tensor=8,expert=64,zero=3,checkpoint=full)
 show torchstone "${model[@]}" "${plan[@]}"
-page cost "${model[@]}" "${plan[@]}"
+page "${model[@]}" "${plan[@]}" $(to cost)
 
 show torchstone dryrun examples/wrong_shapes.py -- --batch-size 64
-page dryrun dryrun examples/wrong_shapes.py -- --batch-size 64
+page dryrun examples/wrong_shapes.py $(to dryrun) -- --batch-size 64
 
 show python examples/watched_training.py "$pages/watched"
 show torchstone watch "$pages/watched"
-page watch watch "$pages/watched"
+page watch "$pages/watched" $(to watch)
 
 kernel=(kernel verify linear_recurrence examples/recurrence_kernel.py --impl c)
 show torchstone "${kernel[@]}"
-page kernel kernel verify --impl c linear_recurrence examples/recurrence_kernel.py
+page "${kernel[@]}" $(to kernel)
 
 printf '\nPages, to be opened in a browser:\n'
 printf '  %s\n' "$PWD/$pages"/*.html
