@@ -312,7 +312,7 @@ def test_the_report_in_every_form(workshop: Workshop) -> None:
     verdict = judged(MATMUL, WRONG["half inputs"], workshop, "a, b")
     report = verdict.report()
     assert Report.from_json(report.to_json()) == report
-    for lang, words in (("en", "units of rounding"), ("zh", "舍入单位")):
+    for lang, words in (("en", "ULP"), ("zh", "ULP")):
         for name in ("text", "html", "markdown", "agent"):
             assert words in report.to(name, lang=lang)
     assert "<script>alert" not in report.to("html")

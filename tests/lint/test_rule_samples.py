@@ -82,7 +82,7 @@ def test_fix_turns_bad_into_good_and_is_stable(rule: Rule, index: int) -> None:
     after = apply_edits(rule.bad[index], fix.edits)
     assert after == expected
     ast.parse(after)
-    assert fired(rule, after) == [], "the fix does not mend the finding"
+    assert fired(rule, after) == [], "the fix does not remove the finding"
 
 
 @pytest.mark.parametrize("rule", BY_NAME)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchstone._version import __version__
+from torchstone.core.answer import Answer, Fact
 from torchstone.core.codec import from_data
 from torchstone.core.errors import InputError
 from torchstone.core.evidence import Snippet
@@ -24,7 +25,7 @@ from torchstone.trace.names import safe_name
 from torchstone.trace.record import Record
 from torchstone.trace.trace import Trace
 
-_RECORDED = Text("as recorded by this run", "来自本次运行的记录")
+_RECORDED = Text("recorded by this run", "来自本次运行的记录")
 _ENDINGS = {
     "accepted": Text("accepted by the verifier", "已通过验证"),
     "steps": Text("rejected: no step left", "未通过：步数已用完"),
@@ -98,7 +99,23 @@ def _report(settings: Settings, outcome: Outcome, trace: Trace) -> Report:
         gaps=tuple(_gaps(settings, outcome)),
         environment={"torchstone": __version__, "model": _model(records) or settings.model},
     )
-    return own + outcome.verdict.report() if outcome.verdict is not None else own
+    whole = own + outcome.verdict.report() if outcome.verdict is not None else own
+    return dataclasses.replace(whole, answer=_answer(outcome, trace, whole.answer))
+
+
+def _answer(outcome: Outcome, trace: Trace, verdict: Answer | None) -> Answer:
+    """How the generation ended, then what the verifier said of its last kernel."""
+    said = _say(outcome)
+    about = [Fact(Text("steps", "步数"), str(outcome.steps))]
+    if outcome.kernel is not None:
+        about.append(Fact(Text("kernel", "内核"), str(outcome.kernel)))
+    show = f"torchstone trace show {trace.folder} --task {trace.task_id}"
+    if verdict is None:
+        return Answer(said, "warning", tuple(about), next=(show,))
+    headline = Text(f"{said.en}. {verdict.headline.en}", f"{said.zh}。{verdict.headline.zh}")
+    return dataclasses.replace(
+        verdict, headline=headline, about=(*verdict.about, *about), next=(*verdict.next, show)
+    )
 
 
 def _model(records: list[Record]) -> str:

@@ -183,7 +183,7 @@ def _editor(item: Finding, style: Style) -> str:
     where = item.location
     if not (style.folder and where.path and where.line):
         return escape(str(where)) if where.path else ""
-    target = quote(f"{style.folder.rstrip('/')}/{where.path}", safe="/:")
+    target = quote(f"{style.folder.rstrip('/')}/{where.path}", safe="/:", errors="replace")
     link = f"vscode://file/{target.lstrip('/')}:{where.line}:{max(where.column, 1)}"
     return f'<a href="{escape(link, quote=True)}">{escape(str(where))}</a>'
 

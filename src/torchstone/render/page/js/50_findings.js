@@ -34,7 +34,7 @@ ts.findings = () => {
   const follow = (chart, counts) => {
     const rows = [...counts].sort((p, q) => q[1] - p[1] || p[0].localeCompare(q[0])), most = rows[0]?.[1] ?? 1;
     const list = chart.querySelector(".rows");
-    chart.hidden = rows.length < 2 || most < 2; // where all are alike, such a picture says nothing
+    chart.hidden = most < 2; // where all are alike, such a picture says nothing
     list.replaceChildren();
     for (const [name, count] of rows.slice(0, 8)) {
       const bar = ts.html("button", { type: "button", class: "bar", title: name }, list);
