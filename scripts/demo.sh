@@ -37,7 +37,9 @@ page "${model[@]}" "${plan[@]}" $(to cost)
 show torchstone dryrun examples/wrong_shapes.py -- --batch-size 64
 page dryrun examples/wrong_shapes.py $(to dryrun) -- --batch-size 64
 
-show python examples/watched_training.py "$pages/watched"
+printf '\n$ python examples/watched_training.py %s   # all it prints: %s\n' "$pages/watched" "$pages/training.txt"
+.venv/bin/python examples/watched_training.py "$pages/watched" >"$pages/training.txt" 2>&1 || { cat "$pages/training.txt"; exit 1; }
+grep -A 2 -F '[ALERT]' "$pages/training.txt"
 show torchstone watch "$pages/watched"
 page watch "$pages/watched" $(to watch)
 
