@@ -14,7 +14,7 @@ from torchstone.kernels.gate import all_gates
 from torchstone.kernels.problem import Problem
 
 LONGEST_FIELD = 800
-"""Characters of one field in a prompt: the longest detail of the corpus has 540."""
+"""Characters of one field in a prompt: a few wrong cases fit, a file does not."""
 Status = Literal["passed", "failed", "skipped", "gap"]
 
 

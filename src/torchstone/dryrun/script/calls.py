@@ -41,7 +41,7 @@ class Calls(TorchFunctionMode):
         self.repair: Repair | None = None
         """Tries other calls in the place of one that was refused."""
         self.writers: Callable[[str], tuple[Place, ...]] = lambda message: ()
-        """Where the tensor that a backward complains of was written."""
+        """Where the tensor that a backward refuses was written."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

@@ -29,7 +29,7 @@ _CHARTS = 9
 _FIRST = ("loss", "grad_norm", "lr", "update_ratio", "scale")
 """Columns that a person looks at first, whatever happened."""
 _LONGEST = 200_000
-"""Steps up to which the usual range is worked out again: half a minute of work."""
+"""Steps up to which the usual range is worked out again: beyond them it would hold up the report."""
 _USUAL_SPREADS = 3.0
 """Spreads on each side of the median that are drawn as usual."""
 
