@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from torchstone.core.errors import UsageError
 from torchstone.core.gap import Gap
 from torchstone.core.text import Message, Text
-from torchstone.kernels.harness import cell
-from torchstone.kernels.workshop import namespaces
+from torchstone.sandbox import cell
+from torchstone.sandbox.namespaces import namespaces
 
 NONE = "none"
 _MEANS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -19,8 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from torchstone.kernels.harness.cell import NOBODY, is_system_root
 from torchstone.kernels.wire import WireError, receive, send
+from torchstone.sandbox.cell import NOBODY, is_system_root
+from torchstone.sandbox.namespaces import namespaces
 
 _PACKAGE_HOME = Path(__file__).resolve().parents[2]
 _OUTPUT_KEPT_BYTES = 4000
@@ -305,21 +305,6 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
     except OSError:
         return True
-
-
-@functools.cache
-def namespaces() -> tuple[str, ...]:
-    """The command that gives a process a network, shared memory and mounts of its own.
-
-    Root of the machine needs no user namespace for it, and stays able to become nobody.
-    """
-    program = shutil.which("unshare")
-    if program is None:
-        return ()
-    for flags in ("-nim",) if is_system_root() else (), ("-rnim",), ("-rni",), ("-rn",):
-        if flags and not subprocess.run([program, *flags, "true"], capture_output=True, check=False).returncode:  # fmt: skip
-            return (program, *flags)
-    return ()
 
 
 _HOST = ("", "cpu")

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torchstone.kernels.harness import cell
+from torchstone.sandbox import cell
 
 _MESSAGE_BYTES = 1 << 16
 _DRIVER = "torchstone.kernels.harness.triton_device"

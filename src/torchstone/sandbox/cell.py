@@ -20,6 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 NOBODY = 65534
 _PR_SET_KEEPCAPS = 8
 _CAP_DAC_READ_SEARCH = 2
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
 _CLONE_NEWNS, _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 0x20000, 2, 4, 0x4000, 1 << 18
 TEMPORARY = "tmp"
 """Folder inside a scratch folder that a candidate may write into, where it has a size."""
@@ -53,6 +54,10 @@ class Program:
     readable: tuple[Path, ...]
     """All that it may read besides its scratch folder; empty: what candidates may read."""
     may_fork: bool = False
+    own_namespaces: bool = False
+    """Network and process numbers are its own: sockets and signals reach nobody else."""
+    writable: tuple[Path, ...] = ()
+    """Folders that it may write besides its scratch folder."""
 
 
 def enter(
@@ -67,13 +72,14 @@ def enter(
     disk = "" if program else _mount_temporary(scratch / TEMPORARY, limits.disk_bytes)
     own = scratch / TEMPORARY if disk else scratch
     os.chdir(own)
-    user = _drop_user()
+    user = _drop_user(keep_reading=program is not None and program.own_namespaces)
     _limit(limits)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _LIBC.prctl(_PR_SET_DUMPABLE, 1 if program or device else 0, 0, 0, 0)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     readable = program.readable if program and program.readable else tuple(readable_paths())
-    files = _landlock((*readable, scratch), own, device_paths() if device else ())
+    writable = (own, *(program.writable if program else ()))
+    files = _landlock((*readable, scratch), writable, device_paths() if device else ())
     calls = _seccomp(program)
     return {"files": files, "calls": calls, "user": user, "disk": disk or "none"}
 
@@ -109,10 +115,11 @@ def is_system_root() -> bool:
     return os.geteuid() == 0 and mapped == ["0", "0", str(2**32 - 1)]
 
 
-def _drop_user() -> str:
+def _drop_user(keep_reading: bool) -> str:
     """Root becomes nobody; only the right to read what Landlock leaves open stays.
 
-    Python and its packages may lie in a folder that only root can enter.
+    Python and its packages may lie in a folder that only root can enter. With `keep_reading`
+    programs that are started later keep that right, too.
     """
     if os.geteuid() != 0:
         return "not root"
@@ -124,9 +131,13 @@ def _drop_user() -> str:
     os.setresuid(NOBODY, NOBODY, NOBODY)
     right = 1 << _CAP_DAC_READ_SEARCH
     header = ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0))
-    data = ctypes.create_string_buffer(struct.pack("<6I", right, right, 0, 0, 0, 0))
+    data = ctypes.create_string_buffer(
+        struct.pack("<6I", right, right, right if keep_reading else 0, 0, 0, 0)
+    )
     if _LIBC.capset(header, data) != 0:
         raise OSError(ctypes.get_errno(), "the rights of root could not be given up")
+    if keep_reading:
+        _LIBC.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_READ_SEARCH, 0, 0)
     return "nobody"
 
 
@@ -159,7 +170,7 @@ def device_paths() -> Iterable[Path]:
         yield Path(name)
 
 
-def _landlock(readable: Iterable[Path], own: Path, devices: Iterable[Path]) -> str:
+def _landlock(readable: Iterable[Path], writable: Iterable[Path], devices: Iterable[Path]) -> str:
     """Files: written in a folder of its own and to devices only, read there and below `readable`."""
     if not sys.platform.startswith("linux"):
         return "none"
@@ -179,7 +190,8 @@ def _landlock(readable: Iterable[Path], own: Path, devices: Iterable[Path]) -> s
         _allow(ruleset, Path(name), _READ | 1 << 1)
     for path in devices:
         _allow(ruleset, path, _READ | 1 << 1)
-    _allow(ruleset, own, handled)
+    for path in writable:
+        _allow(ruleset, path, handled)
     done = _LIBC.syscall(_RESTRICT, ruleset, 0)
     os.close(ruleset)
     return f"Landlock {version}" if done == 0 else "none"
@@ -197,13 +209,14 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     os.close(handle)
 
 
-def readable_paths() -> Iterable[Path]:
-    """System libraries, Python, installed packages; never this package and its problems."""
-    ours = Path(__file__).resolve().parents[2]
+def readable_paths(with_ours: bool = False) -> Iterable[Path]:
+    """System libraries, Python, installed packages; this package and its problems only on demand."""
+    ours = Path(__file__).resolve().parents[1]
     folders = ["/usr", "/lib", "/lib64", "/bin", "/sys", sys.base_prefix, sys.prefix, *sys.path]
     for name in dict.fromkeys(folders):
         if name and Path(name).is_dir():
-            yield from _without(Path(name).resolve(), ours)
+            home = Path(name).resolve()
+            yield from (home,) if with_ours else _without(home, ours)
     for name in ("/etc/ld.so.cache", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
                  "/proc/sys", "/dev/urandom"):  # fmt: skip
         yield Path(name)
@@ -233,6 +246,7 @@ class _Numbers:
     """Priorities and processors: allowed for the calling thread (0), not for other processes."""
     signals: tuple[int, ...]
     prlimit: int
+    sockets: tuple[int, ...]
 
 
 _MACHINES = {
@@ -241,7 +255,7 @@ _MACHINES = {
         (41, 53, 101, 310, 311, 129, 434, 424, 438, 425, 321, 298, 165, 272, 308, 250,
          323, 92, 93, 94, 260, 280, 188, 189, 190, 197, 198, 199, 141, 251, 303, 304, 319, 447,
          29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 166, 155, 428, 429, 430, 431, 432, 442),
-        (142, 144, 203, 314), (62, 200, 234), 302,
+        (142, 144, 203, 314), (62, 200, 234), 302, (41, 53),
     ),
     "aarch64": _Numbers(
         0xC00000B7, 220, (221, 281), (), (52, 53, 452, 164),
@@ -249,7 +263,7 @@ _MACHINES = {
          55, 54, 88, 5, 6, 7, 14, 15, 16, 140, 30, 264, 265, 279, 447,
          194, 195, 196, 190, 191, 192, 193, 186, 187, 188, 189, 180, 39, 41, 428, 429, 430, 431,
          432, 442),
-        (118, 119, 122, 274), (129, 130, 131), 261,
+        (118, 119, 122, 274), (129, 130, 131), 261, (198, 199),
     ),
 }  # fmt: skip
 _CLONE3, _CLONE_THREAD = 435, 0x10000
@@ -282,6 +296,9 @@ def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, 
     refused = numbers.refused
     refused += () if program else (*numbers.execute, *numbers.modes)
     refused += () if may_fork else numbers.fork
+    alone = program is not None and program.own_namespaces
+    if alone:
+        refused = tuple(number for number in refused if number not in numbers.sockets)
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, numbers.audit), refuse, (_LOAD, 0, 0, 0)]
     for number in refused:
         lines += when(number, refuse)
@@ -290,7 +307,7 @@ def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, 
         lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 1, 0, _CLONE_THREAD), refuse, allow)
     for number in numbers.own:
         lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), refuse, allow)
-    for number in numbers.signals:
+    for number in () if alone else numbers.signals:
         lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, os.getpid()), refuse, allow)
     # Limits may be read, not set: the third argument is the new limit.
     if program is None:

@@ -1,0 +1,119 @@
+"""Closes the walls around a command and starts it. `python -I -c … HOME HANDLE` runs `main`.
+
+It is the first process of its namespaces: what it starts ends with it. Nothing of the caller's
+environment reaches the command.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.sandbox.cell import Limits, Program, enter, readable_paths
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_MS_REC, _MS_PRIVATE, _MS_BIND, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 4096, 2, 4
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
+HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+"""Where sockets and files of the user's other programs lie; empty folders in their place."""
+_SETTINGS = ("/etc/hosts", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
+NOT_STARTED = 70
+"""Exit code of a command that could not be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run, and what it may use."""
+
+    command: tuple[str, ...]
+    folder: str
+    """The one place that it may write to; it starts in `start`, below it."""
+    start: str
+    readable: tuple[str, ...]
+    environment: dict[str, str]
+    seconds: float
+    memory_bytes: int
+    own_namespaces: bool
+
+
+def main(handle: int) -> None:
+    with os.fdopen(handle, "rb") as source:
+        order = Order(**json.loads(source.read()))
+    if order.own_namespaces:
+        _switch_loopback_on()
+        _hide(order)
+    child = os.fork()
+    if not child:
+        _become(order)
+    os._exit(_wait_for(child))
+
+
+def _wait_for(child: int) -> int:
+    """The exit code of the command; whatever else ends meanwhile is reaped."""
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code  # as shells say it: 128 and the signal
+
+
+def _become(order: Order) -> None:
+    try:
+        limits = Limits(
+            order.memory_bytes, cpu_seconds=int(order.seconds * (os.cpu_count() or 1)) + 1,
+            file_bytes=2 << 30, open_files=4096,
+        )  # fmt: skip
+        here = [Path(name) for name in (*order.readable, *_SETTINGS)]
+        own = order.own_namespaces
+        # numbers of processes are its own there, and so is what /proc tells
+        here += [Path("/proc")] if own else []
+        program = Program(
+            (*readable_paths(with_ours=True), *here), may_fork=True, own_namespaces=own,
+            writable=tuple(map(Path, HIDDEN)) if own else (),
+        )  # fmt: skip
+        enter(Path(order.folder), limits, program=program)
+        os.chdir(order.start)
+        os.execve(order.command[0], list(order.command), order.environment)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+    os._exit(NOT_STARTED)
+
+
+def _switch_loopback_on() -> None:
+    """Ranks on this machine talk to each other; nothing else is reachable."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _UP))
+
+
+def _hide(order: Order) -> None:
+    """Empty folders over the shared ones; what the command needs is put back into them."""
+    _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+    needed = [order.folder, *order.readable, sys.prefix, sys.base_prefix, *sys.path]
+    kept = {
+        path: os.open(path, os.O_PATH)
+        for path in sorted(set(map(os.path.realpath, filter(None, needed))), key=len)
+        if path.startswith(tuple(f"{folder}/" for folder in HIDDEN)) and os.path.isdir(path)
+    }
+    for folder in HIDDEN:
+        _mount(b"tmpfs", folder, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777,size=1g")
+    done: list[str] = []
+    for path, handle in kept.items():
+        if not any(path.startswith(f"{above}/") for above in done):
+            os.makedirs(path, exist_ok=True)
+            _mount(f"/proc/self/fd/{handle}".encode(), path, None, _MS_BIND | _MS_REC, None)
+            done.append(path)
+        os.close(handle)
+
+
+def _mount(source: bytes, target: str, kind: bytes | None, flags: int, data: bytes | None) -> None:
+    if os.path.isdir(target) and _LIBC.mount(source, os.fsencode(target), kind, flags, data) != 0:
+        raise OSError(ctypes.get_errno(), f"{target} could not be mounted")

@@ -1,0 +1,149 @@
+"""Run a command on a folder so that it can change nothing else, see no secrets, reach nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from torchstone.sandbox.cell import NOBODY, available, is_system_root
+from torchstone.sandbox.launcher import Order
+from torchstone.sandbox.namespaces import process_namespaces
+
+PACKAGE_HOME = Path(__file__).resolve().parents[2]
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from torchstone.sandbox.launcher import main; main(int(sys.argv[2]))"
+)
+_OUTPUT_BYTES = 256 * 1024
+"""The end of what a command printed: a test run of some thousand tests fits."""
+_MEMORY_BYTES = 64 << 30
+"""Address space, of which torch reserves far more than it uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended."""
+
+    exit_code: int
+    late: bool
+    """It was ended because its time was up."""
+    output: str
+    """The end of what it printed."""
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def well(self) -> bool:
+        return self.exit_code == 0 and not self.late
+
+
+def walls() -> dict[str, str]:
+    """What holds a command on this system, by wall; "none" where nothing does."""
+    own = bool(process_namespaces())
+    found = available()
+    return {
+        "files": found["files"],
+        "calls": found["calls"],
+        "network": "own network namespace" if own else _network_without_namespace(found["calls"]),
+    }
+
+
+def _network_without_namespace(calls: str) -> str:
+    return "no sockets (seccomp)" if calls != "none" else "none"
+
+
+@functools.cache
+def is_confined() -> bool:
+    """Whether every wall holds here."""
+    return all(wall != "none" for wall in walls().values())
+
+
+def run_confined(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    start: Path | None = None,
+    seconds: float,
+    readable: Sequence[Path] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run a command in `folder`, the one place that it may change, until it ends or time is up.
+
+    It reads the system, Python, installed packages, `folder` and `readable`. Processes that it
+    leaves behind are ended.
+    """
+    own = bool(process_namespaces())
+    order = Order(
+        tuple(command), str(folder), str(start or folder), tuple(map(str, readable)),
+        clean_environment(folder) | dict(environment or {}), seconds, _MEMORY_BYTES, own,
+    )  # fmt: skip
+    with tempfile.TemporaryFile() as printed:
+        started, before = time.monotonic(), _children_seconds()
+        code, late = _run(order, printed.fileno(), seconds)
+        size = printed.seek(0, os.SEEK_END)
+        printed.seek(max(0, size - _OUTPUT_BYTES))
+        output = printed.read().decode("utf-8", "replace")
+    return Finished(code, late, output, time.monotonic() - started, _children_seconds() - before)
+
+
+def _run(order: Order, out: int, seconds: float) -> tuple[int, bool]:
+    ours, theirs = os.pipe()
+    process = subprocess.Popen(
+        [*process_namespaces(), sys.executable, "-I", "-c", _START, str(PACKAGE_HOME), str(ours)],
+        stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(ours,), cwd=order.folder,
+        env={"PATH": "/usr/bin:/bin"}, start_new_session=True,
+    )  # fmt: skip
+    os.close(ours)
+    try:
+        with contextlib.suppress(BrokenPipeError), os.fdopen(theirs, "wb") as pipe:
+            pipe.write(json.dumps(asdict(order)).encode("utf-8", "surrogateescape"))
+        return process.wait(seconds), False
+    except subprocess.TimeoutExpired:
+        return -signal.SIGKILL, True
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def clean_environment(folder: Path) -> dict[str, str]:
+    """Nothing of the user's: no keys, no settings; nothing asks for the network."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    give_to_nobody(home, temporary)
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home), "USER": "nobody", "TMPDIR": str(temporary), "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "WANDB_MODE": "disabled",
+        "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false", "GIT_CONFIG_NOSYSTEM": "1",
+    }  # fmt: skip
+
+
+def give_to_nobody(*folders: Path) -> None:
+    """Where root starts a command it runs as nobody: these folders become that user's."""
+    if not is_system_root():
+        return
+    for folder in folders:
+        os.chown(folder, NOBODY, NOBODY, follow_symlinks=False)
+        for place, names, files in os.walk(folder):
+            for name in (*names, *files):
+                os.chown(os.path.join(place, name), NOBODY, NOBODY, follow_symlinks=False)

@@ -1,0 +1,137 @@
+"""A command behind walls: it changes one folder, sees no secrets, reaches nobody, leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from torchstone.sandbox.namespaces import process_namespaces
+from torchstone.sandbox.run import Finished, give_to_nobody, is_confined, run_confined
+
+pytestmark = pytest.mark.skipif(not is_confined(), reason="this system offers no walls")
+needs_namespaces = pytest.mark.skipif(not process_namespaces(), reason="no namespaces here")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "scratch"
+    place.mkdir()
+    for above in (tmp_path, *tmp_path.parents):  # what root starts runs as nobody
+        if above.stat().st_uid == os.getuid() and len(above.parts) > 2:
+            above.chmod(above.stat().st_mode | 0o011)
+    give_to_nobody(place)
+    return place
+
+
+def run(code: str, folder: Path, seconds: float = 60.0) -> Finished:
+    return run_confined([sys.executable, "-c", code], folder, seconds=seconds)
+
+
+def test_writes_stay_in_the_folder(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("kept")
+    outside.chmod(0o666)
+    done = run(f"open('a','w').write('x'); open({str(outside)!r},'w').write('changed')", folder)
+    assert done.exit_code == 1
+    assert (folder / "a").read_text() == "x"
+    assert outside.read_text() == "kept"
+
+
+def test_files_of_the_user_are_not_read(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hidden words")
+    secret.chmod(0o644)
+    done = run(f"print(open({str(secret)!r}).read())", folder)
+    assert done.exit_code == 1
+    assert "hidden words" not in done.output
+
+
+def test_what_is_named_readable_is_read_and_not_written(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("words")
+    code = f"p={str(data / 'a.txt')!r}; print(open(p).read()); open(p, 'w')"
+    done = run_confined([sys.executable, "-c", code], folder, seconds=60, readable=(data,))
+    assert "words" in done.output
+    assert done.exit_code == 1
+    assert (data / "a.txt").read_text() == "words"
+
+
+def test_keys_do_not_reach_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
+    done = run(
+        "import os; print(os.environ); print(open('/proc/self/environ').read());"
+        "import glob\nfor p in glob.glob('/proc/[0-9]*/environ'):\n"
+        "    try: print(open(p).read())\n    except OSError: pass",
+        folder,
+    )
+    assert done.well
+    assert "very-secret" not in done.output
+
+
+def test_a_server_of_this_machine_is_not_reached(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reached = threading.Event()
+
+        def accept() -> None:
+            server.accept()
+            reached.set()
+
+        threading.Thread(target=accept, daemon=True).start()
+        port = server.getsockname()[1]
+        done = run(f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)", folder)
+        assert done.exit_code == 1
+        assert not reached.is_set()
+
+
+@needs_namespaces
+def test_processes_of_the_command_talk_to_each_other(folder: Path) -> None:
+    code = (
+        "import socket\ns=socket.create_server(('127.0.0.1',0))\n"
+        "c=socket.create_connection(s.getsockname()); c.sendall(b'x')\nprint(s.accept()[0].recv(1))"
+    )
+    assert "b'x'" in run(code, folder).output
+
+
+@needs_namespaces
+def test_nothing_is_left_running(folder: Path) -> None:
+    name = "torchstone_left_behind"
+    code = f"import os,time\nif os.fork(): os._exit(0)\nos.setsid(); time.sleep(600)  # {name}"
+    assert run(code, folder).well
+    commands = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            commands.append(entry.read_bytes())
+        except OSError:
+            continue
+    assert not any(name.encode() in command for command in commands)
+
+
+def test_a_command_that_does_not_end_is_ended(folder: Path) -> None:
+    done = run("while True: pass", folder, seconds=1.0)
+    assert done.late
+    assert not done.well
+
+
+def test_a_crash_is_told_as_shells_do(folder: Path) -> None:
+    assert run("import os; os.abort()", folder).exit_code == 134
+
+
+@needs_namespaces
+def test_other_programs_sockets_are_hidden(folder: Path, tmp_path: Path) -> None:
+    if not str(tmp_path).startswith("/tmp/"):
+        pytest.skip("the temporary folder is elsewhere")
+    path = tmp_path / "agent.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        path.chmod(0o777)
+        code = f"import socket; s=socket.socket(socket.AF_UNIX); s.connect({str(path)!r})"
+        done = run(code, folder)
+        assert done.exit_code == 1
+        assert "FileNotFoundError" in done.output
