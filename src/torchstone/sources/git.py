@@ -34,6 +34,15 @@ def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:
     return lines
 
 
+def git_state(folder: Path) -> tuple[str, int]:
+    """The commit that is checked out, and how many files of the folder differ from it."""
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD").strip()
+    top = Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+    rows = _git(top, *_no_filters(top), "status", "--porcelain", "-z", "--no-renames",
+                "--ignore-submodules=all", "--", str(folder.resolve()))  # fmt: skip
+    return commit, len([row for row in rows.split("\0") if row])
+
+
 def _no_filters(top: Path) -> list[str]:
     """Settings that switch off every clean filter the repository's configuration names."""
     try:

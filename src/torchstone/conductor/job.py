@@ -1,0 +1,69 @@
+"""A job: one tool on one part of a project, as the plan lists it and a worker does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torchstone.conductor.project.facts import ProjectFacts
+from torchstone.core.text import Text
+
+Layer = Literal["basic", "specialised", "integrated"]
+LAYERS: tuple[Layer, ...] = ("basic", "specialised", "integrated")
+Goal = Literal["correctness", "performance", "maintainability"]
+GOALS: tuple[Goal, ...] = ("correctness", "performance", "maintainability")
+Depth = Literal["quick", "standard", "deep"]
+DEPTHS: tuple[Depth, ...] = ("quick", "standard", "deep")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the user asked for."""
+
+    goals: tuple[Goal, ...]
+    depth: Depth = "standard"
+    component: str = ""
+    """A path below the project: findings elsewhere are counted, not listed."""
+    scenarios: tuple[str, ...] = ()
+    seconds: float = 240.0
+    """For one job."""
+
+    def reaches(self, depth: Depth) -> bool:
+        """Whether this review is at least so deep."""
+        return DEPTHS.index(self.depth) >= DEPTHS.index(depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a tool."""
+
+    id: str
+    tool: str
+    layer: Layer
+    arguments: tuple[str, ...]
+    seconds: float
+    why: Text
+    expected: Text
+    runs_project: bool
+    """It executes code of the project: only behind walls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A tool that is not run, and why."""
+
+    tool: str
+    why: Text
+    close: str = ""
+    """What would make it run."""
+
+
+Offer = tuple[Job, ...] | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a tool is asked when the plan is made."""
+
+    facts: ProjectFacts
+    scope: Scope

@@ -1,0 +1,154 @@
+"""Phase 2: the jobs of the plan, layer by layer, each behind walls in a copy of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torchstone.conductor import cache
+from torchstone.conductor.job import LAYERS, Job
+from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.project.copying import Copy, copied
+from torchstone.conductor.tools import all_tools
+from torchstone.core.codec import to_data
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.sandbox.run import PACKAGE_HOME, Finished, is_confined, run_confined
+
+State = Literal["done", "cached", "failed", "late", "refused"]
+_LOG_BYTES = 20_000
+GRACE_SECONDS = 60.0
+"""A job ends itself at its limit and says how far it came; after this it is killed."""
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """How one job ended, and what it found."""
+
+    job: str
+    tool: str
+    version: str
+    state: State
+    report: Report
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """All results, in the order of the plan."""
+
+    results: tuple[ToolResult, ...]
+    seconds: float = 0.0
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        return tuple(result.report for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What holds for every job."""
+
+    allow_unconfined: bool = False
+    use_cache: bool = True
+    workers: int = 0
+    """Jobs at the same time; 0: as many as there are processors, at most four."""
+
+
+def execute(
+    plan: Plan, copy: Copy, conditions: Conditions, progress: Progress, done: Callable[[ToolResult], None]
+) -> Execution:
+    """Run every job; `done` is told each result as soon as it is there."""
+    started = time.monotonic()
+    results: dict[str, ToolResult] = {}
+    workers = conditions.workers or max(1, min(4, os.cpu_count() or 1))
+    total = len(plan.jobs)
+
+    def work(job: Job) -> None:
+        progress(len(results), total, job.id)
+        result = run_job(job, copy, conditions)
+        results[job.id] = result
+        done(result)
+
+    for layer in LAYERS:
+        jobs = [job for job in plan.jobs if job.layer == layer]
+        with ThreadPoolExecutor(workers) as pool:
+            for future in [pool.submit(work, job) for job in jobs]:
+                future.result()
+    ordered = tuple(results[job.id] for job in plan.jobs)
+    return Execution(ordered, time.monotonic() - started)
+
+
+def run_job(job: Job, copy: Copy, conditions: Conditions) -> ToolResult:
+    """One job, from the cache where the same was done before."""
+    version = all_tools()[job.tool].version()
+    if job.runs_project and not is_confined() and not conditions.allow_unconfined:
+        return ToolResult(job.id, job.tool, version, "refused", _gap(job, _REFUSED, _ALLOW, False))
+    key = cache.key_of(job, copy.digest, version)
+    if conditions.use_cache and (known := cache.stored(key)) is not None:
+        return ToolResult(job.id, job.tool, version, "cached", known)
+    result = _run(job, copy, version)
+    if conditions.use_cache and result.state == "done" and not result.report.failed:
+        cache.store(key, result.report)
+    return result
+
+
+_REFUSED = Text(
+    "it would run code of the project, and this system has no walls for that",
+    "需要运行项目代码，而本系统无法提供隔离",
+)
+_ALLOW = "torchstone review --allow-unconfined, or Linux 5.13 or newer with user namespaces"
+
+
+def _run(job: Job, copy: Copy, version: str) -> ToolResult:
+    with copied(copy.project) as own:
+        order, answer = own.home / "job.json", own.home / "result.json"
+        order.write_text(json.dumps(to_data(job)), "utf-8")
+        order.chmod(0o644)
+        finished = run_confined(
+            [sys.executable, "-P", "-m", "torchstone.conductor.worker", str(order), str(answer)],
+            own.home, start=own.project, seconds=job.seconds + GRACE_SECONDS,
+            readable=(copy.original, PACKAGE_HOME),
+            environment={"PYTHONPATH": str(PACKAGE_HOME)},
+        )  # fmt: skip
+        report, state = _read(job, own, finished)
+    log = finished.output[-_LOG_BYTES:].replace(f"{own.project}/", "")
+    return ToolResult(
+        job.id, job.tool, version, state, report, finished.seconds, finished.cpu_seconds, log
+    )
+
+
+def _read(job: Job, own: Copy, finished: Finished) -> tuple[Report, State]:
+    if finished.late:
+        why = Text(f"no answer within {job.seconds:.0f} s", f"{job.seconds:.0f} 秒内没有结果")
+        return _gap(job, why, "torchstone review --seconds MORE", True), "late"
+    try:
+        report = Report.from_json((own.home / "result.json").read_bytes(), job.id)
+    except (OSError, TorchstoneError):
+        last = (finished.output.strip().splitlines() or [f"exit {finished.exit_code}"])[-1][:200]
+        why = Text(f"it failed: {last}", f"运行失败：{last}")
+        return _gap(job, why, f"see execution/{job.id}.log", True), "failed"
+    findings = tuple(_relative(item, own) for item in report.findings)
+    return replace(report, findings=findings), "done"
+
+
+def _relative(finding: Finding, own: Copy) -> Finding:
+    path = finding.location.path.removeprefix(f"{own.project}/").removeprefix("./")
+    return replace(finding, location=replace(finding.location, path=path))
+
+
+def _gap(job: Job, why: Text, close: str, failed: bool) -> Report:
+    gap = Gap(job.id, Message("review.job", why), close, failed=failed, tool=job.tool)
+    return Report(job.tool, gaps=(gap,))

@@ -1,0 +1,81 @@
+"""What is known of a project before any tool has looked at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, and what stands there."""
+
+    path: str
+    line: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """A script that a person starts."""
+
+    path: str
+    arguments: tuple[str, ...] = ()
+    """As a command line in the project's own documentation gives them."""
+    ranks: int = 1
+    """Processes that the documented command starts."""
+    trains: bool = False
+    launched: bool = False
+    """It reads RANK or WORLD_SIZE, or makes a process group: a launcher starts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Something that the project uses, and the lines that show it."""
+
+    name: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The project's own tests."""
+
+    files: tuple[str, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """Where the work tree stands."""
+
+    commit: str = ""
+    dirty: int = 0
+    """Files that differ from the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """The project as its source shows it; nothing was run."""
+
+    name: str
+    files: int
+    lines: int
+    torch: str = ""
+    """The oldest torch that its requirements admit; empty where they do not say."""
+    frameworks: tuple[str, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    models: tuple[Place, ...] = ()
+    training_loops: tuple[Place, ...] = ()
+    parallel: tuple[Feature, ...] = ()
+    precision: tuple[Feature, ...] = ()
+    components: tuple[Feature, ...] = ()
+    data: tuple[Place, ...] = ()
+    tests: Tests = Tests()
+    git: GitState | None = None
+    unread: tuple[str, ...] = ()
+    """Files that are no Python of this version."""
+
+    def uses(self, *names: str) -> bool:
+        """Whether any of these features was seen."""
+        every = (*self.parallel, *self.precision, *self.components)
+        return any(feature.name in names for feature in every)

@@ -1,0 +1,267 @@
+"""From the files of a project to its facts: parsed, never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchstone.conductor.project.facts import (
+    EntryPoint, Feature, GitState, Place, ProjectFacts, Tests,
+)  # fmt: skip
+from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
+from torchstone.sources.discover import File, discover
+from torchstone.sources.git import git_state
+from torchstone.sources.project import parse
+from torchstone.sources.source import Source, decode
+from torchstone.sources.versions import project_torch
+
+_MOST_PLACES = 12
+"""Lines shown for one feature; the count is in the plan all the same."""
+_README_BYTES = 1 << 20
+_FRAMEWORKS = ("accelerate", "deepspeed", "lightning", "megatron", "pytorch_lightning",
+               "transformers", "torchtitan", "ray", "fairscale", "apex", "transformer_engine")  # fmt: skip
+# Identifiers of the code that show a feature; comments and texts are not looked at.
+_PARALLEL = {
+    "DDP": {"DistributedDataParallel", "DDP"},
+    "FSDP": {"FullyShardedDataParallel", "FSDP", "fully_shard"},
+    "TP": {"ColwiseParallel", "RowwiseParallel", "parallelize_module", "tp_size", "tp_group",
+           "tensor_parallel_size", "ColumnParallelLinear", "RowParallelLinear", "tp_rank"},
+    "PP": {"PipelineStage", "Schedule1F1B", "ScheduleGPipe", "pp_size", "pp_group",
+           "pipeline_parallel_size", "pp_rank"},
+    "EP": {"ep_size", "ep_group", "expert_parallel_size", "all_to_all_single", "all_to_all",
+           "ep_rank", "ExpertParallel"},
+    "collectives": {"all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter_tensor",
+                    "broadcast", "barrier", "broadcast_object_list", "all_gather_object"},
+    "process group": {"init_process_group", "init_device_mesh", "new_group"},
+}  # fmt: skip
+_PRECISION = {
+    "autocast": {"autocast"},
+    "scaler": {"GradScaler"},
+    "half": {"half", "float16", "bfloat16"},
+    "fp8": {"fp8_autocast", "float8_e4m3fn", "float8_e5m2", "Float8Linear"},
+}
+_COMPONENTS = {
+    "MLA": {"kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "kv_latent",
+            "latent_dim", "kv_a_proj", "kv_down", "kv_up", "absorb", "MultiLatentAttention",
+            "MultiHeadLatentAttention", "MLA", "MLAttention", "kv_down_proj", "kv_up_proj",
+            "d_latent", "w_uk", "w_uv", "w_dkv", "latent_cache", "compressed_kv", "kv_rank"},
+    "MoE": {"experts", "n_experts", "num_experts", "top_k", "topk", "router", "gate_logits",
+            "router_logits", "MoE", "MoELayer", "capacity_factor", "aux_loss", "TopKRouter",
+            "load_balance_loss", "expert_capacity", "z_loss"},
+}  # fmt: skip
+_ENOUGH = {"MLA": 2, "MoE": 3}
+"""Distinct names: `latent_dim` alone is also an autoencoder's, `top_k` a sampler's."""
+_LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
+_SCRIPT = re.compile(r"(?:^|\s)(?:python3?|torchrun|accelerate launch|python3? -m torch\S+)\s+(.*)")
+
+
+@dataclass
+class _Found:
+    """What one pass over all files gathers."""
+
+    models: list[Place] = field(default_factory=list)
+    loops: list[Place] = field(default_factory=list)
+    data: list[Place] = field(default_factory=list)
+    names: dict[str, list[Place]] = field(default_factory=dict)
+    frameworks: set[str] = field(default_factory=set)
+    entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    tests: dict[str, int] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    lines: int = 0
+
+
+def survey(root: Path) -> ProjectFacts:
+    """Read every file of the project once."""
+    files, _ = discover([str(root)])
+    found = _Found()
+    for file in files:
+        _read_file(file, root, found)
+    return ProjectFacts(
+        name=root.resolve().name,
+        files=len(files),
+        lines=found.lines,
+        torch=_torch(root),
+        frameworks=tuple(sorted(found.frameworks)),
+        entry_points=_entry_points(root, found),
+        models=tuple(found.models),
+        training_loops=tuple(found.loops),
+        parallel=_features(_PARALLEL, found),
+        precision=_features(_PRECISION, found),
+        components=_features(_COMPONENTS, found),
+        data=tuple(found.data),
+        tests=Tests(tuple(found.tests), sum(found.tests.values())),
+        git=_git(root),
+        unread=tuple(found.unread),
+    )
+
+
+def _torch(root: Path) -> str:
+    version = project_torch(root)
+    return f"{version[0]}.{version[1]}" if version else ""
+
+
+def _git(root: Path) -> GitState | None:
+    try:
+        commit, dirty = git_state(root)
+    except InputError:
+        return None
+    return GitState(commit, dirty)
+
+
+def _read_file(file: File, root: Path, found: _Found) -> None:
+    name = relative(file.path, root)
+    data = file.read()
+    text = decode(data, file.name) if isinstance(data, bytes) else data
+    tree = parse(Source(file.name, text)) if isinstance(text, str) else text
+    if not isinstance(text, str) or not isinstance(tree, ast.Module) or name.endswith(".ipynb"):
+        if not name.endswith(".ipynb"):
+            found.unread.append(name)
+        return
+    found.lines += text.count("\n") + 1
+    _note_tree(tree, name, found)
+    count = sum(isinstance(item, ast.FunctionDef) and item.name.startswith("test")
+                for item in ast.walk(tree))  # fmt: skip
+    stem = Path(name).name
+    if count and (stem.startswith("test_") or stem.endswith("_test.py")):
+        found.tests[name] = count
+
+
+def relative(path: Path, root: Path) -> str:
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
+    backward, words = False, set()
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.ClassDef) and _is_module(node):
+            found.models.append(Place(name, line, node.name))
+        elif isinstance(node, (ast.For, ast.While)) and _has_backward(node):
+            found.loops.append(Place(name, line))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for top in _tops(node):
+                if top in _FRAMEWORKS:
+                    found.frameworks.add(top)
+        for word in _words(node):
+            words.add(word)
+            found.names.setdefault(word, []).append(Place(name, line, word))
+            backward = backward or word == "backward"
+            if word == "DataLoader" and isinstance(node, ast.Name):
+                found.data.append(Place(name, line, word))
+    if any(map(_is_main_guard, tree.body)):
+        found.entries[name] = (backward or "train" in Path(name).stem, bool(words & _LAUNCHED))
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """Identifiers of a node; of texts only those that name environment variables."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, (ast.arg, ast.keyword)) and node.arg:
+        yield node.arg
+    elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        yield node.name
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.rpartition(".")[2]
+    elif isinstance(node, ast.Constant) and node.value in _LAUNCHED:
+        yield str(node.value)
+
+
+def _is_module(node: ast.ClassDef) -> bool:
+    bases = [base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+             for base in node.bases]  # fmt: skip
+    has_forward = any(isinstance(item, ast.FunctionDef) and item.name == "forward"
+                      for item in node.body)  # fmt: skip
+    return "Module" in bases or has_forward
+
+
+def _has_backward(loop: ast.AST) -> bool:
+    return any(
+        isinstance(item, ast.Call)
+        and isinstance(item.func, ast.Attribute)
+        and item.func.attr == "backward"
+        for item in ast.walk(loop)
+    )
+
+
+def _tops(node: ast.Import | ast.ImportFrom) -> Iterable[str]:
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+    return [(name or "").partition(".")[0] for name in names]
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and isinstance(node.test.left, ast.Name)
+        and node.test.left.id == "__name__"
+    )
+
+
+def _features(table: dict[str, set[str]], found: _Found) -> tuple[Feature, ...]:
+    features: list[Feature] = []
+    for name, words in table.items():
+        seen = [word for word in sorted(words) if word in found.names]
+        if len(seen) >= _ENOUGH.get(name, 1):
+            places = sorted(
+                {place for word in seen for place in found.names[word]},
+                key=lambda place: (place.path, place.line, place.name),
+            )
+            features.append(Feature(name, tuple(places[:_MOST_PLACES])))
+    return tuple(features)
+
+
+def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
+    commands = dict(_documented(root))
+    scripts = [
+        EntryPoint(path, *commands.get(path, ((), 1)), trains=trains, launched=launched)
+        for path, (trains, launched) in found.entries.items()
+        if path not in found.tests
+    ]
+    # what trains first, then what is documented, then what lies highest
+    return tuple(sorted(scripts, key=lambda item: (
+        not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+
+
+def _documented(root: Path) -> Iterator[tuple[str, tuple[tuple[str, ...], int]]]:
+    """Command lines of the README that start a script of the project: only its arguments are
+    taken, as texts for that script."""
+    for name in ("README.md", "README.rst", "README.txt", "README"):
+        try:
+            text = read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in reversed(text.replace("\\\n", " ").splitlines()):
+            if match := _SCRIPT.search(line.strip().strip("`$ ")):
+                yield from _command(match[1], root, line)
+
+
+def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, tuple[tuple[str, ...], int]]]:
+    try:
+        words = shlex.split(rest.rstrip("`"))
+    except ValueError:
+        return
+    ranks = re.search(r"nproc[-_]per[-_]node[= ](\d+)|num_processes[= ](\d+)", line)
+    count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
+    for place, word in enumerate(words):
+        path = word.replace(".", "/") + ".py" if place and words[place - 1] == "-m" else word
+        if path.endswith(".py") and (root / path).is_file() and ".." not in Path(path).parts:
+            arguments = tuple(_until_shell(words[place + 1 :]))
+            yield Path(path).as_posix(), (arguments, max(1, min(count, 64)))
+            return
+
+
+def _until_shell(words: list[str]) -> Iterator[str]:
+    for word in words:
+        if word in ("&&", "||", ";", "|", ">", ">>", "&", "#") or word.startswith("#"):
+            return
+        yield word

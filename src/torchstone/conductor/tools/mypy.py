@@ -1,0 +1,35 @@
+"""mypy, as the project configures it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+from torchstone.conductor.job import Job, Offer, Request
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+
+NAME, SEED_NAME, LAYER = "mypy", "MyPy", "basic"
+DEPTH = "standard"
+GOALS = ("maintainability",)
+
+
+def version() -> str:
+    try:
+        return importlib.metadata.version(NAME)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def offer(request: Request) -> Offer:
+    return (Job(
+        NAME, NAME, LAYER, (NAME, "."), request.scope.seconds,
+        Text("types that do not fit; a plugin that the configuration names runs behind walls", "类型不一致；配置中指定的插件在隔离环境内运行"),
+        Text("counted; listed where they explain a problem", "只计数；能解释问题时才列出"),
+        runs_project=True,
+    ),)  # fmt: skip
+
+
+def run(job: Job) -> Report:
+    from torchstone.lint.outside import run_outside
+
+    return run_outside([NAME], ["."])
