@@ -82,9 +82,11 @@ def _chosen(module: ModuleType, name: str, rest: list[str], lang: str) -> Subcom
     parts: Mapping[str, Subcommand] = getattr(module, "SUBCOMMANDS", {})
     if not parts:
         return Subcommand(name, module.HELP, getattr(module, "OPTIONS", None), module.run)
-    if rest[:1] in (["-h"], ["--help"]):
+    if rest[:1] in (["-h"], ["--help"]) and not hasattr(module, "run"):
         print(_parts_overview(module, name, parts, lang))
         return None
+    if hasattr(module, "run") and (not rest or rest[0] not in parts):
+        return Subcommand(name, module.HELP, module.OPTIONS, module.run)
     if not rest or rest[0] not in parts:
         raise UnknownCommandError(f"torchstone {name}", rest[0] if rest else "", list(parts))
     return parts[rest[0]]

@@ -76,7 +76,7 @@ class Driver(Protocol):
 
     def choose(self, choice: Choice) -> Decision: ...
 
-    def propose(self, problem: str, data: str) -> Proposal | None:
+    def propose(self, problem: str, data: str, /) -> Proposal | None:
         """A change for a problem that has none; None where the driver has no idea."""
         ...
 

@@ -287,6 +287,27 @@ class Document:
     state: State = "plain"
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to do: what, where, what is known of it, and the command that does it."""
+
+    title: Words
+    where: str
+    facts: tuple[Words, ...] = ()
+    state: State = "plain"
+    state_name: Words = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Things to do, the first one first."""
+
+    kind: ClassVar[str] = "tasks"
+    name: Words
+    tasks: tuple[Task, ...]
+
+
 Evidence = (
     Snippet
     | Number
@@ -305,4 +326,5 @@ Evidence = (
     | Timeline
     | Lanes
     | Document
+    | Tasks
 )

@@ -105,6 +105,7 @@ def _run(order: Order, out: int, seconds: float) -> tuple[int, bool]:
         env={"PATH": "/usr/bin:/bin"}, start_new_session=True,
     )  # fmt: skip
     os.close(ours)
+    _RUNNING.add(process)
     try:
         with contextlib.suppress(BrokenPipeError), os.fdopen(theirs, "wb") as pipe:
             pipe.write(json.dumps(asdict(order)).encode("utf-8", "surrogateescape"))
@@ -115,6 +116,17 @@ def _run(order: Order, out: int, seconds: float) -> tuple[int, bool]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        _RUNNING.discard(process)
+
+
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+def end_all() -> None:
+    """End every command that is running: an interrupt does not wait for them."""
+    for process in tuple(_RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _children_seconds() -> float:

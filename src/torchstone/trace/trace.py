@@ -149,6 +149,25 @@ class Trace:
         }
         return self._insert("conductor", CHECKS[action_type], texts, False, call=call)
 
+    def insert_decision_record(
+        self,
+        phase: str,
+        decision: str,
+        prompt: str,
+        reasoning: str,
+        *,
+        call: Call = NO_CALL,
+        exchanges: Sequence[Exchange] = (),
+    ) -> Record:
+        """A review decided something: what (JSON), on which question, and why."""
+        texts = {
+            "result": decision,
+            "prompt": prompt,
+            "reasoning": reasoning,
+            "exchanges": write_exchanges(exchanges),
+        }
+        return self._insert("agent", safe_name(phase.upper()), texts, True, call=call)
+
     def insert_start_record(self, settings: str) -> Record:
         """A task begins: what it was told to do (JSON), which a replay needs. It has no files and
         is step 0, so that the first step of the work is still 01."""

@@ -13,5 +13,5 @@ class Planner:
     def choose(self, choice: Choice) -> Decision:
         return Decision(choice.id, choice.recommended, "recommended by the phase", self.name)
 
-    def propose(self, problem: str, data: str) -> Proposal | None:
+    def propose(self, _problem: str, _data: str) -> Proposal | None:
         return None

@@ -68,7 +68,11 @@ class Conditions:
 
 
 def execute(
-    plan: Plan, copy: Copy, conditions: Conditions, progress: Progress, done: Callable[[ToolResult], None]
+    plan: Plan,
+    copy: Copy,
+    conditions: Conditions,
+    progress: Progress,
+    done: Callable[[ToolResult], None],
 ) -> Execution:
     """Run every job; `done` is told each result as soon as it is there."""
     started = time.monotonic()

@@ -70,7 +70,9 @@ def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: 
         if why and not wanted:
             skipped.append(Skipped(name, why))
         if not module.version():
-            skipped.append(Skipped(name, Text("it is not installed", "未安装"), f"pip install {name}"))
+            skipped.append(
+                Skipped(name, Text("it is not installed", "未安装"), f"pip install {name}")
+            )
             continue
         offered += [(job, not why) for job in offer]
     decision = lead.choose(_choice(offered))

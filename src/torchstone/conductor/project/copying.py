@@ -62,9 +62,27 @@ def make_copy(root: Path, home: Path) -> Copy:
     return Copy(home, project, root, digest.hexdigest())
 
 
-def copy_again(copy: Copy, home: Path) -> Copy:
-    """A second copy of what was copied, to try a change on."""
-    return make_copy(copy.project, home)
+def digest_of(root: Path) -> str:
+    """The digest that a copy of this tree would have."""
+    digest = hashlib.sha256()
+    for path in project_files(root):
+        _note(path.relative_to(root), path, digest)
+    return digest.hexdigest()
+
+
+def _note(name: Path, path: Path, digest: hashlib._Hash) -> bytes | None:
+    """Add a file to a digest; its bytes where it is small enough to be copied."""
+    status = path.stat()
+    digest.update(os.fsencode(name) + b"\0")
+    if status.st_size > _LARGE_BYTES:
+        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
+        return None
+    try:
+        data = path.read_bytes()
+    except PermissionError:
+        return b""
+    digest.update(hashlib.sha256(data).digest())
+    return data
 
 
 def project_files(root: Path) -> Iterator[Path]:
@@ -87,14 +105,9 @@ def _copy_file(root: Path, path: Path, project: Path, digest: hashlib._Hash) -> 
     name = path.relative_to(root)
     target = project / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    status = path.stat()
-    digest.update(os.fsencode(name) + b"\0")
-    if status.st_size > _LARGE_BYTES:
-        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
+    data = _note(name, path, digest)
+    if data is None:
         target.symlink_to(path.resolve())
         return
-    with contextlib.suppress(PermissionError):
-        data = path.read_bytes()
-        digest.update(hashlib.sha256(data).digest())
-        target.write_bytes(data)
-        target.chmod(status.st_mode & 0o777 | 0o600)
+    target.write_bytes(data)
+    target.chmod(path.stat().st_mode & 0o777 | 0o600)

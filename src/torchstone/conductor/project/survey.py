@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchstone.conductor.project.facts import (
-    EntryPoint, Feature, GitState, Place, ProjectFacts, Tests,
+    EntryPoint,
+    Feature,
+    GitState,
+    Place,
+    ProjectFacts,
+    Tests,
 )  # fmt: skip
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Offer, Request, Skipped
+from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
 from torchstone.conductor.project.facts import EntryPoint
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-NAME, SEED_NAME, LAYER, DEPTH = "dryrun", "PyTea", "specialised", "standard"
+NAME, SEED_NAME, DEPTH = "dryrun", "PyTea", "standard"
+LAYER: Layer = "specialised"
 GOALS = ("correctness",)
 _MOST_SCRIPTS = 4
 """A project with more is a collection of examples: the first ones are what it is about."""

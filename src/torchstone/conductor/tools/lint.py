@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Offer, Request
+from torchstone.conductor.job import Job, Layer, Offer, Request
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-NAME, SEED_NAME, LAYER, DEPTH = "lint", "PyAssist", "specialised", "quick"
+NAME, SEED_NAME, DEPTH = "lint", "PyAssist", "quick"
+LAYER: Layer = "specialised"
 GOALS = ("correctness", "performance")
 
 
@@ -26,7 +27,7 @@ def offer(request: Request) -> Offer:
     ),)  # fmt: skip
 
 
-def run(job: Job) -> Report:
+def run(_: Job) -> Report:
     from torchstone.lint.engine import check
     from torchstone.lint.options import CheckOptions
 

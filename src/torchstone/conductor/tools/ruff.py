@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 
-from torchstone.conductor.job import Job, Offer, Request
+from torchstone.conductor.job import Job, Layer, Offer, Request
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-NAME, SEED_NAME, LAYER = "ruff", "Ruff", "basic"
+NAME, SEED_NAME = "ruff", "Ruff"
+LAYER: Layer = "basic"
 DEPTH = "quick"
 GOALS = ("maintainability",)
 
@@ -29,7 +30,7 @@ def offer(request: Request) -> Offer:
     ),)  # fmt: skip
 
 
-def run(job: Job) -> Report:
+def run(_: Job) -> Report:
     from torchstone.lint.outside import run_outside
 
     return run_outside([NAME], ["."])

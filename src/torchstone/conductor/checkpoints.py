@@ -1,0 +1,64 @@
+"""Checkpoints of a scenario: what must hold, which checks decide it, and how it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from torchstone.core.answer import State
+from torchstone.core.finding import Finding, Severity
+from torchstone.core.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One point that the workflow wants looked at."""
+
+    title: Text
+    rules: tuple[str, ...]
+    """Ids of the rules and probes that decide it; `TS1*` stands for all that begin so."""
+    tools: tuple[str, ...]
+    """Tools that must have run, one of them at least, for silence to mean anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointResult:
+    """A checkpoint after a review."""
+
+    scenario: str
+    title: Text
+    state: State
+    """good: passed; bad: failed; warning: not decided."""
+    how: Text
+
+
+def decide(
+    scenario: str, checkpoint: Checkpoint, findings: Iterable[Finding], ran: Collection[str]
+) -> CheckpointResult:
+    """Failed by the first finding of its rules; passed only where its tools really ran."""
+    against = [item for item in findings if decides(checkpoint, item.rule)]
+    serious = [item for item in against if item.severity is not Severity.LOW]
+    if serious:
+        first = min(serious, key=lambda item: item.severity.rank)
+        return CheckpointResult(scenario, checkpoint.title, "bad", Text(
+            f"failed: {len(serious)} finding(s), first {first.rule} at {first.path}:{first.line}: {first.what.say('en')}",
+            f"未通过：{len(serious)} 个问题，首个为 {first.path}:{first.line} 的 {first.rule}：{first.what.say('zh')}",
+        ))  # fmt: skip
+    used = [name for name in checkpoint.tools if name in ran]
+    if not used:
+        names = ", ".join(checkpoint.tools)
+        return CheckpointResult(scenario, checkpoint.title, "warning", Text(
+            f"not decided: {names} did not run", f"未判定：{names} 未运行",
+        ))  # fmt: skip
+    rules = ", ".join(checkpoint.rules)
+    return CheckpointResult(scenario, checkpoint.title, "good", Text(
+        f"passed: {', '.join(used)} ran, and none of {rules} was found",
+        f"通过：{'、'.join(used)} 已运行，未发现 {rules}",
+    ))  # fmt: skip
+
+
+def decides(checkpoint: Checkpoint, rule: str) -> bool:
+    return any(
+        rule.startswith(name[:-1]) if name.endswith("*") else rule == name
+        for name in checkpoint.rules
+    )

@@ -1,0 +1,249 @@
+"""Phase 5: what a developer does, in the words of the workflow's template, with patches."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.conductor.patches import FileChange, PatchError, changes_of, diff_of
+from torchstone.conductor.phases.design import Design, Solution
+from torchstone.conductor.phases.interpret import EffectWords, Interpretation, Problem
+from torchstone.core.text import Text
+
+_HEADINGS = {
+    "guide": Text("Implementation guide", "实施指南"),
+    "overview": Text("Problem overview", "问题概述"),
+    "solution": Text("Solution", "解决方案"),
+    "changes": Text("Code changes", "代码修改"),
+    "file": Text("File", "文件"),
+    "place": Text("Location", "位置"),
+    "before": Text("Before", "修改前"),
+    "after": Text("After", "修改后"),
+    "explained": Text("What the change does", "修改说明"),
+    "steps": Text("Steps", "实施步骤"),
+    "cautions": Text("Cautions", "注意事项"),
+    "verify": Text("How to verify", "验证方法"),
+}
+
+Say = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of one file, before and after."""
+
+    path: str
+    first: int
+    last: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The guide to one problem."""
+
+    problem: str
+    title: Text
+    overview: Text
+    solution: Text
+    hunks: tuple[Hunk, ...]
+    explained: Text
+    steps: tuple[Text, ...]
+    cautions: tuple[Text, ...]
+    verify: Text
+    patch: str = ""
+    """File name below patches/."""
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """All entries in the order of the work."""
+
+    entries: tuple[Entry, ...]
+    checklist: tuple[Text, ...]
+
+
+def make_guide(found: Interpretation, plan: Design, root: Path) -> Guide:
+    """An entry for every problem that has a chosen solution."""
+    problems = {item.id: item for item in found.problems}
+    entries = [
+        _entry(number, problems[step.problem], solution, step.after, root)
+        for number, step in enumerate(plan.steps, 1)
+        if (solution := plan.chosen(step.problem)) is not None
+    ]
+    checklist = tuple(
+        Text(f"{item.title.en}: {item.verify.en}", f"{item.title.zh}：{item.verify.zh}")
+        for item in entries
+    )
+    return Guide(tuple(entries), checklist)
+
+
+def _entry(
+    number: int, problem: Problem, way: Solution, after: tuple[str, ...], root: Path
+) -> Entry:
+    finding = problem.finding
+    changes: tuple[FileChange, ...] = ()
+    if way.edits:
+        try:
+            changes = changes_of(root, way.edits)
+        except PatchError:
+            changes = ()
+    name = f"{number:02d}-{problem.id}.patch" if changes else ""
+    hunks = tuple(hunk for change in changes for hunk in hunks_of(change))
+    effect = EffectWords[problem.effect]
+    more = len(problem.places)
+    where = Text(f"{problem.where}" + (f" and {more} more place(s)" if more else ""),
+                 f"{problem.where}" + (f" 及另外 {more} 处" if more else ""))  # fmt: skip
+    return Entry(
+        problem.id,
+        Text(finding.what.say("en"), finding.what.say("zh")),
+        Text(f"{where.en}: {finding.what.say('en')}. Effect: {effect.en}. {_sentence(finding.why.say('en'))}",
+             f"{where.zh}：{finding.what.say('zh')}。影响：{effect.zh}。{finding.why.say('zh')}"),
+        way.title, hunks, _explained(way, problem), _steps(name, after, problem), _cautions(way),
+        _how_to_verify(problem), name, diff_of(changes),
+    )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) or not text else ".")
+
+
+def hunks_of(change: FileChange) -> tuple[Hunk, ...]:
+    """The changed lines of a file with nothing around them."""
+    old, new = change.before.splitlines(), change.after.splitlines()
+    hunks = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            # an insertion is shown with the line before it
+            start = a - 1 if a == b and a > 0 else a
+            lead = old[start:a]
+            hunks.append(Hunk(change.path, start + 1, max(b, start + 1),
+                              "\n".join(old[start:b]), "\n".join([*lead, *new[c:d]])))  # fmt: skip
+    return tuple(hunks)
+
+
+def _explained(way: Solution, problem: Problem) -> Text:
+    pros = "; ".join(item.en for item in way.pros)
+    pros_zh = "；".join(item.zh for item in way.pros)
+    remedy = problem.finding.remedy
+    return Text(f"{_sentence(remedy.say('en') or way.title.en)} {_sentence(pros)}".strip(),
+                f"{remedy.say('zh') or way.title.zh}。{pros_zh}".strip())  # fmt: skip
+
+
+def _steps(patch: str, after: tuple[str, ...], problem: Problem) -> tuple[Text, ...]:
+    steps: list[Text] = []
+    if after:
+        names = ", ".join(after)
+        steps.append(
+            Text(
+                f"do {names} first: it changes the same lines", f"先完成 {names}：它们修改相同的行"
+            )
+        )
+    if patch:
+        steps.append(Text(f"git apply patches/{patch}", f"git apply patches/{patch}"))
+        steps.append(Text("read the diff in its surroundings", "结合上下文审阅差异"))
+    else:
+        steps.append(
+            Text(f"open {problem.where} and make the change", f"打开 {problem.where} 并修改")
+        )
+    steps.append(
+        Text("run the check below, then the project's tests", "运行下述检查，再运行项目测试")
+    )
+    return tuple(steps)
+
+
+def _cautions(way: Solution) -> tuple[Text, ...]:
+    cautions = list(way.cons)
+    if way.risk != "low":
+        cautions.append(Text("train a few hundred steps and compare the loss with the run before",
+                             "训练数百步，并与修改前的损失曲线对比"))  # fmt: skip
+    cautions.append(Text("checkpoints written before the change stay as they are",
+                         "修改前写出的检查点保持原样"))  # fmt: skip
+    return tuple(cautions)
+
+
+def _how_to_verify(problem: Problem) -> Text:
+    finding = problem.finding
+    proof = finding.fix.proof if finding.fix and finding.fix.proof else ""
+    if proof:
+        return Text(f"`{proof}`", f"`{proof}`")
+    commands = {
+        "check": f"torchstone check {finding.path} --select {finding.rule}",
+        "dryrun": "torchstone dryrun SCRIPT",
+    }
+    command = commands.get(finding.tool, "torchstone review verify RUN")
+    return Text(
+        f"`{command}` no longer reports {finding.rule}", f"`{command}` 不再报告 {finding.rule}"
+    )
+
+
+def guide_markdown(guide: Guide, lang: str) -> str:
+    """The guide as a document, in the order of the template."""
+
+    def say(key: str) -> str:
+        return _HEADINGS[key].get(lang)
+
+    zh = lang == "zh"
+    out: list[str] = [f"# {say('guide')}", ""]
+    out += ["## 前提条件与分阶段实施" if zh else "## Before you start, and in which order", ""]
+    out += [
+        f"- {'工作区干净，可用 git 回退' if zh else 'a clean work tree, so that git can take a change back'}",
+        f"- {'逐个应用补丁，每个之后运行其检查' if zh else 'apply the patches one by one and run the check of each'}",
+        f"- {'先在单卡、短步数上验证，再扩大规模' if zh else 'try one device and few steps first, then the whole job'}",
+        "",
+    ]  # fmt: skip
+    for entry in guide.entries:
+        out += _entry_markdown(entry, say, lang)
+    out += ["## 验证检查清单" if zh else "## Checklist", ""]
+    out += [f"- [ ] {item.get(lang)}" for item in guide.checklist]
+    out += ["", "## 参考资料" if zh else "## References", ""]
+    out += [f"- `torchstone explain {name}`" for name in ("unsafe_ops", "numerical_issues", "reduction_patterns", "common_fixes")]  # fmt: skip
+    return "\n".join(out) + "\n"
+
+
+def _entry_markdown(entry: Entry, say: Say, lang: str) -> list[str]:
+    colon = "：" if lang == "zh" else ": "
+    out = [f"## {say('guide')}{colon}{entry.title.get(lang)}", ""]
+    out += [f"### {say('overview')}", entry.overview.get(lang), ""]
+    out += [f"### {say('solution')}", entry.solution.get(lang), ""]
+    out += [f"### {say('changes')}"]
+    for hunk in entry.hunks:
+        out += [
+            f"**{say('file')}**: {hunk.path}",
+            f"**{say('place')}**: {hunk.first}-{hunk.last}",
+            "",
+        ]
+        for key, text in (("before", hunk.before), ("after", hunk.after)):
+            fence = _fence(text)
+            out += [f"**{say(key)}**:", f"{fence}python", text, fence, ""]
+    if not entry.hunks:
+        out += [
+            "没有工具给出修改；请按上文手动修改。"
+            if lang == "zh"
+            else "No tool has an edit; change it by hand as said above.",
+            "",
+        ]
+    out += [f"### {say('explained')}", entry.explained.get(lang), ""]
+    out += [
+        f"### {say('steps')}",
+        *(f"{n}. {item.get(lang)}" for n, item in enumerate(entry.steps, 1)),
+        "",
+    ]
+    out += [f"### {say('cautions')}", *(f"- {item.get(lang)}" for item in entry.cautions), ""]
+    out += [f"### {say('verify')}", entry.verify.get(lang), ""]
+    return out
+
+
+def _fence(text: str) -> str:
+    """A fence longer than any in the text: source may hold one."""
+    longest = max((len(run) for run in _runs(text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def _runs(text: str) -> list[str]:
+    return re.findall(r"`+", text)

@@ -1,0 +1,358 @@
+"""Phase 3: one list of problems across all tools, ordered by what to fix first."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from torchstone.conductor.job import Scope
+from torchstone.conductor.phases.execute import Execution
+from torchstone.conductor.project.facts import ProjectFacts
+from torchstone.conductor.project.reach import Reach, ReachMap
+from torchstone.core.finding import Confidence, Finding, Severity
+from torchstone.core.report import RuleInfo
+from torchstone.core.text import Text
+
+Effect = Literal["wrong result", "hang", "crash", "instability", "slow", "upkeep"]
+EffectWords: dict[Effect, Text] = {
+    "wrong result": Text("wrong result", "结果错误"),
+    "hang": Text("hang", "挂起"),
+    "crash": Text("crash", "崩溃"),
+    "instability": Text("numerical instability", "数值不稳定"),
+    "slow": Text("slow", "性能损失"),
+    "upkeep": Text("upkeep", "维护性"),
+}
+EvidenceKind = Literal["shown", "measured", "derived", "matched", "suggested"]
+EvidenceWords: dict[EvidenceKind, Text] = {
+    "shown": Text("shown by a run", "由运行证实"),
+    "measured": Text("measured", "实测"),
+    "derived": Text("derived from the code", "由代码推导"),
+    "matched": Text("matched a pattern", "匹配模式"),
+    "suggested": Text("suggested by a model", "由模型提出"),
+}
+# Weights of the priority, with their reasons.
+EFFECT_WEIGHT: dict[Effect, float] = {
+    "wrong result": 8.0,  # silent, and everything trained on it is lost
+    "hang": 8.0,  # a job of many machines waits until somebody notices
+    "crash": 6.0,  # tells its own story, so it ranks below what is silent
+    "instability": 4.0,  # shows on some runs
+    "slow": 2.0,
+    "upkeep": 1.0,
+}
+SEVERITY_FACTOR = {Severity.HIGH: 1.0, Severity.MEDIUM: 0.6, Severity.LOW: 0.25}
+CONFIDENCE: dict[EvidenceKind, float] = {
+    "shown": 1.0, "measured": 0.9, "derived": 0.8, "matched": 0.6, "suggested": 0.3,
+}  # fmt: skip
+COST = {"proven": 0.0, "line": 0.5, "function": 1.0, "files": 2.0, "design": 4.0}
+OUTSIDE = ("mypy", "ruff")
+"""Tools of others: counted, and listed only where they stand beside a problem."""
+_LIMIT_REJECTED = 0.1
+"""Share of marks against a rule above which it drops to the appendix: reviews that exceed it are
+switched off by their readers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """P = S · R · C · E / (1 + K), each factor shown."""
+
+    severity: float
+    reach: float
+    confidence: float
+    exposure: float
+    cost: float
+
+    @property
+    def value(self) -> float:
+        return self.severity * self.reach * self.confidence * self.exposure / (1 + self.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to fix: a finding, what other tools say of the same place, and where else it stands."""
+
+    id: str
+    finding: Finding
+    also: tuple[Finding, ...] = ()
+    """The same place seen by other tools."""
+    places: tuple[Finding, ...] = ()
+    """The same error elsewhere; one patch for all."""
+    effect: Effect = "wrong result"
+    severity: Severity = Severity.MEDIUM
+    evidence: EvidenceKind = "matched"
+    reach: Reach = Reach()
+    ranks: int = 1
+    complexity: str = "function"
+    priority: Priority = Priority(0, 0, 0, 0, 0)
+    cause: tuple[Text, ...] = ()
+    """The chain of evidence, from what was seen to why."""
+    changed: bool = True
+    """It stands on lines that changed since the commit in question."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return (self.finding, *self.also, *self.places)
+
+    @property
+    def where(self) -> str:
+        return f"{self.finding.path}:{self.finding.line}" if self.finding.path else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A finding that is no problem of this review, and why."""
+
+    finding: Finding
+    why: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """The problem report."""
+
+    problems: tuple[Problem, ...]
+    """The first is the one to fix first."""
+    set_aside: tuple[SetAside, ...] = ()
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """Findings of other tools that are only counted."""
+    older: int = 0
+    """Problems on lines that did not change since the commit in question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What the user said of findings in earlier reviews."""
+
+    by_fingerprint: Mapping[str, str]
+    rejected_share: Mapping[str, float]
+
+
+NO_MARKS = Marks({}, {})
+
+
+def interpret(
+    execution: Execution,
+    facts: ProjectFacts,
+    scope: Scope,
+    reach: ReachMap,
+    marks: Marks = NO_MARKS,
+    changed: Mapping[str, set[int] | None] | None = None,
+) -> Interpretation:
+    """Merge, judge and order what the tools found."""
+    rules = {key: info for report in execution.reports for key, info in report.rules.items()}
+    findings, aside = _sorted_out(_unique(execution), scope, marks)
+    own = [item for item in findings if item.tool not in OUTSIDE]
+    others = [item for item in findings if item.tool in OUTSIDE]
+    groups = _patterns(_merged(own))
+    ranks = _ranks(facts)
+    problems = [_problem(group, others, rules, reach, ranks, marks, changed) for group in groups]
+    problems.sort(key=_order)
+    fresh = [item for item in problems if item.changed]
+    counted: dict[str, int] = defaultdict(int)
+    for item in others:
+        counted[item.tool] += 1
+    return Interpretation(tuple(fresh), tuple(aside), dict(counted), len(problems) - len(fresh))
+
+
+def _order(problem: Problem) -> tuple[float, float, str, int]:
+    size = sum(len(item.fix.edits) for item in problem.findings if item.fix)
+    return (-round(problem.priority.value, 6), size, problem.finding.path, problem.finding.line)
+
+
+def _ranks(facts: ProjectFacts) -> int:
+    documented = max((entry.ranks for entry in facts.entry_points), default=1)
+    return max(documented, 2) if facts.parallel else documented
+
+
+def _unique(execution: Execution) -> list[Finding]:
+    """Each finding once: two runs of one script see the same line."""
+    seen: dict[tuple[str, str, int], Finding] = {}
+    for report in execution.reports:
+        for item in report.findings:
+            key = (item.rule, item.path, item.line or hash(str(item.location)))
+            seen.setdefault(key, item)
+    return list(seen.values())
+
+
+def _sorted_out(
+    findings: list[Finding], scope: Scope, marks: Marks
+) -> tuple[list[Finding], list[SetAside]]:
+    kept: list[Finding] = []
+    aside: list[SetAside] = []
+    for item in findings:
+        why = _why_aside(item, scope, marks)
+        if why:
+            aside.append(SetAside(item, why))
+        else:
+            kept.append(item)
+    return kept, aside
+
+
+def _why_aside(item: Finding, scope: Scope, marks: Marks) -> Text | None:
+    mark = marks.by_fingerprint.get(item.fingerprint)
+    if mark in ("reject", "false-positive"):
+        return Text(f"marked {mark} in an earlier review", f"在此前的评审中被标记为 {mark}")
+    share = marks.rejected_share.get(item.rule, 0.0)
+    if share > _LIMIT_REJECTED:
+        return Text(
+            f"{share:.0%} of this rule's findings were rejected here",
+            f"该规则在此项目中 {share:.0%} 的结果被拒绝",
+        )
+    component = scope.component.strip("/")
+    if component and not (item.path == component or item.path.startswith(f"{component}/")):
+        return Text(f"outside {component}", f"不在 {component} 之内")
+    return None
+
+
+def _merged(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of different tools on one line are one problem; the strongest evidence leads."""
+    by_line: dict[tuple[str, int], list[list[Finding]]] = defaultdict(list)
+    out: list[list[Finding]] = []
+    for item in sorted(findings, key=_strength):
+        here = by_line[item.path, item.line] if item.path and item.line else []
+        for group in here:
+            if all(other.tool != item.tool for other in group):
+                group.append(item)
+                break
+        else:
+            group = [item]
+            here.append(group)
+            out.append(group)
+    return out
+
+
+def _strength(item: Finding) -> tuple[int, int, str, int, str]:
+    kinds = list(CONFIDENCE)
+    return (kinds.index(evidence_kind(item)), item.severity.rank, item.path, item.line, item.rule)
+
+
+def _patterns(groups: list[list[Finding]]) -> list[tuple[list[Finding], list[Finding]]]:
+    """The same rule in several places is one problem with several places."""
+    found: dict[str, tuple[list[Finding], list[Finding]]] = {}
+    for group in groups:
+        rule = group[0].rule
+        if rule in found:
+            found[rule][1].extend(group)
+        else:
+            found[rule] = (group, [])
+    return list(found.values())
+
+
+def evidence_kind(item: Finding) -> EvidenceKind:
+    """How a finding is known."""
+    if item.tool in ("dryrun", "probes", "tests"):
+        return "shown"
+    if item.tool in ("cost", "tensors", "tensor", "flow"):
+        return "measured"
+    if item.tool == "model":
+        return "suggested"
+    if item.tool == "ruff" or item.confidence is Confidence.POSSIBLE:
+        return "matched"
+    return "derived"
+
+
+_BY_GROUP: dict[str, Effect] = {
+    "precision": "instability", "correctness": "wrong result", "distributed": "hang",
+    "performance": "slow", "upgrade": "upkeep", "torchstone": "upkeep", "shapes": "crash",
+    "ranks": "hang", "memory": "crash",
+}  # fmt: skip
+
+
+def effect_of(item: Finding, rules: Mapping[str, RuleInfo]) -> Effect:
+    """What happens when nobody fixes it."""
+    info = rules.get(item.rule)
+    group = info.group if info else ""
+    if group in EFFECT_WEIGHT:  # a rule may name its effect itself
+        return group
+    effect = _BY_GROUP.get(group, "upkeep")
+    if effect == "hang" and item.severity is not Severity.HIGH:
+        return "slow" if item.severity is Severity.LOW else "wrong result"
+    return effect
+
+
+def _problem(
+    group: tuple[list[Finding], list[Finding]],
+    others: list[Finding],
+    rules: Mapping[str, RuleInfo],
+    reach: ReachMap,
+    ranks: int,
+    marks: Marks,
+    changed: Mapping[str, set[int] | None] | None,
+) -> Problem:
+    (first, *also), places = group
+    beside = [item for item in others if (item.path, item.line) == (first.path, first.line)]
+    kind = evidence_kind(first)
+    severity = min((item.severity for item in (first, *also)), key=lambda level: level.rank)
+    if severity is Severity.HIGH and kind in ("matched", "suggested"):
+        severity = Severity.MEDIUM  # HIGH needs a derivation or better
+    where = reach.of(first.path, first.line)
+    effect = effect_of(first, rules)
+    complexity = _complexity(first, places)
+    factors = Priority(
+        EFFECT_WEIGHT[effect] * SEVERITY_FACTOR[severity],
+        1 + math.log2(1 + where.callers) / 2 + where.every_step + (ranks > 1),
+        CONFIDENCE[kind] * (1 - marks.rejected_share.get(first.rule, 0.0)),
+        0.1 if where.in_tests else 1.0 if where.from_entry or where.every_step else 0.5,
+        COST[complexity],
+    )
+    return Problem(
+        f"p-{first.fingerprint[:8]}", first, (*also, *beside), tuple(places), effect, severity, kind,
+        where, ranks, complexity, factors, _cause(first, also, beside, where, ranks),
+        _is_changed((first, *places), changed),
+    )  # fmt: skip
+
+
+def _complexity(first: Finding, places: list[Finding]) -> str:
+    files = {item.path for item in (first, *places)}
+    if len(files) > 1:
+        return "files"
+    if first.fix and sum(edit.end_line - edit.line + 1 for edit in first.fix.edits) <= 2:
+        return "line"
+    return "function"
+
+
+def _cause(
+    first: Finding, also: list[Finding], beside: list[Finding], where: Reach, ranks: int
+) -> tuple[Text, ...]:
+    """From what was seen to why, a line each."""
+    tool = first.tool
+    chain = [Text(f"{tool}: {first.what.say('en')}", f"{tool}：{first.what.say('zh')}")]
+    chain += [
+        Text(f"{item.tool} says of the same line: {item.what.say('en')}",
+             f"{item.tool} 对同一行的结论：{item.what.say('zh')}")
+        for item in (*also, *beside)
+    ]  # fmt: skip
+    if where.scope:
+        often = (
+            Text("in every step", "每一步")
+            if where.every_step
+            else Text("not in the step loop", "不在训练步循环中")
+        )
+        chain.append(Text(
+            f"it stands in {where.scope}, {often.en}, on {ranks} rank(s) at least",
+            f"位于 {where.scope}，{often.zh}，至少 {ranks} 个 rank",
+        ))  # fmt: skip
+    if first.why:
+        chain.append(Text(f"because {first.why.say('en')}", f"原因：{first.why.say('zh')}"))
+    return tuple(chain)
+
+
+def _is_changed(
+    findings: tuple[Finding, ...], changed: Mapping[str, set[int] | None] | None
+) -> bool:
+    if changed is None:
+        return True
+    for item in findings:
+        lines = changed.get(item.path, set())
+        if lines is None or item.line in lines:
+            return True
+    return False
+
+
+def with_cost(problem: Problem, complexity: str) -> Problem:
+    """The same problem with what its fix really costs, once that is known."""
+    return replace(
+        problem, complexity=complexity, priority=replace(problem.priority, cost=COST[complexity])
+    )

@@ -1,0 +1,283 @@
+"""Phase 6: every change alone and all together in a copy: what is proven, what got worse."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torchstone.conductor.job import Job
+from torchstone.conductor.patches import (
+    PatchError,
+    changes_of,
+    diff_of,
+    is_silencing,
+    together,
+    write_changes,
+)  # fmt: skip
+from torchstone.conductor.phases.design import Design, Solution
+from torchstone.conductor.phases.execute import Conditions, Execution, run_job
+from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Problem
+from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.project.copying import Copy, copied, digest_of
+from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.core.finding import Finding, Severity
+from torchstone.core.fix import Edit
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+
+Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
+PatchState = Literal["proven", "applies", "sketch", "dropped"]
+_ALWAYS = "lint"
+"""Asked again after every change: it costs little and sees the whole project."""
+_QUICK_TESTS_SECONDS = 20.0
+"""Tests that take longer run on all changes together; and on each alone only if that was worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one solution."""
+
+    problem: str
+    solution: str
+    outcome: Outcome
+    state: PatchState
+    gone: tuple[str, ...] = ()
+    """Fingerprints of findings that are gone."""
+    new: tuple[Finding, ...] = ()
+    tests_lost: tuple[str, ...] = ()
+    check: Text = Text("", "")
+    """The check that failed before and passes now."""
+    why: Text = Text("", "")
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The validation report."""
+
+    verdicts: tuple[Verdict, ...]
+    together: Verdict | None = None
+    """All proven changes at once."""
+    tests_before: TestRun = TestRun("none")
+    tests_after: TestRun = TestRun("none")
+    seconds: float = 0.0
+    left_out: tuple[str, ...] = ()
+    """Changes that meet another one and wait for the next round."""
+    lessons: tuple[Text, ...] = ()
+
+    def of(self, problem: str) -> Verdict | None:
+        return next((item for item in self.verdicts if item.problem == problem), None)
+
+    @property
+    def proven(self) -> tuple[Verdict, ...]:
+        return tuple(item for item in self.verdicts if item.state == "proven")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The project as it is: what every change is compared with."""
+
+    plan: Plan
+    execution: Execution
+    copy: Copy
+    tests: TestRun
+    conditions: Conditions
+
+    def jobs_that_found(self, findings: Iterable[Finding]) -> tuple[Job, ...]:
+        """The runs in which these findings came up, and the static rules."""
+        wanted = {item.fingerprint for item in findings}
+        ids = {
+            result.job
+            for result in self.execution.results
+            if any(item.fingerprint in wanted for item in result.report.findings)
+        }
+        return tuple(job for job in self.plan.jobs if job.id in ids or job.tool == _ALWAYS)
+
+    def reports(self, jobs: Iterable[Job]) -> list[Report]:
+        ids = {job.id for job in jobs}
+        return [result.report for result in self.execution.results if result.job in ids]
+
+
+def verify(
+    found: Interpretation,
+    plan_of_work: Design,
+    before: Before,
+    progress: Callable[[int, int, str], None],
+    until: float,
+) -> Verification:
+    """Each chosen change alone, then the proven ones together. `until` is a time of the clock
+    after which nothing new is begun."""
+    started = time.monotonic()
+    problems = {item.id: item for item in found.problems}
+    tried = [
+        (problems[step.problem], solution)
+        for step in plan_of_work.steps
+        if (solution := plan_of_work.chosen(step.problem)) is not None
+    ]
+    count = [0]
+
+    def one(pair: tuple[Problem, Solution]) -> Verdict:
+        progress(count[0], len(tried), pair[0].id)
+        count[0] += 1
+        if time.monotonic() > until:
+            return _not_tried(*pair, Text("the time for this review is used up", "评审时间已用尽"))
+        return try_alone(*pair, before)
+
+    with ThreadPoolExecutor(
+        before.conditions.workers or max(1, min(4, os.cpu_count() or 1))
+    ) as pool:
+        verdicts = list(pool.map(one, tried))
+    edits = {solution.id: solution.edits for _, solution in tried}
+    good = {item.solution: edits[item.solution] for item in verdicts if item.state == "proven"}
+    kept, left = together(good)
+    joint, after = None, before.tests
+    if kept and time.monotonic() <= until:
+        joint, after = _try_together(kept, good, tried, before)
+        if joint.outcome == "regressed":
+            verdicts = [_blamed(item) if item.solution in kept else item for item in verdicts]
+    return Verification(
+        tuple(verdicts), joint, before.tests, after, time.monotonic() - started, left,
+        _lessons(verdicts, problems),
+    )  # fmt: skip
+
+
+def _blamed(item: Verdict) -> Verdict:
+    why = Text("together with the others something got worse: apply it alone",
+               "与其他修改一起应用时出现退化：请单独应用")  # fmt: skip
+    return replace(item, state="applies", why=why)
+
+
+def _not_tried(problem: Problem, solution: Solution, why: Text) -> Verdict:
+    return Verdict(
+        problem.id, solution.id, "not tried", "sketch" if not solution.edits else "applies", why=why
+    )
+
+
+def try_alone(problem: Problem, solution: Solution, before: Before) -> Verdict:
+    """One change in a copy of its own."""
+    if not solution.edits:
+        return _not_tried(problem, solution, Text("no tool has an edit for it", "没有工具给出修改"))
+    quick = before.tests.state == "ran" and before.tests.seconds <= _QUICK_TESTS_SECONDS
+    return _try(problem, solution, solution.edits, before, problem.findings, quick)[0]
+
+
+def _try(
+    problem: Problem, solution: Solution, edits: tuple[Edit, ...], before: Before,
+    findings: tuple[Finding, ...], with_tests: bool,
+) -> tuple[Verdict, TestRun]:  # fmt: skip
+    try:
+        changes = changes_of(before.copy.project, edits)
+    except PatchError as error:
+        why = Text(error.say("en"), error.say("zh"))
+        return Verdict(problem.id, solution.id, "not tried", "sketch", why=why), before.tests
+    diff = diff_of(changes)
+    own = [item for item in findings if item.tool not in OUTSIDE]
+    jobs = before.jobs_that_found(own)
+    with copied(before.copy.project) as copy:
+        write_changes(copy.project, changes)
+        changed = Copy(copy.home, copy.project, before.copy.original, digest_of(copy.project))
+        results = [run_job(job, changed, before.conditions) for job in jobs]
+        tests = run_tests(changed, before.plan.facts.tests.files) if with_tests else before.tests
+    reports = [result.report for result in results]
+    verdict = _judge(problem, solution, before, jobs, reports, tests, own, diff)
+    silencing = "" if solution.kind == "rule fix" else is_silencing(changes)
+    if silencing and verdict.outcome == "fixed":
+        why = Text(f"silenced by the edit: it {silencing}", f"仅被修改掩盖：{silencing}")
+        verdict = Verdict(problem.id, solution.id, "silenced", "dropped", why=why, diff=diff)
+    return verdict, tests
+
+
+def _judge(
+    problem: Problem, solution: Solution, before: Before, jobs: tuple[Job, ...],
+    reports: list[Report], tests: TestRun, own: list[Finding], diff: str,
+) -> Verdict:  # fmt: skip
+    old = {item.fingerprint for report in before.reports(jobs) for item in report.findings}
+    now = {item.fingerprint: item for report in reports for item in report.findings}
+    gone = tuple(sorted({item.fingerprint for item in own} - set(now)))
+    # a finding of the same rule at the edited place is the old one in new words
+    still = [item for item in own if item.fingerprint in now or _same_place(item, now, old)]
+    rules = {item.rule for item in own}
+    new = tuple(
+        item for key, item in now.items()
+        if key not in old and item.severity is not Severity.LOW
+        and item.tool not in OUTSIDE and item.rule not in rules
+    )  # fmt: skip
+    lost = tests.worse_than(before.tests)
+    broken = [report for report in reports if report.failed]
+    if lost or new or broken:
+        return Verdict(problem.id, solution.id, "regressed", "dropped", gone, new, lost,
+                       why=_worse(new, lost, broken), diff=diff)  # fmt: skip
+    if still:
+        why = Text("the finding is still there after the change", "修改之后该问题仍然存在")
+        return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
+    check = _check_that_turned(own)
+    state: PatchState = "proven" if check.en else "applies"
+    why = Text("", "") if check.en else Text(
+        "no run showed the fault before the change, so none can show that it is gone",
+        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
+    )  # fmt: skip
+    return Verdict(problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff)
+
+
+def _same_place(item: Finding, now: dict[str, Finding], old: set[str]) -> bool:
+    return any(
+        key not in old and other.rule == item.rule and other.path == item.path
+        and abs(other.line - item.line) <= 2
+        for key, other in now.items()
+    )  # fmt: skip
+
+
+def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]) -> Text:
+    if lost:
+        return Text(f"{len(lost)} test(s) fail that passed: {lost[0]}",
+                    f"{len(lost)} 个原本通过的测试失败：{lost[0]}")  # fmt: skip
+    if new:
+        first = new[0]
+        return Text(f"a new finding: {first.rule} at {first.path}:{first.line}",
+                    f"出现新问题：{first.rule} 位于 {first.path}:{first.line}")  # fmt: skip
+    return Text(f"{broken[0].tool} fails after the change", f"修改之后 {broken[0].tool} 运行失败")
+
+
+_SHOWN = ("dryrun", "probes")
+
+
+def _check_that_turned(own: list[Finding]) -> Text:
+    """The run that showed the fault before and does not now."""
+    shown = next((item for item in own if item.tool in _SHOWN), None)
+    if shown is None:
+        return Text("", "")
+    return Text(
+        f"{shown.tool} {shown.rule} failed before and passes now: {shown.what.say('en')}",
+        f"{shown.tool} {shown.rule} 修改前失败、修改后通过：{shown.what.say('zh')}",
+    )
+
+
+def _try_together(
+    kept: tuple[str, ...], good: dict[str, tuple[Edit, ...]],
+    tried: list[tuple[Problem, Solution]], before: Before,
+) -> tuple[Verdict, TestRun]:  # fmt: skip
+    pairs = [(problem, solution) for problem, solution in tried if solution.id in kept]
+    edits = tuple(edit for name in kept for edit in good[name])
+    findings = tuple(item for problem, _ in pairs for item in problem.findings)
+    problem, solution = pairs[0]
+    with_tests = before.tests.state == "ran"
+    verdict, tests = _try(problem, solution, edits, before, findings, with_tests)
+    return Verdict("all", "all", verdict.outcome, verdict.state, verdict.gone, verdict.new,
+                   verdict.tests_lost, verdict.check, verdict.why, verdict.diff), tests  # fmt: skip
+
+
+def _lessons(verdicts: list[Verdict], problems: dict[str, Problem]) -> tuple[Text, ...]:
+    """What this review taught about its own tools and fixes."""
+    lessons: list[Text] = []
+    for item in verdicts:
+        rule = problems[item.problem].finding.rule
+        if item.outcome in ("regressed", "remaining"):
+            lessons.append(Text(
+                f"the fix of {rule} does not hold here: {item.why.en}",
+                f"{rule} 的修复在此不成立：{item.why.zh}",
+            ))  # fmt: skip
+    return tuple(dict.fromkeys(lessons))

@@ -1,0 +1,322 @@
+"""The whole review as one Report: the verdict and the first five, then everything behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torchstone.conductor.checkpoints import CheckpointResult
+from torchstone.conductor.documents import OutcomeWords, StateWords
+from torchstone.conductor.phases.design import Design
+from torchstone.conductor.phases.execute import Execution
+from torchstone.conductor.phases.guide import Guide
+from torchstone.conductor.phases.interpret import (
+    EffectWords,
+    EvidenceWords,
+    Interpretation,
+    Problem,
+)  # fmt: skip
+from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.verify import Verdict, Verification
+from torchstone.core.answer import Answer, Fact, State, Tile
+from torchstone.core.evidence import Diff
+from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import (
+    Check,
+    Document,
+    Evidence,
+    Span,
+    Strip,
+    Table,
+    Task,
+    Tasks,
+    Timeline,
+)  # fmt: skip
+from torchstone.core.quantity import human
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+
+TOOL = "review"
+FIRST = 5
+"""Problems on the first screen: more are not read."""
+_PATCH_STATES: dict[str, State] = {
+    "proven": "good", "applies": "warning", "sketch": "plain", "dropped": "bad",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that a review made."""
+
+    plan: Plan
+    execution: Execution
+    found: Interpretation
+    design: Design
+    guide: Guide
+    verification: Verification
+    checkpoints: tuple[CheckpointResult, ...] = ()
+    documents: tuple[Document, ...] = ()
+    interrupted: bool = False
+    driver: str = "planner"
+    folder: str = ""
+
+
+def report_on_review(made: Outcome) -> Report:
+    """The report behind report.html, report.json, report.md and findings.sarif."""
+    findings = tuple(
+        item
+        for problem in made.found.problems
+        for item in _findings(problem, made.verification.of(problem.id))
+    )  # fmt: skip
+    gaps = tuple(gap for result in made.execution.results for gap in result.report.gaps)
+    rules = {key: info for report in made.execution.reports for key, info in report.rules.items()}
+    return Report(
+        TOOL,
+        findings=findings,
+        measures=_measures(made),
+        gaps=(*gaps, *_skipped(made)),
+        environment={item.tool: item.version for item in made.execution.results},
+        rules=rules,
+        subject=made.plan.facts.name,
+        answer=_answer(made),
+    )
+
+
+def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
+    """A problem's finding with its chain of evidence, and the others of its pattern."""
+    factors = problem.priority
+    facts = Table(
+        Text("How it was judged", "判定依据"),
+        (Text("factor", "因素"), Text("value", "取值"), Text("number", "数值")),
+        (
+            (Text("effect", "影响"), EffectWords[problem.effect], factors.severity),
+            (Text("reach", "范围"), _who(problem), round(factors.reach, 2)),
+            (Text("evidence", "证据"), EvidenceWords[problem.evidence], factors.confidence),
+            (Text("exposure", "暴露"), problem.reach.scope or "-", factors.exposure),
+            (Text("cost of the fix", "修复成本"), problem.complexity, factors.cost),
+            (Text("priority", "优先级"), "S·R·C·E/(1+K)", round(factors.value, 2)),
+        ),
+    )
+    extra: list[Evidence] = [facts]
+    if verdict is not None:
+        state = _PATCH_STATES[verdict.state]
+        note = verdict.check if verdict.check.en else verdict.why
+        extra.append(Strip(Text("verified", "验证"), (
+            Check(OutcomeWords[verdict.outcome], state, note), Check(StateWords[verdict.state], state, note),
+        )))  # fmt: skip
+        if note.en:
+            extra.append(Document(Text("Proof", "证明"), note.en, note=note))
+        if verdict.diff and verdict.state in ("proven", "applies"):
+            extra.append(Diff(verdict.diff))
+    lead = replace(
+        problem.finding, severity=problem.severity, tool=problem.finding.tool,
+        evidence=(*problem.finding.evidence, *extra),
+    )  # fmt: skip
+    return [lead, *problem.also, *problem.places]
+
+
+def _who(problem: Problem) -> Text:
+    """Who is hit, in words."""
+    parts_en, parts_zh = [], []
+    if problem.reach.every_step:
+        parts_en.append("every step")
+        parts_zh.append("每一步")
+    elif problem.reach.in_tests:
+        parts_en.append("tests only")
+        parts_zh.append("仅测试")
+    if problem.ranks > 1:
+        parts_en.append("all ranks")
+        parts_zh.append("所有 rank")
+    return Text(", ".join(parts_en) or "once per run", "，".join(parts_zh) or "每次运行一次")
+
+
+def _answer(made: Outcome) -> Answer:
+    problems, done = made.found.problems, made.verification
+    worst = [item for item in problems if item.severity.value == "HIGH"]
+    proven = len(done.proven)
+    return Answer(
+        headline=_headline(len(problems), len(worst), proven),
+        state="bad" if worst else "warning" if problems else "good",
+        about=_about(made),
+        warnings=_warnings(made),
+        tiles=_tiles(made, len(worst), proven),
+        pictures=(_tasks(made), *_checkpoints(made), _not_looked_at(made)),
+        next=_next(made),
+    )
+
+
+def _headline(total: int, worst: int, proven: int) -> Text:
+    if not total:
+        return Text("Nothing found that we would stop a merge for", "未发现应阻止合并的问题")
+    more = f", {proven} with a proven patch" if proven else ""
+    more_zh = f"，其中 {proven} 个有已验证的补丁" if proven else ""
+    return Text(f"{total} problem(s) to fix, {worst} of them HIGH{more}",
+                f"{total} 个问题待修复，其中 {worst} 个为 HIGH{more_zh}")  # fmt: skip
+
+
+def _about(made: Outcome) -> tuple[Fact, ...]:
+    facts, scope = made.plan.facts, made.plan.scope
+    found = [feature.name for feature in (*facts.parallel, *facts.precision, *facts.components)]
+    return (
+        Fact(Text("project", "项目"), f"{facts.name}: {facts.files} files, {facts.lines:,} lines"),
+        Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
+        Fact(Text("goals", "目标"), ", ".join(scope.goals)),
+        Fact(Text("depth", "深度"), scope.depth),
+        Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios) or "-"),
+        Fact(Text("led by", "主导"), made.driver),
+    )
+
+
+def _warnings(made: Outcome) -> tuple[Text, ...]:
+    warnings: list[Text] = []
+    if made.interrupted:
+        warnings.append(Text(
+            f"The review was interrupted; go on with: torchstone review --resume {made.folder}",
+            f"评审被中断；继续请运行：torchstone review --resume {made.folder}",
+        ))  # fmt: skip
+    tests = made.verification.tests_before
+    if tests.state == "ran" and tests.failed:
+        warnings.append(Text(
+            f"{len(tests.failed)} of the project's tests failed before any change",
+            f"修改之前项目已有 {len(tests.failed)} 个测试失败",
+        ))  # fmt: skip
+    if tests.state in ("late", "broken"):
+        warnings.append(Text("The project's tests could not be run to their end",
+                             "项目测试未能运行至结束"))  # fmt: skip
+    return tuple(warnings)
+
+
+def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
+    found = made.found
+    tests = made.verification.tests_before
+    cpu = sum(item.cpu_seconds for item in made.execution.results)
+    said = (
+        f"{len(tests.passed)} / {len(tests.passed) + len(tests.failed)}"
+        if tests.state == "ran"
+        else "-"
+    )
+    counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
+    return (
+        Tile(Text("problems", "问题"), str(len(found.problems)),
+             Text(f"{worst} HIGH", f"{worst} 个 HIGH"), "bad" if worst else "plain"),
+        Tile(Text("proven patches", "已验证补丁"), str(proven),
+             Text(f"of {len(made.design.steps)} worked on", f"共处理 {len(made.design.steps)} 个"),
+             "good" if proven else "plain"),
+        Tile(Text("tests", "测试"), said, Text("passed before any change", "修改前通过"),
+             "bad" if tests.failed else "plain"),
+        Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
+             Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
+        Tile(Text("work", "用时"), human(made.execution.seconds, "s"),
+             Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
+    )  # fmt: skip
+
+
+def _tasks(made: Outcome) -> Tasks:
+    """The five problems to fix first; what only a model suggests is never among them."""
+    entries = {entry.problem: entry for entry in made.guide.entries}
+    shown = [item for item in made.found.problems if item.evidence != "suggested"][:FIRST]
+    tasks = []
+    for problem in shown:
+        verdict = made.verification.of(problem.id)
+        entry = entries.get(problem.id)
+        gain = problem.finding.gain
+        facts: list[Text | str] = [problem.severity.value, EffectWords[problem.effect], _who(problem),
+                                   EvidenceWords[problem.evidence]]  # fmt: skip
+        if problem.places:
+            facts.append(
+                Text(f"{len(problem.places) + 1} places", f"共 {len(problem.places) + 1} 处")
+            )
+        if gain:
+            facts.append(f"{human(gain.value, gain.unit)}")
+        good = (
+            verdict is not None and verdict.state in ("proven", "applies") and entry and entry.patch
+        )
+        tasks.append(Task(
+            Text(problem.finding.what.say("en"), problem.finding.what.say("zh")), problem.where, tuple(facts),
+            _PATCH_STATES[verdict.state] if verdict else "plain",
+            StateWords[verdict.state] if verdict else StateWords["sketch"],
+            f"git apply {made.folder}/patches/{entry.patch}" if good and entry else "",
+        ))  # fmt: skip
+    return Tasks(Text("Fix first", "优先修复"), tuple(tasks))
+
+
+def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
+    names = dict.fromkeys(item.scenario for item in made.checkpoints)
+    return tuple(
+        Strip(
+            Text(f"Checkpoints: {name}", f"检查点：{name}"),
+            tuple(Check(item.title, item.state, item.how) for item in made.checkpoints if item.scenario == name),
+        )
+        for name in names
+    )  # fmt: skip
+
+
+def _not_looked_at(made: Outcome) -> Evidence:
+    rows = [(item.tool, item.why, item.close) for item in made.plan.skipped]
+    rows += [
+        (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), gap.close)
+        for result in made.execution.results for gap in result.report.gaps
+    ][:20]  # fmt: skip
+    return Table(
+        Text("Not looked at", "未查看"),
+        (Text("what", "内容"), Text("why", "原因"), Text("run", "运行")), tuple(rows),
+    )  # fmt: skip
+
+
+def _next(made: Outcome) -> tuple[str, ...]:
+    if not made.folder:
+        return ()
+    steps = [f"less {made.folder}/guide.md"]
+    if made.verification.proven:
+        steps.append(f"git apply {made.folder}/patches/all.patch")
+    return (
+        *steps,
+        f"torchstone review verify {made.folder}",
+        "torchstone review mark ID accept|reject|false-positive",
+    )
+
+
+def _measures(made: Outcome) -> tuple[Measure, ...]:
+    spans, start = [], 0.0
+    for item in made.execution.results:
+        state: State = {
+            "done": "good",
+            "cached": "plain",
+            "failed": "bad",
+            "late": "bad",
+            "refused": "warning",
+        }[item.state]  # type: ignore[assignment]
+        spans.append(
+            Span(
+                item.job,
+                start,
+                max(item.seconds, 0.01),
+                state,
+                f"{item.state}, {len(item.report.findings)} findings",
+                item.tool,
+            )
+        )
+        start += max(item.seconds, 0.01)
+    runs = Measure(
+        "review.runs", len(made.execution.results), "", Text("counted", "计数"), Text("runs of tools", "工具运行次数"),
+        evidence=(Timeline(Text("Runs", "运行"), tuple(spans)), *made.documents), tool=TOOL,
+    )  # fmt: skip
+    kept = tuple(
+        replace(measure, name=f"{result.tool}.{measure.name}")
+        for result in made.execution.results if result.tool in ("cost", "dryrun", "flow", "tensors")
+        for measure in result.report.measures
+    )  # fmt: skip
+    return (runs, *kept)
+
+
+def _skipped(made: Outcome) -> tuple[Gap, ...]:
+    return tuple(
+        Gap(
+            item.tool,
+            Message("review.skipped", item.why),
+            item.close or "torchstone review --depth deep",
+            tool=TOOL,
+        )
+        for item in made.plan.skipped
+    )

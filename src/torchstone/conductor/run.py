@@ -1,0 +1,339 @@
+"""`review`: six phases over a project, each written down before the next begins."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from torchstone.conductor import documents as text_of
+from torchstone.conductor.checkpoints import CheckpointResult, decide
+from torchstone.conductor.choices import Decision, Driver, Lead, Proposal
+from torchstone.conductor.drivers.model import ModelDriver
+from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.folder import RunFolder
+from torchstone.conductor.job import GOALS, Scope
+from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.patches import changes_of, diff_of
+from torchstone.conductor.phases.design import Design, design
+from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
+from torchstone.conductor.phases.guide import Guide, guide_markdown, make_guide
+from torchstone.conductor.phases.interpret import Interpretation, interpret
+from torchstone.conductor.phases.plan import Plan, make_plan
+from torchstone.conductor.phases.verify import Before, Verification, verify
+from torchstone.conductor.project.copying import Copy, copied
+from torchstone.conductor.project.reach import map_reach
+from torchstone.conductor.project.survey import survey
+from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.report import Outcome, report_on_review
+from torchstone.conductor.scenarios import all_scenarios
+from torchstone.conductor.state import apply_changes, marks_of
+from torchstone.conductor.tools import all_tools, tool_named
+from torchstone.core.codec import to_data
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.options import unknown
+from torchstone.core.pictures import Document
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+from torchstone.sandbox.run import end_all
+from torchstone.sources.git import changed_lines
+from torchstone.trace.exchange import Exchange
+from torchstone.trace.trace import Trace
+
+Progress = Callable[[int, int, str], None]
+
+
+def silent(done: int, total: int, name: str) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What a run folder was started with."""
+
+    root: str
+    digest: str
+    options: ReviewOptions
+    driver: str
+    date: str
+
+
+@dataclass(slots=True)
+class Review:
+    """One review: phases in order, their outputs kept in the run folder."""
+
+    root: Path
+    options: ReviewOptions
+    folder: RunFolder
+    driver: Driver = field(default_factory=Planner)
+    lang: str = "en"
+    progress: Progress = silent
+    proposals: tuple[Proposal, ...] = ()
+    started: float = field(default_factory=time.monotonic)
+    _trace: Trace | None = None
+
+    # -- what every phase uses ------------------------------------------------------------------
+
+    @property
+    def until(self) -> float:
+        return self.started + self.options.max_seconds
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.options.allow_unconfined, not self.options.no_cache)
+
+    @property
+    def lead(self) -> Lead:
+        return Lead(self.driver, self.record)
+
+    def record(self, decision: Decision) -> None:
+        """Every decision is a step of the trace, written before anything follows from it."""
+        if self._trace is None:
+            self._trace = Trace("review", self.folder.path.name, self.folder.path / "trace")
+        prompt = decision.choice
+        exchanges: tuple[Exchange, ...] = ()
+        if isinstance(self.driver, ModelDriver):
+            prompt, exchanges = self.driver.prompt, tuple(self.driver.take())
+        phase = decision.choice.partition(".")[0]
+        self._trace.insert_decision_record(
+            phase, json.dumps(to_data(decision), ensure_ascii=False), prompt, decision.reason,
+            exchanges=exchanges,
+        )  # fmt: skip
+
+    # -- phases ---------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        known = self.folder.load("plan", Plan)
+        if known is not None:
+            return known
+        facts = survey(self.root)
+        if not facts.files:
+            raise InputError(
+                str(self.root), "no Python file",
+                Text("a folder with a PyTorch project", "含有 PyTorch 项目的文件夹"),
+                Text("name the folder that holds the code", "请指定代码所在的文件夹"),
+            )  # fmt: skip
+        scope = scope_of(self.options)
+        plan = make_plan(facts, scope, tuple(map(tool_named, self.options.tools)), self.lead)
+        self.folder.keep("plan", plan)
+        self.folder.write("plan.md", text_of.plan_markdown(plan, self.lang))
+        return plan
+
+    def execute(self, plan: Plan, copy: Copy) -> Execution:
+        def done(result: ToolResult) -> None:
+            self.folder.keep(f"execution/{result.job}", result)
+            self.folder.write(f"execution/{result.job}.log", result.log)
+
+        known = {
+            job.id: result for job in plan.jobs
+            if (result := self.folder.load(f"execution/{job.id}", ToolResult)) is not None
+        }  # fmt: skip
+        rest = replace(plan, jobs=tuple(job for job in plan.jobs if job.id not in known))
+        made = execute(rest, copy, self.conditions, self.progress, done)
+        known |= {result.job: result for result in made.results}
+        whole = Execution(
+            tuple(known[job.id] for job in plan.jobs if job.id in known), made.seconds
+        )
+        self.folder.write("execution/log.md", text_of.execution_markdown(whole, self.lang))
+        return whole
+
+    def interpret(self, plan: Plan, execution: Execution) -> Interpretation:
+        entries = tuple(item.path for item in plan.facts.entry_points)
+        found = interpret(
+            execution, plan.facts, plan.scope, map_reach(self.root, entries), marks_of(self.root),
+            self._changed(),
+        )  # fmt: skip
+        self.folder.keep("problems", found)
+        self.folder.write("problems.md", text_of.problems_markdown(found, self.lang))
+        return found
+
+    def _changed(self) -> Mapping[str, set[int] | None] | None:
+        if not self.options.since:
+            return None
+        root = str(self.root.resolve()) + "/"
+        return {
+            path.removeprefix(root): lines
+            for path, lines in changed_lines(self.options.since, self.root).items()
+        }
+
+    def design(self, found: Interpretation) -> Design:
+        made = design(found, self.root, self.lead, self.proposals)
+        self.folder.keep("solutions", made)
+        self.folder.write("solutions.md", text_of.design_markdown(made, found, self.lang))
+        return made
+
+    def guide(self, found: Interpretation, plan_of_work: Design) -> Guide:
+        made = make_guide(found, plan_of_work, self.root)
+        self.folder.keep("guide", made)
+        self.folder.write("guide.md", guide_markdown(made, self.lang))
+        for entry in made.entries:
+            if entry.patch:
+                self.folder.write(f"patches/{entry.patch}", entry.diff)
+        return made
+
+    def tests(self, plan: Plan, copy: Copy) -> TestRun:
+        """The project's tests before any change, in a copy of their own."""
+        known = self.folder.load("tests", TestRun)
+        if known is not None or not plan.scope.reaches("standard"):
+            return known or TestRun("none")
+        with copied(copy.project) as own:
+            made = run_tests(own, plan.facts.tests.files)
+        self.folder.keep("tests", made)
+        return made
+
+    def verify(self, found: Interpretation, plan_of_work: Design, before: Before) -> Verification:
+        made = verify(found, plan_of_work, before, self.progress, self.until)
+        self.folder.keep("verification", made)
+        self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
+        if made.together is not None and made.together.outcome == "fixed":
+            self.folder.write("patches/all.patch", made.together.diff)
+        return made
+
+    # -- all of them ----------------------------------------------------------------------------
+
+    def run(self) -> Report:
+        """All phases; what was done so far is told even when it is interrupted."""
+        with copied(self.root) as copy:
+            self.keep_start(copy)
+            plan = self.plan()
+            parts = _Parts(plan)
+            interrupted = False
+            try:
+                self._go_on(parts, copy)
+            except KeyboardInterrupt:
+                end_all()
+                interrupted = True
+            return self.finish(parts, interrupted)
+
+    def keep_start(self, copy: Copy) -> None:
+        date = time.strftime("%Y-%m-%d %H:%M:%S")
+        info = RunInfo(str(self.root.resolve()), copy.digest, self.options, self.driver.name, date)
+        self.folder.keep("run", info)
+
+    def _go_on(self, parts: _Parts, copy: Copy) -> None:
+        parts.execution = self.execute(parts.plan, copy)
+        parts.found = self.interpret(parts.plan, parts.execution)
+        parts.design = self.design(parts.found)
+        parts.guide = self.guide(parts.found, parts.design)
+        if not parts.design.steps or not parts.plan.scope.reaches("standard"):
+            return
+        tests = self.tests(parts.plan, copy)
+        before = Before(parts.plan, parts.execution, copy, tests, self.conditions)
+        parts.verification = self.verify(parts.found, parts.design, before)
+        for _ in range(self.options.rounds - 1):
+            again = next_round(parts.design, parts.verification, self.lead)
+            if again is None or time.monotonic() > self.until:
+                break
+            parts.design = again
+            self.folder.keep("solutions", again)
+            parts.guide = self.guide(parts.found, again)
+            parts.verification = self.verify(parts.found, again, before)
+
+    def finish(self, parts: _Parts, interrupted: bool) -> Report:
+        outcome = Outcome(
+            parts.plan, parts.execution, parts.found, parts.design, parts.guide, parts.verification,
+            checkpoints_of(parts.plan, parts.execution), self._documents(), interrupted,
+            self.driver.name, self.folder.path.as_posix(),
+        )  # fmt: skip
+        report = report_on_review(outcome)
+        if self.options.apply and parts.verification.together is not None:
+            self._apply(parts)
+        return report
+
+    def _documents(self) -> tuple[Document, ...]:
+        names = (("plan.md", Text("Plan", "计划")), ("execution/log.md", Text("Execution", "执行")),
+                 ("problems.md", Text("Problems", "问题")), ("solutions.md", Text("Solutions", "方案")),
+                 ("guide.md", Text("Guide", "实施指南")), ("verification.md", Text("Verification", "验证")))  # fmt: skip
+        return tuple(
+            Document(title, (self.folder.path / name).read_text("utf-8"))
+            for name, title in names
+            if (self.folder.path / name).is_file()
+        )
+
+    def _apply(self, parts: _Parts) -> None:
+        """The changes that were proven together, into the user's tree."""
+        joint = parts.verification.together
+        if joint is None or joint.outcome != "fixed":
+            return
+        proven = {item.solution for item in parts.verification.proven} - set(
+            parts.verification.left_out
+        )
+        edits = tuple(
+            edit for way in parts.design.solutions if way.id in proven for edit in way.edits
+        )
+        changes = changes_of(self.root, edits)
+        if diff_of(changes) != joint.diff:
+            raise InputError(
+                str(self.root), "a tree that changed during the review",
+                Text("the tree that was reviewed", "评审时的工作区"),
+                Text("run the review again", "请重新运行评审"),
+            )  # fmt: skip
+        apply_changes(self.root, changes, self.folder.path.as_posix())
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the phases have made so far."""
+
+    plan: Plan
+    execution: Execution = field(default_factory=lambda: Execution(()))
+    found: Interpretation = field(default_factory=lambda: Interpretation(()))
+    design: Design = field(default_factory=lambda: Design((), ()))
+    guide: Guide = field(default_factory=lambda: Guide((), ()))
+    verification: Verification = field(default_factory=lambda: Verification(()))
+
+
+def next_round(plan_of_work: Design, done: Verification, lead: Lead) -> Design | None:
+    """Where a chosen solution did not hold, the next one that can be tried; None where none is left."""
+    steps, changed = [], False
+    for step in plan_of_work.steps:
+        verdict = done.of(step.problem)
+        failed = verdict is not None and verdict.state == "dropped"
+        ways = [way for way in plan_of_work.of(step.problem) if way.edits]
+        at = next((n for n, way in enumerate(ways) if way.id == step.solution), len(ways))
+        if failed and at + 1 < len(ways):
+            lead.record(Decision(
+                f"verify.{step.problem}", (ways[at + 1].id,),
+                f"{step.solution} was dropped: {verdict.why.en if verdict else ''}", "planner",
+            ))  # fmt: skip
+            steps.append(replace(step, solution=ways[at + 1].id))
+            changed = True
+        else:
+            steps.append(step)
+    return replace(plan_of_work, steps=tuple(steps)) if changed else None
+
+
+def checkpoints_of(plan: Plan, execution: Execution) -> tuple[CheckpointResult, ...]:
+    findings = [item for report in execution.reports for item in report.findings]
+    ran = {item.tool for item in execution.results if item.state in ("done", "cached")}
+    return tuple(
+        decide(name, checkpoint, findings, ran)
+        for name in plan.scope.scenarios
+        for checkpoint in all_scenarios()[name].CHECKPOINTS
+    )
+
+
+def scope_of(options: ReviewOptions) -> Scope:
+    """The options, checked."""
+    for goal in options.goal:
+        if goal not in GOALS:
+            raise unknown("--goal", goal, list(GOALS))
+    known = list(all_scenarios())
+    for name in options.scenario:
+        if name not in known:
+            raise unknown("--scenario", name, known)
+    for name in map(tool_named, options.tools):
+        if name not in all_tools():
+            raise unknown("--tools", name, list(all_tools()))
+    for name, value in (
+        ("--seconds", options.seconds),
+        ("--max-seconds", options.max_seconds),
+        ("--rounds", options.rounds),
+    ):
+        if value <= 0:
+            raise UsageError(name, str(value), Text("more than 0", "大于 0"),
+                             Text("leave it out for the default", "省略即用默认值"))  # fmt: skip
+    goals = options.goal or GOALS
+    return Scope(goals, options.depth, options.component, options.scenario, options.seconds)  # type: ignore[arg-type]
