@@ -231,6 +231,20 @@ class Review:
             parts.guide = self.guide(parts.found, again)
             parts.verification = self.verify(parts.found, again, before)
 
+    def finish_from_folder(self) -> Report:
+        """The report on what the run folder holds."""
+        plan = self.plan()
+        results = (self.folder.load(f"execution/{job.id}", ToolResult) for job in plan.jobs)
+        parts = _Parts(
+            plan,
+            Execution(tuple(item for item in results if item is not None)),
+            self.folder.load("problems", Interpretation) or Interpretation(()),
+            self.folder.load("solutions", Design) or Design((), ()),
+            self.folder.load("guide", Guide) or Guide((), ()),
+            self.folder.load("verification", Verification) or Verification(()),
+        )
+        return self.finish(parts, interrupted=False)
+
     def finish(self, parts: _Parts, interrupted: bool) -> Report:
         outcome = Outcome(
             parts.plan, parts.execution, parts.found, parts.design, parts.guide, parts.verification,

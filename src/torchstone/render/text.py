@@ -95,7 +95,7 @@ def answer_lines(answer: Answer, style: Style) -> list[str]:
     return lines
 
 
-_SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline", "snippet"))
+_SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline", "snippet", "tasks"))
 """Pictures that take a line or two in a terminal."""
 _PLOTS = 3
 """Curves of a first screen, a row of blocks each."""

@@ -37,7 +37,7 @@ def _item(item: Task) -> str:
         else ""
     )
     command = (
-        f'<div class="run" data-copy="{escape(item.command, quote=True)}"><code>{escape(item.command)}</code></div>'
+        f'<p><span class="run" data-copy="{escape(item.command, quote=True)}"><code>{escape(item.command)}</code></span></p>'
         if item.command
         else ""
     )
