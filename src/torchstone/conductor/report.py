@@ -268,8 +268,13 @@ def _next(made: Outcome) -> tuple[str, ...]:
     if not made.folder:
         return ()
     steps = [f"less {made.folder}/guide.md"]
-    if made.verification.proven:
-        steps.append(f"git apply {made.folder}/patches/all.patch")
+    for name, joint in (
+        ("proven", made.verification.together),
+        ("all", made.verification.everything),
+    ):
+        if joint is not None and joint.outcome == "fixed":
+            steps.append(f"git apply {made.folder}/patches/{name}.patch")
+            break
     return (
         *steps,
         f"torchstone review verify {made.folder}",

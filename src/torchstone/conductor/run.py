@@ -187,8 +187,9 @@ class Review:
         made = verify(found, plan_of_work, before, self.progress, self.until)
         self.folder.keep("verification", made)
         self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
-        if made.together is not None and made.together.outcome == "fixed":
-            self.folder.write("patches/all.patch", made.together.diff)
+        for name, joint in (("proven", made.together), ("all", made.everything)):
+            if joint is not None and joint.outcome == "fixed":
+                self.folder.write(f"patches/{name}.patch", joint.diff)
         return made
 
     # -- all of them ----------------------------------------------------------------------------

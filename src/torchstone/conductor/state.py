@@ -151,8 +151,8 @@ def undo(root: Path) -> tuple[str, ...]:
             raise InputError(
                 change.path, "a file that was changed after --apply",
                 Text("the file as --apply left it", "--apply 写入后的文件"),
-                Text("take the change back by hand: patches/all.patch -R",
-                     "请手动撤销：patches/all.patch -R"),
+                Text("take the change back by hand: git apply -R",
+                     "请手动撤销：git apply -R"),
             )  # fmt: skip
     for change in last.changes:
         write_atomically(root / change.path, change.before.encode("utf-8"))

@@ -59,6 +59,11 @@ class Steps:
             raise _not_yet(self.folder, "plan")
         return info
 
+    @property
+    def root(self) -> Path:
+        """The project."""
+        return Path(self._info().root)
+
     def _review(self) -> Review:
         info = self._info()
         proposals = (self.folder.load("proposals", Proposals) or Proposals()).proposals
@@ -99,7 +104,7 @@ class Steps:
         known = {item.id for item in self.problems().problems}
         if problem not in known:
             return Submitted(False, refused=f"unknown problem {problem[:60]!r}")
-        root = Path(self._info().root)
+        root = self.root
         try:
             changes = changes_of(root, edits_of(root, edits))
         except PatchError as error:
@@ -145,7 +150,7 @@ class Steps:
             edits = tuple(
                 edit for way in design.solutions if way.id in proven for edit in way.edits
             )
-            root = Path(self._info().root)
+            root = self.root
             apply_changes(root, changes_of(root, edits), self.folder.path.as_posix())
         return joint.diff
 

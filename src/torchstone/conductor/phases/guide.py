@@ -194,6 +194,7 @@ def guide_markdown(guide: Guide, lang: str) -> str:
     out += [
         f"- {'工作区干净，可用 git 回退' if zh else 'a clean work tree, so that git can take a change back'}",
         f"- {'逐个应用补丁，每个之后运行其检查' if zh else 'apply the patches one by one and run the check of each'}",
+        f"- {'每个补丁基于评审时的代码；一次应用多个请用 proven.patch 或 all.patch' if zh else 'each patch fits the tree as it was reviewed; for several at once take proven.patch or all.patch'}",
         f"- {'先在单卡、短步数上验证，再扩大规模' if zh else 'try one device and few steps first, then the whole job'}",
         "",
     ]  # fmt: skip

@@ -62,6 +62,8 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     together: Verdict | None = None
     """All proven changes at once."""
+    everything: Verdict | None = None
+    """These and the changes that nothing speaks against but no run has proven."""
     tests_before: TestRun = TestRun("none")
     tests_after: TestRun = TestRun("none")
     seconds: float = 0.0
@@ -132,17 +134,31 @@ def verify(
     ) as pool:
         verdicts = list(pool.map(one, tried))
     edits = {solution.id: solution.edits for _, solution in tried}
-    good = {item.solution: edits[item.solution] for item in verdicts if item.state == "proven"}
-    kept, left = together(good)
-    joint, after = None, before.tests
-    if kept and time.monotonic() <= until:
-        joint, after = _try_together(kept, good, tried, before)
-        if joint.outcome == "regressed":
-            verdicts = [_blamed(item) if item.solution in kept else item for item in verdicts]
+    proven = [item.solution for item in verdicts if item.state == "proven"]
+    fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
+    joint, after, left = _join(proven, edits, tried, before, until)
+    if joint is not None and joint.outcome == "regressed":
+        verdicts = [_blamed(item) if item.state == "proven" else item for item in verdicts]
+    everything = joint
+    if fixed != proven:
+        everything, _, more = _join(fixed, edits, tried, before, until)
+        left = tuple(dict.fromkeys((*left, *more)))
     return Verification(
-        tuple(verdicts), joint, before.tests, after, time.monotonic() - started, left,
+        tuple(verdicts), joint, everything, before.tests, after, time.monotonic() - started, left,
         _lessons(verdicts, problems),
     )  # fmt: skip
+
+
+def _join(
+    names: list[str], edits: dict[str, tuple[Edit, ...]], tried: list[tuple[Problem, Solution]],
+    before: Before, until: float,
+) -> tuple[Verdict | None, TestRun, tuple[str, ...]]:  # fmt: skip
+    """Several changes at once: the verdict, the tests after it, and what has to wait."""
+    kept, left = together({name: edits[name] for name in names})
+    if not kept or time.monotonic() > until:
+        return None, before.tests, left
+    verdict, tests = _try_together(kept, edits, tried, before)
+    return verdict, tests, left
 
 
 def _blamed(item: Verdict) -> Verdict:
