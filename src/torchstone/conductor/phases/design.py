@@ -77,6 +77,8 @@ class Design:
     steps: tuple[Step, ...]
     risks: tuple[Text, ...] = ()
     refused: tuple[RefusedProposal, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+    """Changes that a driver proposed, as they came."""
 
     def of(self, problem: str) -> tuple[Solution, ...]:
         return tuple(item for item in self.solutions if item.problem == problem)
@@ -93,12 +95,14 @@ def design(
     solutions: list[Solution] = []
     refused: list[RefusedProposal] = []
     chosen: dict[str, Solution] = {}
+    came: list[Proposal] = []
     for problem in found.problems[:MOST_PROBLEMS]:
         ways = _ways(problem, root)
         offered = [item for item in proposals if item.problem == problem.id]
         if not any(way.edits for way in ways) and not offered:
             proposal = lead.driver.propose(problem.id, excerpt(problem, root))
             offered = [proposal] if proposal else []
+        came += offered
         for proposal in offered:
             way = _proposed(problem, proposal, len(ways), root)
             if isinstance(way, RefusedProposal):
@@ -109,7 +113,7 @@ def design(
         solutions += ways
         chosen[problem.id] = next(item for item in ways if item.id == decision.chosen[0])
     steps = _steps(found, chosen)
-    return Design(tuple(solutions), steps, _risks(chosen), tuple(refused))
+    return Design(tuple(solutions), steps, _risks(chosen), tuple(refused), tuple(came))
 
 
 def _ways(problem: Problem, root: Path) -> list[Solution]:
