@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torchstone._version import __version__
 
 if TYPE_CHECKING:
+    from torchstone.conductor.review import review
     from torchstone.core.report import Report
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.utilization import mfu
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Report", "Watch", "__version__", "analyze_tensor", "check", "compare_precision", "compare_runs",
-    "dry_run", "measure_cost", "mfu", "watch_training",
+    "dry_run", "measure_cost", "mfu", "review", "watch_training",
 ]  # fmt: skip
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "dry_run": ("torchstone.dryrun.run", "dry_run"),
     "Watch": ("torchstone.watch.monitor", "Watch"),
     "watch_training": ("torchstone.watch.decorator", "watch_training"),
+    "review": ("torchstone.conductor.review", "review"),
     "Report": ("torchstone.core.report", "Report"),
 }
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.conductor.choices import Lead
+from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.job import GOALS, Scope
 from torchstone.conductor.phases.execute import Execution, ToolResult
 from torchstone.conductor.phases.interpret import Interpretation, Marks, interpret
@@ -36,7 +38,7 @@ def read(project: Path, *findings: Finding, scope: Scope | None = None, groups: 
         for tool, items in by_tool.items()
     )
     return interpret(Execution(results), survey(project), scope or Scope(GOALS),
-                     map_reach(project, ("train.py",)), **more)  # type: ignore[arg-type]  # fmt: skip
+                     map_reach(project, ("train.py",)), Lead(Planner(), lambda _: None), **more)  # type: ignore[arg-type]  # fmt: skip
 
 
 def test_two_tools_on_one_line_are_one_problem_and_the_run_leads(project: Path) -> None:
@@ -123,3 +125,11 @@ def test_old_problems_are_a_number(project: Path) -> None:
     )
     assert [item.finding.rule for item in found.problems] == ["B"]
     assert found.older == 1
+
+
+def test_a_run_ties_the_static_findings_of_its_function_together(project: Path) -> None:
+    groups = {"A": "hang", "B": "hang", "C": "hang"}
+    found = read(project, finding("A", "train.py", 18, tool="dryrun"), finding("B", "train.py", 17),
+                 finding("C", "model.py", 15), groups=groups)  # fmt: skip
+    (cause,) = found.causes
+    assert len(cause.problems) == 2

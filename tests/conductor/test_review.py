@@ -42,9 +42,14 @@ def standard(project: Path, output: str = "out", **more: object) -> Report:
     return run_review(options, output, "en")[0]
 
 
-def test_every_phase_leaves_its_output(project: Path, digest: Callable[[Path], str]) -> None:
+def test_a_standard_review_with_a_test_that_fails_already(
+    project: Path, digest: Callable[[Path], str]
+) -> None:
+    tests = project / "tests" / "test_net.py"
+    tests.write_text(tests.read_text() + "\n\ndef test_fails():\n    assert False\n")
     before = digest(project)
     report = standard(project)
+    assert digest(project) == before
     names = {
         path.relative_to("out").as_posix() for path in Path("out").rglob("*") if path.is_file()
     }
@@ -53,17 +58,23 @@ def test_every_phase_leaves_its_output(project: Path, digest: Callable[[Path], s
         "problems.json", "solutions.md", "guide.md", "verification.md", "report.html", "report.json", "report.md",
         "findings.sarif", "run.json", "tests.json",
     } <= names  # fmt: skip
-    rules = {item.rule for item in report.findings}
-    assert {"TS201", "TS206", "TS314"} <= rules
-    assert digest(project) == before
+    assert {"TS201", "TS206", "TS314"} <= {item.rule for item in report.findings}
+    _tests_are_the_baseline(report)
+    _patches_apply_and_the_second_look_is_clean(project)
+
+
+def _tests_are_the_baseline(report: Report) -> None:
+    assert report.answer is not None
+    assert any("failed before any change" in item.en for item in report.answer.warnings)
     verification = RunFolder(Path("out")).load("verification", Verification)
     assert verification is not None
     assert len(verification.tests_before.passed) == 2
+    assert len(verification.tests_before.failed) == 1
     assert {item.outcome for item in verification.verdicts if item.diff} == {"fixed"}
+    assert not any(item.tests_lost for item in verification.verdicts)
 
 
-def test_patches_apply_with_git_and_the_second_look_is_clean(project: Path) -> None:
-    standard(project)
+def _patches_apply_and_the_second_look_is_clean(project: Path) -> None:
     patches = sorted(Path("out/patches").glob("[0-9]*.patch"))
     assert patches
     for patch in (*patches, Path("out/patches/all.patch")):
@@ -178,17 +189,6 @@ def test_an_output_folder_with_something_in_it_is_left_alone(project: Path) -> N
     assert os.listdir("out") == ["mine.txt"]
 
 
-def test_tests_that_fail_already_are_the_baseline(project: Path) -> None:
-    path = project / "tests" / "test_net.py"
-    path.write_text(path.read_text() + "\n\ndef test_fails():\n    assert False\n")
-    report = standard(project)
-    assert report.answer is not None
-    assert any("failed before any change" in item.en for item in report.answer.warnings)
-    verification = RunFolder(Path("out")).load("verification", Verification)
-    assert verification is not None
-    assert not any(item.tests_lost for item in verification.verdicts)
-
-
 def test_a_tool_that_hangs_or_crashes_is_a_gap(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +236,7 @@ def test_undo_leaves_later_work_alone(project: Path, capsys: pytest.CaptureFixtu
 
 def test_the_command_prints_the_five_and_where_the_report_is(project: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "torchstone", "review", str(project), "--tools", "lint", "-o", "out"],
+        [sys.executable, "-m", "torchstone", "review", str(project), "--tools", "lint", "--depth", "quick", "-o", "out"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1

@@ -170,6 +170,11 @@ def problems_markdown(found: Interpretation, lang: str) -> str:
             f"- P = {p.severity:g} · {p.reach:.2f} · {p.confidence:g} · {p.exposure:g} / (1 + {p.cost:g}) = {p.value:.2f}",
         ]  # fmt: skip
         out += [f"- {_cell(step.get(lang))}" for step in item.cause] + [""]
+    if found.causes:
+        out += [f"## {'根本原因' if zh else 'Root causes'}", ""]
+        out += [f"- {item.why.get(lang)}: {', '.join(item.problems)}" for item in found.causes] + [
+            ""
+        ]
     if found.older:
         out.append(f"{'更早的问题' if zh else 'older problems'}: {found.older}")
     if found.counted:

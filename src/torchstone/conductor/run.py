@@ -10,14 +10,14 @@ from pathlib import Path
 
 from torchstone.conductor import documents as text_of
 from torchstone.conductor.checkpoints import CheckpointResult, decide
-from torchstone.conductor.choices import Decision, Driver, Lead, Proposal
+from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.folder import RunFolder
 from torchstone.conductor.job import GOALS, Scope
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.patches import changes_of, diff_of
-from torchstone.conductor.phases.design import Design, design
+from torchstone.conductor.phases.design import Design, Solution, design
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
 from torchstone.conductor.phases.guide import Guide, guide_markdown, make_guide
 from torchstone.conductor.phases.interpret import Interpretation, interpret
@@ -142,7 +142,7 @@ class Review:
     def interpret(self, plan: Plan, execution: Execution) -> Interpretation:
         entries = tuple(item.path for item in plan.facts.entry_points)
         found = interpret(
-            execution, plan.facts, plan.scope, map_reach(self.root, entries), marks_of(self.root),
+            execution, plan.facts, plan.scope, map_reach(self.root, entries), self.lead, marks_of(self.root),
             self._changed(),
         )  # fmt: skip
         self.folder.keep("problems", found)
@@ -196,6 +196,7 @@ class Review:
 
     def run(self) -> Report:
         """All phases; what was done so far is told even when it is interrupted."""
+        self._changed()  # a commit that does not exist is said before anything runs
         with copied(self.root) as copy:
             self.keep_start(copy)
             plan = self.plan()
@@ -309,15 +310,20 @@ def next_round(plan_of_work: Design, done: Verification, lead: Lead) -> Design |
         ways = [way for way in plan_of_work.of(step.problem) if way.edits]
         at = next((n for n, way in enumerate(ways) if way.id == step.solution), len(ways))
         if failed and at + 1 < len(ways):
-            lead.record(Decision(
-                f"verify.{step.problem}", (ways[at + 1].id,),
-                f"{step.solution} was dropped: {verdict.why.en if verdict else ''}", "planner",
-            ))  # fmt: skip
-            steps.append(replace(step, solution=ways[at + 1].id))
+            decision = lead.choose(_retry(step.problem, ways[at + 1 :]))
+            steps.append(replace(step, solution=decision.chosen[0]))
             changed = True
         else:
             steps.append(step)
     return replace(plan_of_work, steps=tuple(steps)) if changed else None
+
+
+def _retry(problem: str, ways: list[Solution]) -> Choice:
+    return Choice(
+        f"verify.{problem}", "verify",
+        Text("the solution did not hold: which one shall be tried next?", "该方案不成立：接下来尝试哪个？"),
+        tuple(Option(way.id, way.title, way is ways[0]) for way in ways), least=1, most=1,
+    )  # fmt: skip
 
 
 def checkpoints_of(plan: Plan, execution: Execution) -> tuple[CheckpointResult, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from torchstone.conductor.choices import Choice, Lead, Option
 from torchstone.conductor.job import Scope
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.project.facts import ProjectFacts
@@ -101,6 +102,15 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class RootCause:
+    """Problems that come from one mistake, and what ties them together."""
+
+    id: str
+    problems: tuple[str, ...]
+    why: Text
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """A finding that is no problem of this review, and why."""
 
@@ -119,6 +129,7 @@ class Interpretation:
     """Findings of other tools that are only counted."""
     older: int = 0
     """Problems on lines that did not change since the commit in question."""
+    causes: tuple[RootCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,7 @@ def interpret(
     facts: ProjectFacts,
     scope: Scope,
     reach: ReachMap,
+    lead: Lead,
     marks: Marks = NO_MARKS,
     changed: Mapping[str, set[int] | None] | None = None,
 ) -> Interpretation:
@@ -153,7 +165,38 @@ def interpret(
     counted: dict[str, int] = defaultdict(int)
     for item in others:
         counted[item.tool] += 1
-    return Interpretation(tuple(fresh), tuple(aside), dict(counted), len(problems) - len(fresh))
+    causes = _root_causes(fresh, lead)
+    return Interpretation(
+        tuple(fresh), tuple(aside), dict(counted), len(problems) - len(fresh), causes
+    )
+
+
+def _root_causes(problems: list[Problem], lead: Lead) -> tuple[RootCause, ...]:
+    """Problems of one effect in one function may have one cause: the driver decides which do."""
+    groups: dict[tuple[str, str, str], list[Problem]] = defaultdict(list)
+    for item in problems:
+        if item.reach.scope:
+            groups[item.finding.path, item.reach.scope, item.effect].append(item)
+    offered = [
+        RootCause(
+            f"cause-{items[0].id[2:]}", tuple(item.id for item in items),
+            Text(f"{len(items)} problems in {scope} with the same effect: {effect}",
+                 f"{scope} 中 {len(items)} 个影响相同的问题：{EffectWords[items[0].effect].zh}"),
+        )
+        for (_, scope, effect), items in groups.items()
+        if len(items) > 1
+    ]  # fmt: skip
+    if not offered:
+        return ()
+    shown = {item.id for item in problems if item.evidence == "shown"}
+    decision = lead.choose(Choice(
+        "interpret.causes", "interpret",
+        Text("which of these groups have one root cause?", "哪些组具有同一根本原因？"),
+        # a run that showed the effect ties the static findings around it together
+        tuple(Option(item.id, item.why, bool(shown & set(item.problems))) for item in offered),
+        data="\n".join(f"{item.id} {item.finding.what.say('en')}" for item in problems),
+    ))  # fmt: skip
+    return tuple(item for item in offered if item.id in decision.chosen)
 
 
 def _order(problem: Problem) -> tuple[float, float, str, int]:

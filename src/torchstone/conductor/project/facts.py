@@ -71,6 +71,10 @@ class ProjectFacts:
     components: tuple[Feature, ...] = ()
     data: tuple[Place, ...] = ()
     tests: Tests = Tests()
+    buildable: tuple[str, ...] = ()
+    """Names of models that are built without arguments."""
+    checkpoints: tuple[str, ...] = ()
+    """Files of tensors that lie in the project."""
     git: GitState | None = None
     unread: tuple[str, ...] = ()
     """Files that are no Python of this version."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchstone.conductor.project.copying import project_files
 from torchstone.conductor.project.facts import (
     EntryPoint,
     Feature,
@@ -76,6 +77,7 @@ class _Found:
     frameworks: set[str] = field(default_factory=set)
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
     tests: dict[str, int] = field(default_factory=dict)
+    buildable: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
     lines: int = 0
 
@@ -100,6 +102,8 @@ def survey(root: Path) -> ProjectFacts:
         components=_features(_COMPONENTS, found),
         data=tuple(found.data),
         tests=Tests(tuple(found.tests), sum(found.tests.values())),
+        buildable=tuple(sorted(found.buildable)),
+        checkpoints=tuple(_checkpoints(root)),
         git=_git(root),
         unread=tuple(found.unread),
     )
@@ -149,6 +153,8 @@ def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.ClassDef) and _is_module(node):
             found.models.append(Place(name, line, node.name))
+            if _needs_nothing(node):
+                found.buildable.add(node.name)
         elif isinstance(node, (ast.For, ast.While)) and _has_backward(node):
             found.loops.append(Place(name, line))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -187,6 +193,22 @@ def _is_module(node: ast.ClassDef) -> bool:
     has_forward = any(isinstance(item, ast.FunctionDef) and item.name == "forward"
                       for item in node.body)  # fmt: skip
     return "Module" in bases or has_forward
+
+
+def _needs_nothing(node: ast.ClassDef) -> bool:
+    """Whether every argument of its constructor has a default."""
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            arguments = item.args
+            needed = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+            return needed <= 1 and None not in arguments.kw_defaults
+    return True
+
+
+def _checkpoints(root: Path) -> Iterator[str]:
+    for path in project_files(root):
+        if path.suffix in (".safetensors", ".gguf", ".npz", ".npy", ".pt", ".pth", ".bin"):
+            yield relative(path, root)
 
 
 def _has_backward(loop: ast.AST) -> bool:
