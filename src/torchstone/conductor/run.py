@@ -219,7 +219,7 @@ class Review:
         parts.found = self.interpret(parts.plan, parts.execution)
         parts.design = self.design(parts.found)
         parts.guide = self.guide(parts.found, parts.design)
-        if not parts.design.steps or not parts.plan.scope.reaches("standard"):
+        if not parts.design.steps:
             return
         tests = self.tests(parts.plan, copy)
         before = Before(parts.plan, parts.execution, copy, tests, self.conditions)
