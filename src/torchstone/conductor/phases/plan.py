@@ -62,19 +62,23 @@ def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: 
     offered: list[tuple[Job, bool]] = []
     skipped: list[Skipped] = []
     for name, module in all_tools().items():
-        why = _why_not(name, module, scope, wanted)
+        limit = _limit(name, module, scope, wanted)
         offer = module.offer(Request(facts, scope))
         if isinstance(offer, Skipped):
             skipped.append(offer)
-            continue
-        if why and not wanted:
-            skipped.append(Skipped(name, why))
-        if not module.version():
-            skipped.append(
-                Skipped(name, Text("it is not installed", "未安装"), f"pip install {name}")
-            )
-            continue
-        offered += [(job, not why) for job in offer]
+        elif limit is not None:
+            skipped.append(Skipped(name, limit))
+        elif not module.version():
+            missing = Text("it is not installed", "未安装")
+            skipped.append(Skipped(name, missing, f"pip install {name}"))
+        else:
+            good = bool(wanted) or bool(set(module.GOALS) & set(scope.goals))
+            if not good:
+                goals = ", ".join(module.GOALS)
+                skipped.append(
+                    Skipped(name, Text(f"belongs to the goal {goals}", f"属于目标 {goals}"))
+                )
+            offered += [(job, good) for job in offer]
     decision = lead.choose(_choice(offered))
     chosen = tuple(job for job, _ in offered if job.id in decision.chosen)
     taken = {job.tool for job in chosen}
@@ -82,14 +86,12 @@ def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: 
                 tuple(item for item in skipped if item.tool not in taken), decision.reason)  # fmt: skip
 
 
-def _why_not(name: str, module: ModuleType, scope: Scope, wanted: tuple[str, ...]) -> Text | None:
+def _limit(name: str, module: ModuleType, scope: Scope, wanted: tuple[str, ...]) -> Text | None:
+    """What the user's own limits keep out; whoever leads chooses within them."""
     if wanted:
         return None if name in wanted else Text("not among --tools", "不在 --tools 之中")
     if not scope.reaches(module.DEPTH):
         return Text(f"runs from --depth {module.DEPTH} on", f"自 --depth {module.DEPTH} 起运行")
-    if not set(module.GOALS) & set(scope.goals):
-        goals = ", ".join(module.GOALS)
-        return Text(f"belongs to the goal {goals}", f"属于目标 {goals}")
     return None
 
 
