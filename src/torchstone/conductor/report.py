@@ -38,6 +38,11 @@ from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 
 TOOL = "review"
+_TEST_WORDS = {
+    "none": Text("none", "无"),
+    "late": Text("too slow", "超时"),
+    "broken": Text("broken", "无法运行"),
+}
 FIRST = 5
 """Problems on the first screen: more are not read."""
 _PATCH_STATES: dict[str, State] = {
@@ -141,7 +146,7 @@ def _answer(made: Outcome) -> Answer:
         about=_about(made),
         warnings=_warnings(made),
         tiles=_tiles(made, len(worst), proven),
-        pictures=(_tasks(made), *_checkpoints(made), _not_looked_at(made)),
+        pictures=(*_tasks(made), *_checkpoints(made), *_not_looked_at(made)),
         next=_next(made),
     )
 
@@ -151,7 +156,8 @@ def _headline(total: int, worst: int, proven: int) -> Text:
         return Text("Nothing found that we would stop a merge for", "未发现应阻止合并的问题")
     more = f", {proven} with a proven patch" if proven else ""
     more_zh = f"，其中 {proven} 个有已验证的补丁" if proven else ""
-    return Text(f"{total} problem(s) to fix, {worst} of them HIGH{more}",
+    problems = "1 problem" if total == 1 else f"{total} problems"
+    return Text(f"{problems} to fix, {worst} of them HIGH{more}",
                 f"{total} 个问题待修复，其中 {worst} 个为 HIGH{more_zh}")  # fmt: skip
 
 
@@ -191,11 +197,8 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     found = made.found
     tests = made.verification.tests_before
     cpu = sum(item.cpu_seconds for item in made.execution.results)
-    said = (
-        f"{len(tests.passed)} / {len(tests.passed) + len(tests.failed)}"
-        if tests.state == "ran"
-        else "-"
-    )
+    total = len(tests.passed) + len(tests.failed)
+    said = f"{len(tests.passed)} / {total}" if tests.state == "ran" else _TEST_WORDS[tests.state]
     counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
     return (
         Tile(Text("problems", "问题"), str(len(found.problems)),
@@ -212,7 +215,7 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     )  # fmt: skip
 
 
-def _tasks(made: Outcome) -> Tasks:
+def _tasks(made: Outcome) -> tuple[Evidence, ...]:
     """The five problems to fix first; what only a model suggests is never among them."""
     entries = {entry.problem: entry for entry in made.guide.entries}
     shown = [item for item in made.found.problems if item.evidence != "suggested"][:FIRST]
@@ -238,7 +241,7 @@ def _tasks(made: Outcome) -> Tasks:
             StateWords[verdict.state] if verdict else StateWords["sketch"],
             f"git apply {made.folder}/patches/{entry.patch}" if good and entry else "",
         ))  # fmt: skip
-    return Tasks(Text("Fix first", "优先修复"), tuple(tasks))
+    return (Tasks(Text("Fix first", "优先修复"), tuple(tasks)),) if tasks else ()
 
 
 def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
@@ -252,16 +255,16 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
     )  # fmt: skip
 
 
-def _not_looked_at(made: Outcome) -> Evidence:
+def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
     rows = [(item.tool, item.why, item.close) for item in made.plan.skipped]
     rows += [
         (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), gap.close)
         for result in made.execution.results for gap in result.report.gaps
     ][:20]  # fmt: skip
-    return Table(
-        Text("Not looked at", "未查看"),
-        (Text("what", "内容"), Text("why", "原因"), Text("run", "运行")), tuple(rows),
-    )  # fmt: skip
+    if not rows:
+        return ()
+    columns = (Text("what", "内容"), Text("why", "原因"), Text("run", "运行"))
+    return (Table(Text("Not looked at", "未查看"), columns, tuple(rows)),)
 
 
 def _next(made: Outcome) -> tuple[str, ...]:

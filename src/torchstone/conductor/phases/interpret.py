@@ -205,7 +205,9 @@ def _order(problem: Problem) -> tuple[float, float, str, int]:
 
 
 def _ranks(facts: ProjectFacts) -> int:
-    documented = max((entry.ranks for entry in facts.entry_points), default=1)
+    documented = max(
+        (item.ranks for entry in facts.entry_points for item in entry.launches), default=1
+    )
     return max(documented, 2) if facts.parallel else documented
 
 
@@ -310,6 +312,8 @@ def effect_of(item: Finding, rules: Mapping[str, RuleInfo]) -> Effect:
     if group in EFFECT_WEIGHT:  # a rule may name its effect itself
         return group
     effect = _BY_GROUP.get(group, "upkeep")
+    if effect == "instability" and item.severity is Severity.LOW:
+        return "upkeep"  # old names of what still works
     if effect == "hang" and item.severity is not Severity.HIGH:
         return "slow" if item.severity is Severity.LOW else "wrong result"
     return effect

@@ -15,17 +15,38 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """A command line of the project's own documentation."""
+
+    arguments: tuple[str, ...] = ()
+    ranks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class EntryPoint:
     """A script that a person starts."""
 
     path: str
-    arguments: tuple[str, ...] = ()
-    """As a command line in the project's own documentation gives them."""
-    ranks: int = 1
-    """Processes that the documented command starts."""
+    launches: tuple[Launch, ...] = ()
+    """As the documentation starts it, in its order."""
     trains: bool = False
     launched: bool = False
     """It reads RANK or WORLD_SIZE, or makes a process group: a launcher starts it."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Of the first documented start with one process, else of the first start."""
+        first = self.alone or (self.launches[0] if self.launches else Launch())
+        return first.arguments
+
+    @property
+    def alone(self) -> Launch | None:
+        return next((item for item in self.launches if item.ranks == 1), None)
+
+    @property
+    def together(self) -> Launch | None:
+        """The first documented start with several processes."""
+        return next((item for item in self.launches if item.ranks > 1), None)
 
 
 @dataclass(frozen=True, slots=True)

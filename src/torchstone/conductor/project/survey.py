@@ -14,6 +14,7 @@ from torchstone.conductor.project.facts import (
     EntryPoint,
     Feature,
     GitState,
+    Launch,
     Place,
     ProjectFacts,
     Tests,
@@ -167,7 +168,7 @@ def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
             backward = backward or word == "backward"
             if word == "DataLoader" and isinstance(node, ast.Name):
                 found.data.append(Place(name, line, word))
-    if any(map(_is_main_guard, tree.body)):
+    if any(map(_is_main_guard, tree.body)) or (backward and _runs_at_once(tree)):
         found.entries[name] = (backward or "train" in Path(name).stem, bool(words & _LAUNCHED))
 
 
@@ -234,6 +235,19 @@ def _is_main_guard(node: ast.stmt) -> bool:
     )
 
 
+def _runs_at_once(tree: ast.Module) -> bool:
+    """Whether importing the file would train: a loop at its top level that steps or calls."""
+    own = {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}
+    return any(
+        isinstance(node, (ast.For, ast.While))
+        and (_has_backward(node) or any(
+            isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id in own
+            for item in ast.walk(node)
+        ))
+        for node in tree.body
+    )  # fmt: skip
+
+
 def _features(table: dict[str, set[str]], found: _Found) -> tuple[Feature, ...]:
     features: list[Feature] = []
     for name, words in table.items():
@@ -248,9 +262,11 @@ def _features(table: dict[str, set[str]], found: _Found) -> tuple[Feature, ...]:
 
 
 def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
-    commands = dict(_documented(root))
+    commands: dict[str, list[Launch]] = {}
+    for path, launch in _documented(root):
+        commands.setdefault(path, []).append(launch)
     scripts = [
-        EntryPoint(path, *commands.get(path, ((), 1)), trains=trains, launched=launched)
+        EntryPoint(path, tuple(dict.fromkeys(commands.get(path, ()))), trains, launched)
         for path, (trains, launched) in found.entries.items()
         if path not in found.tests
     ]
@@ -259,7 +275,7 @@ def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
         not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
 
 
-def _documented(root: Path) -> Iterator[tuple[str, tuple[tuple[str, ...], int]]]:
+def _documented(root: Path) -> Iterator[tuple[str, Launch]]:
     """Command lines of the README that start a script of the project: only its arguments are
     taken, as texts for that script."""
     for name in ("README.md", "README.rst", "README.txt", "README"):
@@ -267,12 +283,12 @@ def _documented(root: Path) -> Iterator[tuple[str, tuple[tuple[str, ...], int]]]
             text = read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
-        for line in reversed(text.replace("\\\n", " ").splitlines()):
+        for line in text.replace("\\\n", " ").splitlines():
             if match := _SCRIPT.search(line.strip().strip("`$ ")):
                 yield from _command(match[1], root, line)
 
 
-def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, tuple[tuple[str, ...], int]]]:
+def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, Launch]]:
     try:
         words = shlex.split(rest.rstrip("`"))
     except ValueError:
@@ -283,7 +299,7 @@ def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, tuple[tupl
         path = word.replace(".", "/") + ".py" if place and words[place - 1] == "-m" else word
         if path.endswith(".py") and (root / path).is_file() and ".." not in Path(path).parts:
             arguments = tuple(_until_shell(words[place + 1 :]))
-            yield Path(path).as_posix(), (arguments, max(1, min(count, 64)))
+            yield Path(path).as_posix(), Launch(arguments, max(1, min(count, 64)))
             return
 
 

@@ -26,6 +26,11 @@ def run(paths: list[str]) -> Report:
         *paths,
     ]
     code, out, err = _process.run(command)
+    if code not in (0, 1) and "Duplicate module named" in out:
+        # scripts of one name in several folders: told apart by where they lie
+        code, out, err = _process.run(
+            [*program, "--explicit-package-bases", *command[len(program) :]]
+        )
     findings: list[Finding] = []
     gaps: list[Gap] = []
     for line in out.splitlines():
@@ -33,9 +38,17 @@ def run(paths: list[str]) -> Report:
         if found is not None:
             findings.append(found)
     if code not in (0, 1) or (code == 1 and not findings):
-        why = (err.strip() or out.strip() or f"exit {code}").splitlines()[-1]
-        gaps.append(_process.failed(NAME, why, f"mypy {' '.join(paths)}"))
+        gaps.append(_process.failed(NAME, _why(out, err, code), f"mypy {' '.join(paths)}"))
     return Report(NAME, tuple(findings), gaps=tuple(gaps))
+
+
+def _why(out: str, err: str, code: int) -> str:
+    """The last thing it said, without the form in which it said it."""
+    last = (err.strip() or out.strip() or f"exit {code}").splitlines()[-1]
+    try:
+        return str(json.loads(last)["message"])
+    except (ValueError, KeyError, TypeError):
+        return last
 
 
 def _read(line: str) -> Finding | None:
