@@ -215,6 +215,24 @@ def test_a_tool_that_hangs_or_crashes_is_a_gap(
     assert all(item.report.gaps for item in done.results)
 
 
+def test_a_patch_that_a_run_proves_is_applied(project: Path) -> None:
+    """The fault stops the program; the fix that the dry run tried is written, proven, applied."""
+    model = project / "model.py"
+    wrong = model.read_text().replace("nn.Linear(width, 4)", "nn.Linear(width + 1, 4)")
+    model.write_text(wrong.replace("0.1)", "0.1, self.training)"))
+    (project / "tests" / "test_net.py").unlink()
+    report, _ = run_review(
+        ReviewOptions(path=str(project), tools=("dryrun",), apply=True), "out", "en"
+    )
+    verification = RunFolder(Path("out")).load("verification", Verification)
+    assert verification is not None
+    assert [item.state for item in verification.verdicts] == ["proven"]
+    assert "failed before and passes now" in verification.verdicts[0].check.en
+    assert "nn.Linear(16, 4)" in model.read_text()
+    assert Path("out/patches/proven.patch").is_file()
+    assert report.findings
+
+
 def test_applied_changes_are_taken_back(project: Path, digest: Callable[[Path], str]) -> None:
     before = digest(project)
     edits = edits_of(project, [TextEdit("model.py", ", 0.1)", ", 0.1, self.training)")])

@@ -42,6 +42,21 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceChange:
+    """A fix as a change of the source: something appended to one argument of the call, another
+    size given to the layer that was called, or both."""
+
+    argument: int = -1
+    suffix: str = ""
+    layer: str = ""
+    """Name of the layer's argument: in_features, in_channels."""
+    size: int = 0
+
+
+NO_CHANGE = SourceChange()
+
+
+@dataclass(frozen=True, slots=True)
 class TriedFix:
     """A change that was put in the place of the failing call, and how far the program then ran."""
 
@@ -50,6 +65,7 @@ class TriedFix:
     works: bool
     outcome_en: str = ""
     outcome_zh: str = ""
+    source: SourceChange = NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from torchstone.dryrun.memory_report import fit_findings, memory_measures
 from torchstone.dryrun.record import Constraint, Hazard, OperatorError, Record, TriedFix
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.script.launch import Outcome
+from torchstone.dryrun.shapes.source_edits import fix_of
 from torchstone.dryrun.shapes.words import explain, shape_text
 from torchstone.dryrun.stops import gaps_of, nothing_left, refuse_unusable
 from torchstone.runtime.devices import Device
@@ -125,7 +126,7 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
         if shapes
         else Text("{op} fails", "{op} 失败")
     )
-    return make_finding(
+    found = make_finding(
         rule,
         what,
         {"op": error.op, "shapes": shapes},
@@ -137,6 +138,7 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
         op=error.op,
         confidence=Confidence.CERTAIN if not record.assumptions else Confidence.LIKELY,
     )
+    return replace(found, fix=fix_of(error))
 
 
 def rule_for(error: OperatorError) -> Rule:

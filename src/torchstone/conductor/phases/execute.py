@@ -149,8 +149,16 @@ def _read(job: Job, own: Copy, finished: Finished) -> tuple[Report, State]:
 
 
 def _relative(finding: Finding, own: Copy) -> Finding:
-    path = finding.location.path.removeprefix(f"{own.project}/").removeprefix("./")
-    return replace(finding, location=replace(finding.location, path=path))
+    """Paths as the project's own, wherever the copy lay."""
+
+    def name(path: str) -> str:
+        return path.removeprefix(f"{own.project}/").removeprefix("./")
+
+    fix = finding.fix
+    if fix is not None:
+        fix = replace(fix, edits=tuple(replace(edit, path=name(edit.path)) for edit in fix.edits))
+    place = replace(finding.location, path=name(finding.location.path))
+    return replace(finding, location=place, fix=fix)
 
 
 def _gap(job: Job, why: Text, close: str, failed: bool) -> Report:

@@ -43,7 +43,7 @@ class Trials:
             if record is None:
                 self._applied[spot] = candidate
                 return True, candidate.call(func, args, kwargs)
-            fixes.append(_judged(candidate, record))
+            fixes.append(replace(_judged(candidate, record), source=candidate.source))
         fixes.sort(key=lambda item: not item.works)
         known = self._session.errors.get(id(error))
         if known is not None:

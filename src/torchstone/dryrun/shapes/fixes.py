@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchstone.dryrun.record import NO_CHANGE, SourceChange
 from torchstone.dryrun.shapes.history import function_name
 
 Call = Callable[[Any, Any, dict[str, Any]], Any]
@@ -26,6 +27,8 @@ class Candidate:
     call: Call
     changes_layer: bool = False
     """It replaces the weight of a layer: only a copy of the program may do that."""
+    source: SourceChange = NO_CHANGE
+    """The same change in the source, where it is one of an argument or of a layer."""
 
 
 def candidates(
@@ -68,12 +71,12 @@ def _devices(args: Any, tensors: list[torch.Tensor]) -> Iterator[Candidate]:
 def _formats(name: str, args: Any, tensors: list[torch.Tensor]) -> Iterator[Candidate]:
     if name == "embedding" and tensors and tensors[0].is_floating_point():
         yield Candidate("give indices as int64: .long()", "索引改为 int64：.long()",
-                        _with(args, 0, lambda item: item.long()))  # fmt: skip
+                        _with(args, 0, lambda item: item.long()), source=SourceChange(0, ".long()"))  # fmt: skip
     if name in ("cross_entropy", "nll_loss") and len(tensors) > 1:
         if tensors[1].dtype != torch.int64:
             yield Candidate("give class indices as int64: target.long()",
                             "类别索引改为 int64：target.long()",
-                            _with(args, 1, lambda item: item.long()))  # fmt: skip
+                            _with(args, 1, lambda item: item.long()), source=SourceChange(1, ".long()"))  # fmt: skip
         return
     if len({item.dtype for item in tensors}) < 2 or len(tensors) < 2:
         return
@@ -85,7 +88,8 @@ def _formats(name: str, args: Any, tensors: list[torch.Tensor]) -> Iterator[Cand
             text = str(wanted).removeprefix("torch.")
             yield Candidate(f"convert argument {index} to {text}: .to(torch.{text})",
                             f"把第 {index} 个参数转为 {text}：.to(torch.{text})",
-                            _with(args, index, lambda item: item.to(wanted)))  # fmt: skip
+                            _with(args, index, lambda item: item.to(wanted)),
+                            source=SourceChange(index, f".to(torch.{text})"))  # fmt: skip
 
 
 def _linear(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iterator[Candidate]:
@@ -94,20 +98,22 @@ def _linear(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iter
     if x.dim() > 2 and prod(x.shape[1:]) == wanted:
         yield Candidate(f"flatten before the layer: x.flatten(1) has {wanted} features",
                         f"在该层之前展平：x.flatten(1) 有 {wanted} 个特征",
-                        _with(args, 0, lambda item: item.flatten(1)))  # fmt: skip
+                        _with(args, 0, lambda item: item.flatten(1)), source=SourceChange(0, ".flatten(1)"))  # fmt: skip
     for axis in range(x.dim() - 1):
         if x.shape[axis] == wanted:
             yield Candidate(f"the axes are transposed: x.transpose({axis}, -1)",
                             f"维度顺序颠倒：x.transpose({axis}, -1)",
-                            _with(args, 0, partial(torch.transpose, dim0=axis, dim1=-1)))  # fmt: skip
+                            _with(args, 0, partial(torch.transpose, dim0=axis, dim1=-1)),
+                            source=SourceChange(0, f".transpose({axis}, -1)"))  # fmt: skip
     if x.dim() > 2 and prod(x.shape[1:]) != wanted:
         size = prod(x.shape[1:])
         yield Candidate(f"flatten before the layer and set in_features={size}",
                         f"在该层之前展平，并设 in_features={size}",
-                        _resized(module, size, flatten=True), True)  # fmt: skip
+                        _resized(module, size, flatten=True), True,
+                        SourceChange(0, ".flatten(1)", "in_features", size))  # fmt: skip
     if x.dim():
         yield Candidate(f"set in_features={x.shape[-1]}", f"设 in_features={x.shape[-1]}",
-                        _resized(module, x.shape[-1]), True)  # fmt: skip
+                        _resized(module, x.shape[-1]), True, SourceChange(layer="in_features", size=x.shape[-1]))  # fmt: skip
 
 
 def _resized(module: nn.Module | None, size: int, flatten: bool = False) -> Call:
@@ -134,13 +140,13 @@ def _conv(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iterat
     if x.dim() == spatial + 2 and x.shape[-1] == wanted:
         order = (0, spatial + 1, *range(1, spatial + 1))
         yield Candidate(f"channels are last: x.permute{order}", f"通道在最后一维：x.permute{order}",
-                        _with(args, 0, lambda item: item.permute(order)))  # fmt: skip
+                        _with(args, 0, lambda item: item.permute(order)), source=SourceChange(0, f".permute{order}"))  # fmt: skip
     if x.dim() == spatial + 1 and wanted == 1:
         yield Candidate("the channel axis is missing: x.unsqueeze(1)", "缺少通道维：x.unsqueeze(1)",
-                        _with(args, 0, lambda item: item.unsqueeze(1)))  # fmt: skip
+                        _with(args, 0, lambda item: item.unsqueeze(1)), source=SourceChange(0, ".unsqueeze(1)"))  # fmt: skip
     if x.dim() == spatial + 2 and x.shape[1] != wanted and groups == 1:
         yield Candidate(f"set in_channels={x.shape[1]}", f"设 in_channels={x.shape[1]}",
-                        _resized(module, x.shape[1]), True)  # fmt: skip
+                        _resized(module, x.shape[1]), True, SourceChange(layer="in_channels", size=x.shape[1]))  # fmt: skip
     need = [max(0, k - n) for n, k in zip(x.shape[-spatial:], weight.shape[2:], strict=False)]
     if x.dim() >= spatial + 1 and any(need):
         pad = max((item + 1) // 2 for item in need)
@@ -159,12 +165,12 @@ def _matmul(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Iter
     if right.dim() > 1 and left.shape[-1] == right.shape[-1]:
         yield Candidate("transpose the right operand: .transpose(-2, -1)",
                         "转置右操作数：.transpose(-2, -1)",
-                        _with(args, 1, lambda item: item.transpose(-2, -1)))  # fmt: skip
+                        _with(args, 1, lambda item: item.transpose(-2, -1)), source=SourceChange(1, ".transpose(-2, -1)"))  # fmt: skip
     inner = right.shape[-2] if right.dim() > 1 else right.shape[0]
     if left.dim() > 1 and left.shape[-2] == inner:
         yield Candidate("transpose the left operand: .transpose(-2, -1)",
                         "转置左操作数：.transpose(-2, -1)",
-                        _with(args, 0, lambda item: item.transpose(-2, -1)))  # fmt: skip
+                        _with(args, 0, lambda item: item.transpose(-2, -1)), source=SourceChange(0, ".transpose(-2, -1)"))  # fmt: skip
 
 
 def _elementwise(
@@ -180,13 +186,15 @@ def _elementwise(
             if small.dim() < large.dim() and _broadcasts_to(shape, large.shape):
                 yield Candidate(f"add an axis to argument {index}: .unsqueeze({axis})",
                                 f"给第 {index} 个参数增加一维：.unsqueeze({axis})",
-                                _with(args, index, partial(torch.unsqueeze, dim=axis)))  # fmt: skip
+                                _with(args, index, partial(torch.unsqueeze, dim=axis)),
+                                source=SourceChange(index, f".unsqueeze({axis})"))  # fmt: skip
         for order in permutations(range(small.dim())) if small.dim() <= 4 else ():
             shape = [small.shape[axis] for axis in order]
             if order != tuple(range(small.dim())) and shape == list(large.shape):
                 yield Candidate(f"the axes of argument {index} are in another order: .permute{order}",
                                 f"第 {index} 个参数的维度顺序不同：.permute{order}",
-                                _with(args, index, partial(torch.permute, dims=order)))  # fmt: skip
+                                _with(args, index, partial(torch.permute, dims=order)),
+                                source=SourceChange(index, f".permute{order}"))  # fmt: skip
         if small.numel() == large.numel() and small.shape != large.shape:
             yield Candidate(f"give argument {index} the shape of the other: .reshape{tuple(large.shape)}",
                             f"使第 {index} 个参数与另一个同形：.reshape{tuple(large.shape)}",
@@ -235,10 +243,10 @@ def _classes(name: str, args: Any, kwargs: Any, module: nn.Module | None) -> Ite
     if target.dim() == logits.dim() and target.shape[-1] == 1:
         yield Candidate("drop the last axis of the target: target.squeeze(-1)",
                         "去掉目标的最后一维：target.squeeze(-1)",
-                        _with(args, 1, lambda item: item.squeeze(-1)))  # fmt: skip
+                        _with(args, 1, lambda item: item.squeeze(-1)), source=SourceChange(1, ".squeeze(-1)"))  # fmt: skip
     if target.dim() == 1 and logits.dim() == 2 and logits.shape[1] == target.shape[0]:
         yield Candidate("the logits are transposed: logits.t()", "logits 被转置：logits.t()",
-                        _with(args, 0, lambda item: item.t()))  # fmt: skip
+                        _with(args, 0, lambda item: item.t()), source=SourceChange(0, ".t()"))  # fmt: skip
 
 
 def _joined_along(axis: int) -> Call:
