@@ -43,9 +43,10 @@ def commands() -> str:
     out = ["# Commands", "", "`torchstone help COMMAND` prints the same. Flags of all commands stand at the end.", ""]  # fmt: skip
     for name in names_in("torchstone.cli.commands"):
         module = import_module(f"torchstone.cli.commands.{name}")
-        parts = getattr(module, "SUBCOMMANDS", None) or {
-            name: Subcommand(name, module.HELP, getattr(module, "OPTIONS", None), module.run)
-        }
+        parts = dict(getattr(module, "SUBCOMMANDS", {}))
+        if hasattr(module, "run"):
+            itself = Subcommand(name, module.HELP, getattr(module, "OPTIONS", None), module.run)
+            parts = {name: itself, **parts}
         for part in parts.values():
             out += [
                 f"## torchstone {part.title}",

@@ -265,7 +265,7 @@ def test_public_names_are_pinned() -> None:
 
     assert sorted(torchstone.__all__) == [
         "Report", "Watch", "__version__", "analyze_tensor", "check", "compare_precision", "compare_runs",
-        "dry_run", "measure_cost", "mfu", "watch_training",
+        "dry_run", "measure_cost", "mfu", "review", "watch_training",
     ]  # fmt: skip
     assert dir(torchstone) == sorted(torchstone.__all__)
     with pytest.raises(AttributeError):

@@ -14,7 +14,7 @@ import torch
 from torchstone.cli.main import run
 from torchstone.skills import all_skills
 
-TOPICS = ["common_fixes", "numerical_issues", "reduction_patterns", "unsafe_ops"]
+TOPICS = ["common_fixes", "numerical_issues", "reduction_patterns", "torchstone", "unsafe_ops"]
 CASES = [case for skill in all_skills().values() for case in skill.cases()]
 WANTED = (
     "case_dim_imbalance case_nan_inf case_loss_dtype case_cancellation case_softmax_overflow "

@@ -184,7 +184,7 @@ def _overview(names: list[str], lang: str) -> str:
         lines.append(f"  {name:<10} {text}")
     lines += [
         "",
-        say("start with:  torchstone check .", "从这里开始：torchstone check ."),
+        say("start with:  torchstone review .", "从这里开始：torchstone review ."),
         say(
             "in CI:       torchstone check . --format github",
             "在 CI 中：torchstone check . --format github",

@@ -43,7 +43,7 @@ def _extra(name: str) -> str:
 _PACKAGES = (
     Part("pathspec", "pip install pathspec",
          Text("honouring .gitignore in folders", "遵守文件夹中的 .gitignore")),
-    Part("torch", _extra("torch"), Text("cost, watch, kernel, tensor and dryrun", "cost、watch、kernel、tensor 与 dryrun")),
+    Part("torch", _extra("torch"), Text("cost, watch, kernel, tensor, dryrun, and most of review", "cost、watch、kernel、tensor、dryrun，以及 review 的大部分")),
     Part("numpy", _extra("watch"), Text("watch, and arrays of tensor", "watch，以及 tensor 的数组")),
     Part("transformers", _extra("hf"),
          Text("cost hf:NAME, and the DeepSeek-OCR analyzer", "cost hf:名称，以及 DeepSeek-OCR 分析器")),
@@ -61,16 +61,19 @@ _PACKAGES = (
     Part("PyYAML", _extra("yaml"), Text("cost --stages FILE.yaml", "cost --stages FILE.yaml")),
     Part("tensorboard", "pip install tensorboard", Text("watch: curves in TensorBoard", "watch：在 TensorBoard 中查看曲线")),
     Part("wandb", "pip install wandb", Text("watch: curves in Weights & Biases", "watch：在 Weights & Biases 中查看曲线")),
-    Part("pytest", "pip install pytest", Text("limits of cost in tests (pytest plugin)", "在测试中限制代价（pytest 插件）")),
+    Part("pytest", "pip install pytest",
+         Text("limits of cost in tests (pytest plugin); a project's tests in review",
+              "在测试中限制代价（pytest 插件）；review 运行项目测试")),
+    Part("mcp", _extra("mcp"), Text("torchstone mcp, for agents", "torchstone mcp，供智能体使用")),
 )  # fmt: skip
 _PROGRAMS = (
     Part("git", "install git", Text("check --since COMMIT", "check --since 提交")),
-    Part("mypy", "pip install mypy", Text("check --with mypy", "check --with mypy")),
-    Part("ruff", "pip install ruff", Text("check --with ruff", "check --with ruff")),
+    Part("mypy", "pip install mypy", Text("check --with mypy, review", "check --with mypy、review")),
+    Part("ruff", "pip install ruff", Text("check --with ruff, review", "check --with ruff、review")),
     Part("cc", "install gcc or clang",
          Text("kernels in C, and a faster watch", "C 内核，以及更快的 watch")),
     Part("unshare", "install util-linux",
-         Text("kernels run without a network", "内核在无网络的环境中运行")),
+         Text("kernels and reviewed projects run without a network", "内核与被评审的项目在无网络的环境中运行")),
 )  # fmt: skip
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 
