@@ -1,0 +1,108 @@
+"""One script of the project, run for a few seconds under the hooks."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import runpy
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchstone.conductor.probes.harvest.group import use_own_group
+from torchstone.conductor.probes.harvest.hooks import Enough, Hooks
+from torchstone.conductor.probes.harvest.places import Place, Places
+from torchstone.conductor.probes.harvest.precision import (
+    RunMode,
+    answer_for_accelerators,
+    emulate_autocast,
+)
+from torchstone.conductor.probes.harvest.recording import Recording
+
+_GRACE_SECONDS = 2.0
+"""A run that makes no step is interrupted this long after its time."""
+
+
+def harvest(
+    root: Path, script: str, arguments: tuple[str, ...], seconds: float, rank: int = 0,
+    world: int = 1, exchange: str = "",
+) -> tuple[Recording, Hooks]:  # fmt: skip
+    """Run the script; what it did is in the recording even where it failed."""
+    run = Recording(root, rank, world)
+    places = Places(root)
+    mode = RunMode()
+    hooks = Hooks(run, places, mode, time.monotonic() + seconds)
+
+    def noted(dtype: torch.dtype) -> None:
+        if not hooks.quiet:
+            run.autocasts.setdefault(places.here(3), dtype)
+
+    _prepare(rank, world)
+    answer_for_accelerators()
+    emulate_autocast(mode, noted)
+    use_own_group(rank, world, exchange)
+    hooks.install()
+    with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
+        _run(root, script, arguments, run, places)
+    run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
+    return run, hooks
+
+
+def _prepare(rank: int, world: int) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    random.seed(0)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
+                      LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500")  # fmt: skip
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: world
+    warnings.simplefilter("ignore")
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _run(
+    root: Path, script: str, arguments: tuple[str, ...], run: Recording, places: Places
+) -> None:
+    path = root / script
+    sys.argv = [str(path), *arguments]
+    sys.path[:0] = [str(path.parent), str(root)]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(path), run_name="__main__")
+    except Enough:
+        run.ended = "time"
+    except SystemExit as end:
+        run.ended = "" if not end.code else f"exit {end.code}"
+    except BaseException as error:  # whatever the script raises is a fact of the run
+        run.ended = f"{type(error).__name__}: {str(error)[:300]}"
+        run.failed_at = _place(error, places)
+
+
+def _place(error: BaseException, places: Places) -> Place:
+    found = Place("", 0)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if path := places.path_of(frame.f_code):
+            found = Place(path, line, frame.f_code.co_qualname)
+    return found
