@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import random
@@ -11,6 +12,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +42,7 @@ def harvest(
     run = Recording(root, rank, world)
     places = Places(root)
     mode = RunMode()
-    hooks = Hooks(run, places, mode, time.monotonic() + seconds)
+    hooks = Hooks(run, places, mode, time.process_time() + seconds)
 
     def noted(dtype: torch.dtype) -> None:
         if not hooks.quiet:
@@ -66,6 +68,28 @@ def _prepare(rank: int, world: int) -> None:
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: world
     warnings.simplefilter("ignore")
+    torch.compile = lambda model=None, **_: model or (lambda function: function)
+    if "torch._dynamo" not in sys.modules:
+        sys.modules["torch._dynamo"] = torch._dynamo = _CompilerLeftOut("torch._dynamo")
+
+
+class _CompilerLeftOut(types.ModuleType):
+    """Optimizers load the whole compiler, two seconds, only to say that they are not compiled."""
+
+    @staticmethod
+    def graph_break(*_: Any, **__: Any) -> None:
+        """Nothing is compiled: there is no graph to break."""
+
+    @staticmethod
+    def disable(function: Any, *_: Any, **__: Any) -> Any:
+        return function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        del sys.modules["torch._dynamo"]
+        torch._dynamo = importlib.import_module("torch._dynamo")
+        return getattr(torch._dynamo, name)
 
 
 @contextlib.contextmanager
@@ -73,13 +97,13 @@ def _time_limit(seconds: float) -> Iterator[None]:
     def late(*_: Any) -> None:
         raise Enough
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _run(
