@@ -18,7 +18,7 @@ class RMSNorm(nn.Module):
     def forward(self, x):
         values = x
         inverse = torch.rsqrt((values * values).mean(-1, keepdim=True) + self.eps)
-        return (values * inverse).to(x.dtype) * self.weight
+        return (values * inverse * self.weight).to(x.dtype)
 
 
 class Attention(nn.Module):
@@ -29,6 +29,8 @@ class Attention(nn.Module):
         self.heads = heads
         self.head_width = width // heads
         self.qkv = nn.Linear(width, 3 * width)
+        self.q_norm = RMSNorm(self.head_width)
+        self.k_norm = RMSNorm(self.head_width)
         self.out = nn.Linear(width, width)
         self.dropout = nn.Dropout(dropout)
 
@@ -37,6 +39,7 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).chunk(3, dim=-1)
         shape = (batch, length, self.heads, self.head_width)
         q, k, v = (item.view(shape).transpose(1, 2) for item in (q, k, v))
+        q, k = self.q_norm(q), self.k_norm(k)
         with torch.autocast(x.device.type, enabled=False):
             scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_width)
             scores = scores.masked_fill(~keep[:, None, None, :], -10.0)

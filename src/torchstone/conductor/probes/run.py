@@ -21,6 +21,7 @@ import torch  # noqa: F401  loaded once, before the forks
 
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.harvest.places import Place
+from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding
@@ -31,7 +32,8 @@ from torchstone.core.text import Message, Text
 
 SCRIPT_SECONDS = 5.0
 """For the script itself; the checks on what it left take their own time."""
-_RUN_SECONDS = 20.0
+_TEST_SECONDS = 3.0
+_RUN_SECONDS = 40.0
 _TRIAL_SECONDS = 8.0
 """All trials of edits together; what is not tried here is tried when patches are verified."""
 
@@ -74,10 +76,12 @@ def probe(subject: Subject) -> Report:
 
 
 def _look(subject: Subject) -> Outcome:
-    from torchstone.conductor.probes.harvest.session import harvest
+    from torchstone.conductor.probes.harvest.session import harvest, harvest_tests
 
     run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS)
     hooks.quiet = True
+    if subject.tests and not _enough_modules(run):
+        harvest_tests(run, hooks, subject.tests, _TEST_SECONDS)
     shown: list[Shown] = []
     gaps: list[Gap] = []
     if run.ended not in ("", "time"):
@@ -94,6 +98,11 @@ def _look(subject: Subject) -> Outcome:
     findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
     return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
                    len(run.modules), run.ended)  # fmt: skip
+
+
+def _enough_modules(run: Recording) -> bool:
+    """Whether the script itself called every module class that it imported."""
+    return bool(run.calls) and not run.ended
 
 
 def _distinct(shown: Iterable[Shown]) -> list[Shown]:

@@ -17,7 +17,7 @@ class SourceFile:
     """One file of the project, parsed."""
 
     def __init__(self, root: Path, path: str) -> None:
-        self.path = path
+        self.path, self.home = path, root
         self.text = (root / path).read_text("utf-8")
         self.lines = self.text.splitlines()
         self.tree = ast.parse(self.text)

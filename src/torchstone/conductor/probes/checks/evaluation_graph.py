@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchstone.conductor.probes.checks._scopes import evaluation_calls
+from torchstone.conductor.probes.checks._scopes import evaluation_calls, own_place
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
@@ -28,7 +28,7 @@ def check(run: Recording) -> Iterator[Shown]:
     calls = list(evaluation_calls(run))
     wrong = [call for call in calls if call.grad and not call.training]
     if wrong:
-        place = wrong[0].place
+        place = own_place(run, wrong[0])
         yield Shown(
             RULE, place,
             Text("{bad} of {all} evaluation calls record a graph", "{all} 次评估调用中有 {bad} 次记录了计算图"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from torchstone.conductor.probes.checks._scopes import evaluation_calls
+from torchstone.conductor.probes.checks._scopes import evaluation_calls, own_place
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
@@ -32,13 +32,14 @@ def check(run: Recording) -> Iterator[Shown]:
         module = modules.get(call.module)
         if not call.training or module is None or not depends_on_mode(module):
             continue
+        place = own_place(run, call)
         yield Shown(
-            RULE, call.place,
+            RULE, place,
             Text("{name} is called for evaluation while it is in training mode: its dropout and norms "
                  "act as in training", "{name} 在训练模式下被用于评估：dropout 与归一化按训练方式工作"),
             {"name": type(module).__name__},
             (number("layers that depend on the mode", "依赖模式的层", mode_layers(module), "", IN_THE_RUN),),
-            offered(run.root, call.place, _switch),
+            offered(run.root, place, _switch),
         )  # fmt: skip
         return
 
@@ -57,9 +58,9 @@ def depends_on_mode(module: nn.Module) -> bool:
 
 def _switch(file: SourceFile, place: Place) -> Iterator[Fix]:
     function = file.function(place.line)
-    names = [node.func.id for node in file.nodes(place.line, ast.Call)
-             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-             and node.func.id in _arguments(function)]  # fmt: skip
+    used = [node.id for node in file.nodes(place.line, ast.Name) if isinstance(node, ast.Name)]
+    names = [name for name in used if name in _arguments(function) and "model" in name.lower()]
+    names += [name for name in used if name in _arguments(function)]
     if function is None or not names:
         return
     body = [item for item in function.body

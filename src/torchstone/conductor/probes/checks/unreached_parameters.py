@@ -14,7 +14,9 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import OptimizerStep, Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
+from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 
 RULE = ProbeRule(
@@ -43,11 +45,11 @@ def check(run: Recording) -> Iterator[Shown]:
             if _siblings_learn(model, name, with_gradient):
                 continue
             lonely = id(parameter) not in owned
-            place = _place_of(run, model, name)
+            place = run.optimizer_places[steps[-1].optimizer] if lonely else _place_of(run, model, name)
             key = (place.path, f"{place.line}{lonely}")
             if place and key not in told:
                 told.add(key)
-                yield _shown(name, place, lonely, len(steps))
+                yield _shown(run, name, place, lonely, len(steps))
 
 
 def _siblings_learn(model: nn.Module, name: str, known: set[int]) -> bool:
@@ -89,10 +91,20 @@ def _line_in(run: Recording, kind: type, attribute: str) -> Place:
     return Place("", 0)
 
 
-def _shown(name: str, place: Place, lonely: bool, steps: int) -> Shown:
+def _shown(run: Recording, name: str, place: Place, lonely: bool, steps: int) -> Shown:
     what = (
         Text("{name} is in no optimizer", "{name} 不属于任何优化器") if lonely
         else Text("{name} got no gradient in {steps} steps", "{name} 在 {steps} 步中没有得到梯度")
     )  # fmt: skip
     return Shown(RULE, place, what, {"name": name, "steps": str(steps)},
-                 (number("optimizer steps seen", "观察的更新次数", steps, "", IN_THE_RUN),))  # fmt: skip
+                 (number("optimizer steps seen", "观察的更新次数", steps, "", IN_THE_RUN),),
+                 offered(run.root, place, _all_parameters) if lonely else ())  # fmt: skip
+
+
+def _all_parameters(file: SourceFile, place: Place) -> Iterator[Fix]:
+    """`model.part.parameters()` becomes `model.parameters()`."""
+    for call in file.calls(place.line, "parameters"):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(owner, ast.Attribute):
+            yield fix([file.replace(owner, file.source(owner.value))],
+                      "give the optimizer all parameters", "将全部参数交给优化器")  # fmt: skip

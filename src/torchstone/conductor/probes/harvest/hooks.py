@@ -147,7 +147,7 @@ class Hooks:
         if top and not self.quiet:
             self._tokens += [item for item in tree_leaves((args, kwargs)) if _is_tokens(item)][:1]
             self._note(TopCall(place, self.run.steps, id(module), module.training,
-                               torch.is_grad_enabled()))  # fmt: skip
+                               torch.is_grad_enabled(), self.places.stack(3)))  # fmt: skip
         self._depth += 1
         try:
             output = call(module, *args, **kwargs)

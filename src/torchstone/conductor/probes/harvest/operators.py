@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torchstone.conductor.probes.harvest.places import NOWHERE, Place, Places
 
 _MOST_OPERATORS = 12_000
+_MOST_OF_ONE_LINE = 60
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -47,6 +48,7 @@ class OperatorTrace(TorchDispatchMode):
         """Updates of state in half precision: line, line that made it, share that did not change."""
         self.in_backward = False
         self._places, self._wanted = places, wanted
+        self._seen: dict[tuple[Place, str, torch.dtype], int] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -69,12 +71,18 @@ class OperatorTrace(TorchDispatchMode):
             if half:
                 key = outputs[0].untyped_storage()._cdata
                 self.made_half.setdefault(key, (outputs[0], place))
-            if wanted and place and outputs:
+            if wanted and place and outputs and self._is_news(place, name, outputs[0].dtype):
                 inputs = tuple(item for item in tree_leaves((args, named)) if isinstance(item, torch.Tensor))
                 self.operators.append(Operator(name, place, args, named, inputs, outputs,
                                                training=torch.is_grad_enabled(),
                                                in_backward=self.in_backward))  # fmt: skip
         return result
+
+    def _is_news(self, place: Place, name: str, dtype: torch.dtype) -> bool:
+        """Loops repeat themselves: enough of one line leaves room for the others."""
+        count = self._seen.get((place, name, dtype), 0)
+        self._seen[place, name, dtype] = count + 1
+        return count < _MOST_OF_ONE_LINE
 
     def _before_update(self, name: str, args: Any) -> torch.Tensor | None:
         """What a tensor in half precision held before something is added to it in place."""

@@ -94,8 +94,13 @@ class TopCall(Event):
     module: int
     training: bool
     grad: bool
-    backward_follows: bool = False
-    targets: bool = False
+    stack: tuple[Place, ...] = ()
+    """The lines that led to the call, the innermost first."""
+
+    @property
+    def way(self) -> tuple[tuple[str, str], ...]:
+        """The functions that led to the call."""
+        return tuple((place.path, place.scope) for place in self.stack)
 
 
 @dataclass(frozen=True, slots=True)
