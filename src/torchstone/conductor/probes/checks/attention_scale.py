@@ -32,12 +32,11 @@ _PASSED = ("_to_copy", "masked_fill", "masked_fill_", "where", "sub", "clone")
 
 def check(run: Recording) -> Iterator[Shown]:
     producers = run.producers()
-    weights = {item.untyped_storage()._cdata for module in run.modules for item in module.parameters()}
     told: set[Place] = set()
     for item in producers.operators:
         if item.name != "_softmax" or item.inputs[0].dim() < 3:
             continue
-        parts = list(_products(producers, item.inputs[0], 1.0, weights, 0))
+        parts = list(_products(producers, item.inputs[0], 1.0, 0))
         if not parts:
             continue
         place = parts[0].operator.place
@@ -87,28 +86,28 @@ def _judge(run: Recording, parts: list[_Product], place: Place) -> Shown | None:
 
 
 def _products(
-    producers: Producers, tensor: torch.Tensor, factor: float, weights: set[int], depth: int
+    producers: Producers, tensor: torch.Tensor, factor: float, depth: int
 ) -> Iterator[_Product]:
     maker = producers.maker(tensor)
     if maker is None or depth > 12:
         return
     if maker.name in ("bmm", "mm", "baddbmm"):
         left, right = maker.inputs[-2:]
-        if any(item.untyped_storage()._cdata in weights for item in (left, right)):
+        if any(producers.is_weight(item) for item in (left, right)):
             return
         own = _factor(producers, left) * _factor(producers, right)
-        yield _Product(maker, left.shape[-1], _before_weight(producers, left, weights), factor * own)
+        yield _Product(maker, left.shape[-1], _before_weight(producers, left), factor * own)
     elif maker.name in ("mul", "div"):
         scalar = _scalar(maker)
         if scalar:
             change = scalar if maker.name == "mul" else 1 / scalar
-            yield from _products(producers, maker.inputs[0], factor * change, weights, depth + 1)
+            yield from _products(producers, maker.inputs[0], factor * change, depth + 1)
     elif maker.name == "add":
         for item in maker.inputs:
-            yield from _products(producers, item, factor, weights, depth + 1)
+            yield from _products(producers, item, factor, depth + 1)
     elif maker.name in _PASSED:
         for item in maker.inputs[:2]:
-            yield from _products(producers, item, factor, weights, depth + 1)
+            yield from _products(producers, item, factor, depth + 1)
 
 
 def _scalar(maker: Operator) -> float:
@@ -135,11 +134,11 @@ def _factor(producers: Producers, tensor: torch.Tensor) -> float:
     return factor
 
 
-def _before_weight(producers: Producers, tensor: torch.Tensor, weights: set[int]) -> int:
+def _before_weight(producers: Producers, tensor: torch.Tensor) -> int:
     """The width of a query before a weight of its head was multiplied into it."""
     maker = producers.maker(tensor)
     if maker is not None and maker.name == "bmm":
-        if any(item.untyped_storage()._cdata in weights for item in maker.inputs):
+        if any(producers.is_weight(item) for item in maker.inputs):
             return int(maker.inputs[0].shape[-1])
     return 0
 

@@ -29,6 +29,7 @@ from torchstone.conductor.probes.harvest.recording import (
     Clip,
     LoaderPass,
     Loss,
+    LossTerm,
     ModeChange,
     ModuleCall,
     OptimizerStep,
@@ -72,6 +73,7 @@ class Hooks:
         self._tokens: list[torch.Tensor] = []
         self._passes: dict[int, int] = {}
         self._loss_values: list[torch.Tensor] = []
+        self._terms: list[torch.Tensor] = []
         self.trace = OperatorTrace(places, self._is_traced)
 
     def _is_traced(self) -> bool:
@@ -153,6 +155,8 @@ class Hooks:
             output = call(module, *args, **kwargs)
         finally:
             self._depth -= 1
+        if not self.quiet and torch.is_grad_enabled() and self.run.steps < _TRACED_STEPS:
+            self._terms += [item for item in tree_leaves(output) if _is_term(item)]
         if kept is not None:
             kept.output = copied(output)
             self.run.calls.append(kept)
@@ -187,11 +191,29 @@ class Hooks:
         elif not self._backwards:
             self._scale = 1.0
         self._note_stale()
+        self._note_terms(tensor)
         self._backwards += 1
         self._note(Backward(
             self.places.here(3), self.run.steps, value, tensor.numel(), scaled,
             self.mode.autocast is not None, self._weight_of_loss(tensor),
         ))  # fmt: skip
+
+    def _note_terms(self, tensor: torch.Tensor) -> None:
+        """Scalars of modules that do not reach the loss, or reach it without a gradient."""
+        terms, self._terms = self._terms, []
+        place = self.places.here(4)
+        for item in self.mode.constants:
+            self._note(LossTerm(place, self.run.steps, item, True))
+        self.mode.constants.clear()
+        if not terms or not tensor.requires_grad:
+            return
+        try:
+            found = torch.autograd.grad(tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True)
+        except RuntimeError:
+            return
+        for item, gradient in zip(terms, found, strict=True):
+            if gradient is None:
+                self._note(LossTerm(place, self.run.steps, item, False))
 
     def _weight_of_loss(self, tensor: torch.Tensor) -> float:
         """The factor by which the loss function's mean enters the backward pass."""
@@ -504,6 +526,10 @@ def _is_state(item: Any) -> bool:
     """An argument that is neither number nor tensor: a cache, perhaps."""
     simple = (int, float, str, bool, type(None), torch.Tensor, torch.dtype, torch.device)
     return not isinstance(item, simple) and not callable(item)
+
+
+def _is_term(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.numel() == 1 and item.requires_grad
 
 
 def _is_integer(item: Any) -> bool:

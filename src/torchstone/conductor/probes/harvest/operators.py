@@ -128,6 +128,37 @@ class Producers:
             found = before
         return found
 
+    def ancestors(self, tensor: torch.Tensor, most: int = 400) -> Iterator[Operator]:
+        """The operators that a tensor was computed by, the nearest first."""
+        waiting, seen = [tensor], set[int]()
+        while waiting and len(seen) < most:
+            found = self._maker.get(id(waiting.pop(0)))
+            if found is None or id(found) in seen:
+                continue
+            seen.add(id(found))
+            yield found
+            waiting += found.inputs
+
+    def last_use(self, tensor: torch.Tensor) -> Operator | None:
+        """The last operator of the chain that carries a scalar on."""
+        last = self._maker.get(id(tensor))
+        for _ in range(40):
+            users = [item for item in self._users.get(id(tensor), ()) if item.output.numel() == 1]
+            if not users:
+                return last
+            last = users[-1]
+            tensor = last.output
+        return last
+
+    def is_weight(self, tensor: torch.Tensor) -> bool:
+        """Whether these are the values of a parameter, looked at differently or cast."""
+        for _ in range(12):
+            found = self._maker.get(id(tensor))
+            if found is None or not found.inputs or found.name not in (*self._VIEWS, "_to_copy"):
+                break
+            tensor = found.inputs[0]
+        return isinstance(tensor, torch.nn.Parameter)
+
     def users(self, tensor: torch.Tensor) -> Iterator[Operator]:
         """The operators that compute with these values."""
         for user in self._users.get(id(tensor), ()):

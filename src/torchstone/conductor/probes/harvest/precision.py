@@ -11,6 +11,8 @@ from torch.overrides import TorchFunctionMode
 from torchstone.runtime.autocast import MetaAutocast
 
 _CPU = torch.device("cpu")
+_SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
+_MOST_CONSTANTS = 64
 
 
 class RunMode(TorchFunctionMode):
@@ -21,6 +23,8 @@ class RunMode(TorchFunctionMode):
         self.regions: list[MetaAutocast | None] = []
         """The innermost last; None for a region that is switched off."""
         self.dtypes: list[torch.dtype | None] = []
+        self.constants: list[torch.Tensor] = []
+        """Scalars without a gradient that were added to scalars with one, since the last backward."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -32,10 +36,19 @@ class RunMode(TorchFunctionMode):
         if "device" in named or "map_location" in named:
             named = {key: _on_cpu(item) for key, item in named.items()}
         named.pop("pin_memory", None)
+        if getattr(func, "__name__", "") in _SUMS and len(args) > 1 and torch.is_grad_enabled():
+            self._note_constant(args[0], args[1])
         region = self.regions[-1] if self.regions else None
         if region is not None:
             return region.__torch_function__(func, types, args, named)
         return func(*args, **named)
+
+    def _note_constant(self, one: Any, other: Any) -> None:
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+            if one.numel() == other.numel() == 1 and one.requires_grad != other.requires_grad:
+                still = other if one.requires_grad else one
+                if still.is_floating_point() and len(self.constants) < _MOST_CONSTANTS:
+                    self.constants.append(still)
 
     @property
     def autocast(self) -> torch.dtype | None:

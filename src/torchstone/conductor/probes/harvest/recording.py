@@ -148,6 +148,15 @@ class LoaderPass(Event):
     """How often it was started before."""
 
 
+@dataclass(frozen=True, slots=True)
+class LossTerm(Event):
+    """A scalar of a module that takes no part in the backward pass."""
+
+    tensor: torch.Tensor
+    added: bool
+    """It was added to the loss, but has no gradient; otherwise it never got there."""
+
+
 @dataclass(slots=True)
 class ModuleCall:
     """One call of a module of the project, with copies of its inputs."""
