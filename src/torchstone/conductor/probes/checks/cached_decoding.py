@@ -1,0 +1,203 @@
+"""Decoding with a cache gives what one pass over all tokens gives."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchstone.conductor.probes.checks._text import ON_A_COPY
+from torchstone.conductor.probes.harvest.hooks import copied
+from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
+from torchstone.conductor.probes.harvest.places import Place, Places
+from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
+from torchstone.conductor.probes.replay.copies import floats, widened
+from torchstone.conductor.probes.replay.divergence import difference
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.templates import SourceFile, fix, offered
+from torchstone.core.finding import Severity
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+
+RULE = ProbeRule(
+    "PR205", "cached-decoding-differs", Severity.HIGH, "wrong result",
+    Text("decoding with the cache differs from a pass over all tokens", "使用缓存解码与一次性处理全部 token 的结果不同"),
+    Text("positions, masks or what is cached do not continue where the cache ends: generated text gets worse "
+         "with every token", "位置、掩码或缓存内容没有接续：生成文本会逐 token 变差"),
+    Text("let positions and masks start at the length of the cache, and cache what the full pass uses",
+         "让位置与掩码从缓存长度开始，并缓存与完整计算一致的内容"),
+)  # fmt: skip
+_TOLERANCE = 1e-3
+"""Relative, float32: other orders of summation stay below 1e-5."""
+_SIMPLE = (int, float, str, bool, type(None), torch.Tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A prompt and the tokens after it, with the state as it was before the prompt."""
+
+    module: nn.Module
+    first: ModuleCall
+    chunks: tuple[torch.Tensor, ...]
+
+
+def check(run: Recording) -> Iterator[Shown]:
+    told: set[type] = set()
+    for session in _sessions(run):
+        if type(session.module) in told:
+            continue
+        try:
+            found = _compare(run, session)
+        except Exception:  # a protocol that this does not know
+            continue
+        told.add(type(session.module))
+        if found is not None:
+            yield found
+
+
+def _sessions(run: Recording) -> Iterator[_Session]:
+    """Calls of a model in evaluation with a state, whose first is longer than the next ones."""
+    calls = [call for call in run.calls if call.top and not call.training and _has_state(call)]
+    for place, call in enumerate(calls):
+        tokens = _tokens(call)
+        if tokens is None or tokens.shape[1] < 2:
+            continue
+        chunks = [tokens]
+        for later in calls[place + 1 :]:
+            step = _tokens(later)
+            if later.module is not call.module or step is None or step.shape != (tokens.shape[0], 1):
+                break
+            chunks.append(step)
+        if len(chunks) > 2:
+            yield _Session(call.module, call, tuple(chunks))
+
+
+def _has_state(call: ModuleCall) -> bool:
+    return any(not isinstance(item, _SIMPLE) for item in (*call.args, *call.kwargs.values()))
+
+
+def _tokens(call: ModuleCall) -> torch.Tensor | None:
+    first = call.args[0] if call.args else None
+    is_ids = isinstance(first, torch.Tensor) and not first.is_floating_point() and first.dim() == 2
+    return first if is_ids else None
+
+
+def _compare(run: Recording, session: _Session) -> Shown | None:
+    module = copy.deepcopy(session.module).float().eval()
+    whole = torch.cat(session.chunks, dim=1)
+    full = _logits(_call(module, session, whole, _state(session))[0])
+    state = _state(session)
+    outputs: list[torch.Tensor] = []
+    for chunk in session.chunks:
+        result, state = _call(module, session, chunk, state)
+        outputs.append(_logits(result))
+    steps = torch.cat(outputs, dim=1)
+    size = difference(full[:, -len(session.chunks) + 1 :], steps[:, -len(session.chunks) + 1 :])
+    if size <= _TOLERANCE:
+        return None
+    place = _place(run, module, session)
+    if not place:
+        return None
+    return Shown(
+        RULE, place,
+        Text("after a prompt of {prompt} tokens the decoded outputs differ from one pass over all {all} by {size}",
+             "在 {prompt} 个 token 的提示之后，逐步解码的输出与一次处理全部 {all} 个 token 相差 {size}"),
+        {"prompt": str(session.chunks[0].shape[1]), "all": str(whole.shape[1]), "size": f"{size:.1%}"},
+        (number("difference", "差异", 100 * size, "%", ON_A_COPY),
+         number("expected", "应为", 0.0, "%", ON_A_COPY)),
+        offered(run.root, place, _continue_positions),
+    )  # fmt: skip
+
+
+def _state(session: _Session) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return widened(copied(session.first.args)), widened(copied(session.first.kwargs))
+
+
+def _call(
+    module: nn.Module, session: _Session, tokens: torch.Tensor, state: tuple[tuple[Any, ...], dict[str, Any]]
+) -> tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]:
+    args, kwargs = state
+    with torch.no_grad():
+        result = module(tokens, *args[1:], **kwargs)
+    return result, (args, kwargs)
+
+
+def _logits(result: Any) -> torch.Tensor:
+    return next(item for item in floats(result) if item.dim() == 3)
+
+
+def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
+    """The first line whose values for the decoded token differ from those of the full pass."""
+    prompt = session.chunks[0]
+    whole = torch.cat(session.chunks[:2], dim=1)
+    full = _traced(run, module, session, whole, _state(session))
+    state = _call(module, session, prompt, _state(session))[1]
+    step = _traced(run, module, session, session.chunks[1], state)
+    by_place: dict[tuple[Place, str], list[Operator]] = {}
+    for item in full:
+        by_place.setdefault((item.place, item.name), []).append(item)
+    for item in step:
+        others = by_place.get((item.place, item.name), [])
+        other = others.pop(0) if others else None
+        if other is None or item.name in ("cat", "masked_fill"):
+            continue
+        last = _last(other.output, item.output, whole.shape[1])
+        if last is not None and difference(last, item.output) > _TOLERANCE:
+            return item.place
+    return step[-1].place if step else Place("", 0)
+
+
+def _last(full: torch.Tensor, step: torch.Tensor, length: int) -> torch.Tensor | None:
+    """The last position of the full pass where only the length differs."""
+    if full.dim() != step.dim() or full.numel() == 0:
+        return None
+    axes = [axis for axis in range(full.dim()) if full.shape[axis] != step.shape[axis]]
+    if len(axes) != 1 or full.shape[axes[0]] != length or step.shape[axes[0]] != 1:
+        return None
+    return full.narrow(axes[0], length - 1, 1)
+
+
+def _traced(
+    run: Recording, module: nn.Module, session: _Session, tokens: torch.Tensor,
+    state: tuple[tuple[Any, ...], dict[str, Any]],
+) -> list[Operator]:  # fmt: skip
+    trace = OperatorTrace(Places(run.root))
+    with trace:
+        _call(module, session, tokens, state)
+    return trace.operators
+
+
+def _continue_positions(file: SourceFile, place: Place) -> Iterator[Fix]:
+    """An arange that starts at zero starts at the length of the cache."""
+    function = file.function(place.line)
+    names = [item.arg for item in function.args.args if "cache" in item.arg or "past" in item.arg] if function else []
+    lengths = [name for name in _lengths(file)] or ["length"]
+    for call in file.calls(place.line, "arange"):
+        text = file.source(call)
+        for name in names:
+            for length in lengths:
+                for value in (f"{name}[0].{length}", f"{name}.{length}"):
+                    yield fix([file.replace(call, f"({value} if {name} is not None else 0) + {text}")],
+                              "let positions continue after the cache", "让位置接续缓存长度")  # fmt: skip
+
+
+def _lengths(file: SourceFile) -> Iterator[str]:
+    """Names of lengths that a cache of this project has."""
+    for path in sorted(file.home.rglob("*.py")):
+        try:
+            tree = ast.parse(path.read_text("utf-8"))
+        except (OSError, SyntaxError, UnicodeDecodeError):
+            continue
+        for kind in ast.walk(tree):
+            if isinstance(kind, ast.ClassDef) and "cache" in kind.name.lower():
+                for node in ast.walk(kind):
+                    if isinstance(node, ast.FunctionDef) and any(
+                        word in node.name for word in ("length", "size", "pos", "len")
+                    ) and not node.name.startswith("__"):  # fmt: skip
+                        is_property = any("property" in ast.unparse(item) for item in node.decorator_list)
+                        yield node.name if is_property else f"{node.name}()"

@@ -1,0 +1,63 @@
+"""Every token reaches its experts, and every expert can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from torchstone.conductor.probes.checks._text import ON_A_COPY
+from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.conductor.probes.replay.routing import Routing, routings
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.core.finding import Severity
+from torchstone.core.text import Text
+
+RULE = ProbeRule(
+    "PR303", "tokens-dropped-or-experts-idle", Severity.MEDIUM, "wrong result",
+    Text("tokens get no expert, or experts get no token", "部分 token 没有专家，或部分专家没有 token"),
+    Text("a token without an expert passes the layer unchanged; an expert that is never chosen only costs memory",
+         "没有专家的 token 原样通过该层；从不被选中的专家只占用内存"),
+    Text("raise the capacity in evaluation, and check the range of the chosen indices",
+         "评估时提高容量，并检查所选索引的范围"),
+)  # fmt: skip
+_TOKENS = 2048
+_MOST_DROPPED = 0.01
+
+
+def check(run: Recording) -> Iterator[Shown]:
+    for routing in routings(run):
+        dropped = float((routing.weights.abs().sum(-1) == 0).float().mean())
+        top = next(item for item in routing.operators if item.name == "topk")
+        if dropped > _MOST_DROPPED:
+            yield Shown(
+                RULE, top.place,
+                Text("{share} of the tokens get no expert in evaluation", "评估时 {share} 的 token 没有专家"),
+                {"share": f"{dropped:.0%}"},
+                (number("tokens without an expert", "没有专家的 token", 100 * dropped, "%", ON_A_COPY),),
+            )  # fmt: skip
+        load = _load(run, routing)
+        if load is not None and bool((load == 0).any()):
+            idle = int((load == 0).sum())
+            yield Shown(
+                RULE, top.place,
+                Text("{idle} of {all} experts get none of {tokens} random tokens",
+                     "{all} 个专家中有 {idle} 个在 {tokens} 个随机 token 中一个也没有得到"),
+                {"idle": str(idle), "all": str(len(load)), "tokens": str(_TOKENS)},
+                (number("idle experts", "闲置专家", idle, "", ON_A_COPY),
+                 number("spread of the load", "负载变异系数", float(load.std() / load.mean()), "x", ON_A_COPY)),
+            )  # fmt: skip
+
+
+def _load(run: Recording, routing: Routing) -> torch.Tensor | None:
+    """Tokens by expert when random ones are routed."""
+    shape = (4, _TOKENS // 4, routing.inputs.shape[-1])
+    given = next(item for item in routing.case.tensors if item.is_floating_point() and item.dim() > 1)
+    torch.manual_seed(0)
+    values = torch.randn(shape if given.dim() == 3 else (_TOKENS, shape[-1]))
+    case = routing.case.changed(lambda item: values if isinstance(item, torch.Tensor) and item.shape == given.shape else item)
+    try:
+        chosen = next(item.outputs[1] for item in case.traced(run) if item.name == "topk")
+    except Exception:
+        return None
+    return torch.bincount(chosen.flatten(), minlength=routing.weights.shape[1]).float()

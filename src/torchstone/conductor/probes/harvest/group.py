@@ -1,0 +1,212 @@
+"""A process group without a network: ranks hand tensors to each other through a file store."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import _create_work_from_future
+from torch.futures import Future
+
+NAME = "probes"
+_SECONDS = 8.0
+"""A rank that waits longer for the others has lost them."""
+_save, _load = torch.save, torch.load
+
+
+def use_own_group(rank: int, world: int, exchange: str) -> None:
+    """Every process group that the script makes is one of these."""
+    if not dist.is_available():
+        return
+    dist.Backend.register_backend(NAME, _make_group, devices=["cpu", "cuda"])
+    begin, sub_group = dist.init_process_group, dist.new_group
+    path = exchange or tempfile.mktemp(prefix="exchange-")  # made by the store itself
+
+    def init_process_group(*_: Any, **__: Any) -> None:
+        if not dist.is_initialized():
+            store = dist.FileStore(path, world)
+            begin(NAME, store=store, rank=rank, world_size=world)
+
+    def new_group(ranks: Any = None, *_: Any, **__: Any) -> Any:
+        return sub_group(ranks, backend=NAME)
+
+    dist.init_process_group = init_process_group  # type: ignore[assignment]
+    dist.distributed_c10d.init_process_group = init_process_group
+    dist.new_group = new_group
+    dist.distributed_c10d.new_group = new_group
+
+
+def _make_group(store: Any, rank: int, world: int, _: Any) -> Any:
+    return FileGroup(store, rank, world)
+
+
+class FileGroup(dist.ProcessGroup):
+    """Every collective is an exchange of what each rank holds, worked out by each for itself."""
+
+    def __init__(self, store: Any, rank: int, world: int) -> None:
+        super().__init__(rank, world)
+        self._store, self._rank_here, self._world = store, rank, world
+        self._count = 0
+        self._letters: dict[tuple[int, int, int], int] = {}
+
+    def size(self) -> int:
+        return self._world
+
+    def rank(self) -> int:
+        return self._rank_here
+
+    def getBackendName(self) -> str:  # noqa: N802
+        return NAME
+
+    def name(self) -> str:
+        return NAME
+
+    def _all(self, value: Any) -> list[Any]:
+        """What every rank gave, in order of rank."""
+        self._count += 1
+        if self._world == 1:
+            return [value]
+        self._store.set(f"{self._count}/{self._rank_here}", _packed(value))
+        return [self._get(f"{self._count}/{rank}") for rank in range(self._world)]
+
+    def _get(self, key: str) -> Any:
+        self._store.wait([key], timedelta(seconds=_SECONDS))
+        return _load(io.BytesIO(self._store.get(key)), weights_only=True)
+
+    def allreduce(self, tensors: Any, opts: Any = None) -> Any:
+        op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
+        own = tensors if isinstance(tensors, list) else [tensors]
+        gathered = self._all([item.detach() for item in own])
+        for place, item in enumerate(own):
+            _write(item, _reduced([row[place] for row in gathered], op))
+        return _done(tensors)
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
+        return self.allreduce(tensors, opts)
+
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+        gathered = self._all([item.detach() for item in tensors])
+        if self._rank_here == opts.rootRank:
+            for place, item in enumerate(tensors):
+                _write(item, _reduced([row[place] for row in gathered], opts.reduceOp))
+        return _done(tensors)
+
+    def broadcast(self, tensors: Any, opts: Any = None) -> Any:
+        gathered = self._all([item.detach() for item in tensors])
+        for item, sent in zip(tensors, gathered[opts.rootRank], strict=True):
+            _write(item, sent)
+        return _done(tensors)
+
+    def allgather(self, outputs: Any, inputs: Any, _: Any = None) -> Any:
+        gathered = self._all([item.detach() for item in inputs])
+        for place, row in enumerate(outputs):
+            for rank, item in enumerate(row):
+                _write(item, gathered[rank][place])
+        return _done(outputs)
+
+    def all_gather_single(self, output: Any, given: Any, _: Any = None) -> Any:
+        gathered = self._all(given.detach())
+        _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
+        return _done(output)
+
+    _allgather_base = all_gather_single
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        gathered = self._all([[item.detach() for item in row] for row in inputs])
+        for place, item in enumerate(outputs):
+            parts = [row[place][self._rank_here] for row in gathered]
+            _write(item, _reduced(parts, opts.reduceOp))
+        return _done(outputs)
+
+    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:
+        whole = _reduced(self._all(given.detach()), opts.reduceOp)
+        _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
+        return _done(output)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def all_to_all_single(
+        self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, _: Any = None
+    ) -> Any:  # fmt: skip
+        sizes = list(input_sizes) if input_sizes else [given.shape[0] // self._world] * self._world
+        gathered = self._all(list(given.detach().split(sizes)))
+        _write(output, torch.cat([row[self._rank_here] for row in gathered]))
+        return _done(output)
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs: Any, inputs: Any, _: Any = None) -> Any:
+        gathered = self._all([item.detach() for item in inputs])
+        for rank, item in enumerate(outputs):
+            _write(item, gathered[rank][self._rank_here])
+        return _done(outputs)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        gathered = self._all([item.detach() for item in inputs])
+        if self._rank_here == opts.rootRank:
+            for rank, item in enumerate(outputs[0]):
+                _write(item, gathered[rank][0])
+        return _done(outputs)
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        gathered = self._all([[item.detach() for item in row] for row in inputs])
+        _write(outputs[0], gathered[opts.rootRank][0][self._rank_here])
+        return _done(outputs)
+
+    def barrier(self, *_: Any) -> Any:
+        self._all(0)
+        return _done(None)
+
+    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:
+        key = self._letter(self._rank_here, to, tag)
+        self._store.set(key, _packed([item.detach() for item in tensors]))
+        return _done(tensors)
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
+        for item, sent in zip(tensors, self._get(self._letter(source, self._rank_here, tag)), strict=True):
+            _write(item, sent)
+        return _done(tensors)
+
+    def _letter(self, source: int, to: int, tag: int) -> str:
+        count = self._letters.get((source, to, tag), 0)
+        self._letters[source, to, tag] = count + 1
+        return f"p/{source}/{to}/{tag}/{count}"
+
+
+def _packed(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _save(value, buffer)
+    return buffer.getvalue()
+
+
+def _write(target: torch.Tensor, value: torch.Tensor) -> None:
+    with torch.no_grad():
+        target.detach().copy_(value.reshape(target.shape))
+
+
+def _done(value: Any) -> Any:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return _create_work_from_future(future)
+
+
+_REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "MAX": lambda rows: rows.amax(0),
+    "MIN": lambda rows: rows.amin(0),
+    "PRODUCT": lambda rows: rows.prod(0),
+    "AVG": lambda rows: rows.sum(0) / rows.shape[0],
+}
+
+
+def _reduced(parts: Sequence[torch.Tensor], op: Any) -> torch.Tensor:
+    rows = torch.stack(list(parts))
+    name = str(op).rpartition(".")[2].rpartition(":")[2].strip(" >")
+    for key, reduce in _REDUCTIONS.items():
+        if key in name or op == getattr(dist.ReduceOp, key, None):
+            return reduce(rows)
+    return rows.sum(0)

@@ -1,0 +1,232 @@
+"""What a run of a script did: events in their order, and the modules with their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from torchstone.conductor.probes.harvest.operators import Operator, Producers
+from torchstone.conductor.probes.harvest.places import NOWHERE, Place
+
+E = TypeVar("E", bound="Event")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that the script did, and where."""
+
+    place: Place
+    step: int
+    """Optimizer steps that were made before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backward(Event):
+    """A backward pass."""
+
+    loss: float
+    elements: int
+    scaled: bool
+    """The loss came from GradScaler.scale."""
+    under_autocast: bool = False
+    weight: float = float("nan")
+    """The factor of the loss function's mean in it; not a number where it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(Event):
+    """A call of clip_grad_norm_."""
+
+    limit: float
+    norm_before: float
+    norm_after: float
+    scale: float
+    """The loss scale that the gradients carried then; 1.0 where none."""
+    parameters: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStep(Event):
+    """A call of an optimizer's step, as the optimizer sees the gradients."""
+
+    optimizer: int
+    norm: float
+    scale: float
+    with_gradient: frozenset[int]
+    without_gradient: frozenset[int]
+    backwards: int
+    """Backward passes since the last step or the start."""
+    stale: bool
+    """Gradients that an earlier step has used are still in there."""
+    halves: int = 0
+    """float16 parameters that are updated directly."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroGrad(Event):
+    """Gradients were cleared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling(Event):
+    """A call of a GradScaler's method."""
+
+    method: str
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStep(Event):
+    """A call of a learning-rate scheduler's step."""
+
+    optimizer_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopCall(Event):
+    """The outermost call of a model: not from inside another module."""
+
+    module: int
+    training: bool
+    grad: bool
+    stack: tuple[Place, ...] = ()
+    """The lines that led to the call, the innermost first."""
+
+    @property
+    def way(self) -> tuple[tuple[str, str], ...]:
+        """The functions that led to the call."""
+        return tuple((place.path, place.scope) for place in self.stack)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChange(Event):
+    """A call of train() or eval() on a model."""
+
+    module: int
+    training: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Event):
+    """A call of torch.save."""
+
+    path: str
+    keys: frozenset[str]
+    kinds: frozenset[str]
+    """Which states are inside: model, optimizer, scheduler, scaler."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Kind and name of what the saving function could have saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss(Event):
+    """A loss function was called: its dtype and what the targets are."""
+
+    name: str
+    dtype: torch.dtype
+    shifted: bool
+    """The targets are the input tokens moved by one: the model predicts the next token."""
+    stack: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderPass(Event):
+    """A DataLoader was started."""
+
+    loader: int
+    sampler: int
+    order: tuple[int, ...]
+    """The first indices that its sampler gave."""
+    distributed: bool
+    shuffles: bool
+    again: int
+    """How often it was started before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossTerm(Event):
+    """A scalar of a module that takes no part in the backward pass."""
+
+    tensor: torch.Tensor
+    added: bool
+    """It was added to the loss, but has no gradient; otherwise it never got there."""
+
+
+@dataclass(slots=True)
+class ModuleCall:
+    """One call of a module of the project, with copies of its inputs."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    training: bool
+    grad: bool
+    place: Place
+    top: bool
+    number: int
+    output: Any = None
+    autocast: torch.dtype | None = None
+
+
+@dataclass(slots=True)
+class Recording:
+    """Everything that one run left."""
+
+    root: Path
+    rank: int = 0
+    world: int = 1
+    events: list[Event] = field(default_factory=list)
+    calls: list[ModuleCall] = field(default_factory=list)
+    modules: list[nn.Module] = field(default_factory=list)
+    """Modules of the project's classes, in the order of their making."""
+    made_at: dict[int, Place] = field(default_factory=dict)
+    optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
+    schedulers: list[Any] = field(default_factory=list)
+    scalers: list[Any] = field(default_factory=list)
+    scaler_places: dict[int, Place] = field(default_factory=dict)
+    optimizer_places: dict[int, Place] = field(default_factory=dict)
+    autocasts: dict[Place, torch.dtype] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    absorbed: list[tuple[Place, Place, float, torch.dtype]] = field(default_factory=list)
+    steps: int = 0
+    ended: str = ""
+    """Why the script ended before its end, or empty."""
+    failed_at: Place = NOWHERE
+
+    def of(self, kind: type[E]) -> Iterator[E]:
+        """Every event of a kind, in order."""
+        return (event for event in self.events if isinstance(event, kind))
+
+    @property
+    def uses_half(self) -> bool:
+        """The run had a region or weights in half precision."""
+        halves = (torch.float16, torch.bfloat16)
+        return any(kind in halves for kind in self.autocasts.values()) or any(
+            item.dtype in halves for module in self.modules for item in module.parameters()
+        )
+
+    def forward_operators(self) -> list[Operator]:
+        """Operators of the forward passes."""
+        return [item for item in self.operators if not item.in_backward]
+
+    def producers(self) -> Producers:
+        return Producers(self.forward_operators())
+
+    def top_modules(self) -> list[nn.Module]:
+        """Models that the script itself calls, each once."""
+        return list({id(call.module): call.module for call in self.calls if call.top}.values())
+
+    def owner_of(self, parameter: int) -> tuple[nn.Module, str] | None:
+        """The smallest module of the project that holds a parameter, and its name there."""
+        best: tuple[nn.Module, str] | None = None
+        size = 1 << 62
+        for module in self.modules:
+            for name, item in module.named_parameters():
+                if id(item) == parameter and (count := sum(1 for _ in module.parameters())) < size:
+                    best, size = (module, name), count
+        return best

@@ -1,0 +1,144 @@
+"""One script of the project, run for a few seconds under the hooks."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import random
+import runpy
+import signal
+import sys
+import time
+import traceback
+import types
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchstone.conductor.probes.harvest.group import use_own_group
+from torchstone.conductor.probes.harvest.hooks import Enough, Hooks
+from torchstone.conductor.probes.harvest.places import Place, Places
+from torchstone.conductor.probes.harvest.precision import (
+    RunMode,
+    answer_for_accelerators,
+    emulate_autocast,
+)
+from torchstone.conductor.probes.harvest.recording import Recording
+
+_GRACE_SECONDS = 2.0
+"""A run that makes no step is interrupted this long after its time."""
+
+
+def harvest(
+    root: Path, script: str, arguments: tuple[str, ...], seconds: float, rank: int = 0,
+    world: int = 1, exchange: str = "",
+) -> tuple[Recording, Hooks]:  # fmt: skip
+    """Run the script; what it did is in the recording even where it failed."""
+    run = Recording(root, rank, world)
+    places = Places(root)
+    mode = RunMode()
+    hooks = Hooks(run, places, mode, time.process_time() + seconds)
+
+    def noted(dtype: torch.dtype) -> None:
+        if not hooks.quiet:
+            run.autocasts.setdefault(places.here(3), dtype)
+
+    _prepare(rank, world)
+    answer_for_accelerators()
+    emulate_autocast(mode, noted)
+    use_own_group(rank, world, exchange)
+    hooks.install()
+    with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
+        _run(root, script, arguments, run, places)
+    run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
+    return run, hooks
+
+
+def _prepare(rank: int, world: int) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    random.seed(0)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
+                      LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500")  # fmt: skip
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: world
+    warnings.simplefilter("ignore")
+    torch.compile = lambda model=None, **_: model or (lambda function: function)
+    if "torch._dynamo" not in sys.modules:
+        sys.modules["torch._dynamo"] = torch._dynamo = _CompilerLeftOut("torch._dynamo")
+
+
+class _CompilerLeftOut(types.ModuleType):
+    """Optimizers load the whole compiler, two seconds, only to say that they are not compiled."""
+
+    @staticmethod
+    def graph_break(*_: Any, **__: Any) -> None:
+        """Nothing is compiled: there is no graph to break."""
+
+    @staticmethod
+    def disable(function: Any, *_: Any, **__: Any) -> Any:
+        return function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        del sys.modules["torch._dynamo"]
+        torch._dynamo = importlib.import_module("torch._dynamo")
+        return getattr(torch._dynamo, name)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise Enough
+
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _run(
+    root: Path, script: str, arguments: tuple[str, ...], run: Recording, places: Places
+) -> None:
+    path = root / script
+    sys.argv = [str(path), *arguments]
+    sys.path[:0] = [str(path.parent), str(root)]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(path), run_name="__main__")
+    except Enough:
+        run.ended = "time"
+    except SystemExit as end:
+        run.ended = "" if not end.code else f"exit {end.code}"
+    except BaseException as error:  # whatever the script raises is a fact of the run
+        run.ended = f"{type(error).__name__}: {str(error)[:300]}"
+        run.failed_at = _place(error, places)
+
+
+def harvest_tests(run: Recording, hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
+    """The project's own tests under the same hooks: only modules and their inputs are kept."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    pytest = importlib.import_module("pytest")
+    hooks.deadline = time.process_time() + seconds
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=no", *files]
+    nothing = io.StringIO()
+    with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+        with contextlib.suppress(Enough, SystemExit), hooks.mode, _time_limit(seconds):
+            pytest.main(words)
+
+
+def _place(error: BaseException, places: Places) -> Place:
+    found = Place("", 0)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if path := places.path_of(frame.f_code):
+            found = Place(path, line, frame.f_code.co_qualname)
+    return found

@@ -1,0 +1,1 @@
+"""Modules of the run, copied and called again with changed inputs."""

@@ -1,0 +1,154 @@
+"""Copies of modules with inputs that they were really called with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from torchstone.conductor.probes.harvest.hooks import copied
+from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
+from torchstone.conductor.probes.harvest.places import Places
+from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
+
+_LARGE_PARAMETERS = 30_000_000
+"""A copy of more would take the time of all other checks."""
+_LENGTHS = (7, 11, 5, 13, 9, 6)
+"""Short sequences to probe with; one is taken that no other size of the model equals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A copy of a module in evaluation mode, in float32, and a call of it."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    call: ModuleCall
+
+    def run(self) -> list[torch.Tensor]:
+        """The floating-point tensors of its output."""
+        return floats(self.result())
+
+    def result(self) -> Any:
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return self.module(*copied(self.args), **copied(self.kwargs))
+
+    def traced(self, run: Recording) -> list[Operator]:
+        trace = OperatorTrace(Places(run.root))
+        with trace:
+            self.result()
+        return trace.operators
+
+    def changed(self, change: Callable[[Any], Any]) -> Case:
+        """The same call with every tensor changed that `change` changes."""
+        args, kwargs = tree_map(change, (copied(self.args), copied(self.kwargs)))
+        return replace(self, args=args, kwargs=kwargs)
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [item for item in tree_leaves((self.args, self.kwargs)) if isinstance(item, torch.Tensor)]
+
+    @property
+    def tokens(self) -> torch.Tensor | None:
+        """The batch of token ids that it gets, if it gets one."""
+        found = (item for item in self.tensors
+                 if item.dtype in (torch.int64, torch.int32) and item.dim() == 2 and item.shape[1] > 3)  # fmt: skip
+        return next(found, None)
+
+
+def floats(value: Any) -> list[torch.Tensor]:
+    return [item.detach().float() for item in tree_leaves(value)
+            if isinstance(item, torch.Tensor) and item.is_floating_point()]  # fmt: skip
+
+
+def cases(run: Recording, *, top: bool = False, stateless: bool = True) -> Iterator[Case]:
+    """One case for each class (for models: each instance) of the project that was called."""
+    seen: set[Any] = set()
+    order = sorted(run.calls, key=lambda call: (call.training, call.number))
+    for call in order:
+        key = id(call.module) if top else type(call.module)
+        if key in seen or (top and not call.top):
+            continue
+        if stateless and any(not _is_plain(item) for item in (*call.args, *call.kwargs.values())):
+            continue
+        case = case_of(call)
+        if case is not None:
+            seen.add(key)
+            yield case
+
+
+def case_of(call: ModuleCall) -> Case | None:
+    """None where the module cannot be copied or called again."""
+    if sum(item.numel() for item in call.module.parameters()) > _LARGE_PARAMETERS:
+        return None
+    try:
+        module = copy.deepcopy(call.module).float().eval()
+        case = Case(module, widened(call.args), widened(call.kwargs), call)
+        case.result()
+    except Exception:  # whatever its code raises: it cannot be probed this way
+        return None
+    return case
+
+
+def widened(value: Any) -> Any:
+    def wide(item: Any) -> Any:
+        if isinstance(item, torch.Tensor) and item.dtype in (torch.float16, torch.bfloat16):
+            return item.float()
+        return item
+
+    return tree_map(wide, copied(value))
+
+
+def _is_plain(item: Any) -> bool:
+    return isinstance(item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device))
+
+
+def shortened(case: Case) -> Case:
+    """The same call with sequences of a length that no other size of the model equals."""
+    tokens = case.tokens
+    if tokens is None:
+        return case
+    length = tokens.shape[1]
+    sizes = {size for item in case.module.parameters() for size in item.shape}
+    sizes |= {value for module in case.module.modules() for value in vars(module).values()
+              if isinstance(value, int)}  # fmt: skip
+    short = next((item for item in _LENGTHS if item < length and item not in sizes), length)
+
+    def cut(item: Any) -> Any:
+        if not isinstance(item, torch.Tensor):
+            return item
+        for axis, size in enumerate(item.shape):
+            if size == length:
+                item = item.narrow(axis, 0, short)
+        return item
+
+    other = case.changed(cut)
+    try:
+        other.result()
+    except Exception:
+        return case
+    return other
+
+
+def with_other_tokens(case: Case, where: torch.Tensor) -> Case:
+    """The same call with other token ids where the mask says so."""
+    tokens = case.tokens
+    if tokens is None:
+        return case
+    known = int(tokens.max()) + 1
+    shape = tuple(tokens.shape)
+
+    def change(item: Any) -> Any:
+        if isinstance(item, torch.Tensor) and item.dtype == tokens.dtype and tuple(item.shape) == shape:
+            if torch.equal(item, tokens):
+                return torch.where(where, (item + 1 + item % 2) % max(known, 2), item)
+        return item
+
+    return case.changed(change)

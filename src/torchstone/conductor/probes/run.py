@@ -1,0 +1,204 @@
+"""From a script of the project to findings: harvest, checks, and edits that were tried.
+
+Each run is a process of its own, forked from one that has torch loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch  # noqa: F401  loaded once, before the forks
+
+from torchstone.conductor.probes.checks import all_checks
+from torchstone.conductor.probes.harvest.places import Place
+from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.finding import Finding
+from torchstone.core.fix import Edit, Fix, apply_edits
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+
+SCRIPT_SECONDS = 5.0
+"""For the script itself; the checks on what it left take their own time."""
+_TEST_SECONDS = 3.0
+_RUN_SECONDS = 40.0
+_TRIAL_SECONDS = 8.0
+"""All trials of edits together; what is not tried here is tried when patches are verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A script of the project with its arguments."""
+
+    root: Path
+    script: str
+    arguments: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+    world: int = 1
+
+    @property
+    def command(self) -> str:
+        start = "python" if self.world == 1 else f"torchrun --nproc-per-node={self.world}"
+        return " ".join((start, self.script, *self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one process saw."""
+
+    findings: tuple[Finding, ...] = ()
+    others: tuple[tuple[Fix, ...], ...] = ()
+    """For each finding, the edits that come after the first."""
+    gaps: tuple[Gap, ...] = ()
+    steps: int = 0
+    modules: int = 0
+    ended: str = ""
+
+
+def probe(subject: Subject) -> Report:
+    """Every check on one script."""
+    outcome = _in_child(lambda: _look(subject), _RUN_SECONDS)
+    findings = _tried(subject, outcome)
+    rules = {key: module.RULE.info() for key, module in all_checks().items()}
+    return Report(TOOL, findings, gaps=outcome.gaps, rules=rules, subject=subject.command)
+
+
+def _look(subject: Subject) -> Outcome:
+    from torchstone.conductor.probes.harvest.session import harvest, harvest_tests
+
+    run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS)
+    hooks.quiet = True
+    if subject.tests and not _enough_modules(run):
+        harvest_tests(run, hooks, subject.tests, _TEST_SECONDS)
+    shown: list[Shown] = []
+    gaps: list[Gap] = []
+    if run.ended not in ("", "time"):
+        gaps.append(_gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}"))
+    for module in all_checks().values():
+        try:
+            shown += list(module.check(run))
+        except Exception as error:  # one property that cannot be checked leaves the others
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
+            gaps.append(_gap(subject, f"{module.RULE.id} could not be checked: {where}",
+                             f"无法检查 {module.RULE.id}：{where}"))  # fmt: skip
+    kept = _distinct(shown)
+    findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
+    return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
+                   len(run.modules), run.ended)  # fmt: skip
+
+
+def _enough_modules(run: Recording) -> bool:
+    """Whether the script itself called every module class that it imported."""
+    return bool(run.calls) and not run.ended
+
+
+def _distinct(shown: Iterable[Shown]) -> list[Shown]:
+    """One finding for one rule and line."""
+    found: dict[tuple[str, Place], Shown] = {}
+    for item in shown:
+        found.setdefault((item.rule.id, item.place), item)
+    return list(found.values())
+
+
+def _gap(subject: Subject, en: str, zh: str) -> Gap:
+    return Gap(subject.script, Message("probes.gap", Text(en, zh)), subject.command, tool=TOOL)
+
+
+def _tried(subject: Subject, outcome: Outcome) -> tuple[Finding, ...]:
+    """Findings with the first edit that makes them go, where there are several to choose from."""
+    until = time.monotonic() + _TRIAL_SECONDS
+    before = {item.fingerprint for item in outcome.findings}
+    findings: list[Finding] = []
+    for finding, others in zip(outcome.findings, outcome.others, strict=True):
+        fixes = [finding.fix, *others] if finding.fix else []
+        chosen = finding.fix
+        for fix in fixes if others else ():
+            if fix is None or time.monotonic() > until:
+                break
+            if _holds(subject, finding, fix, before):
+                chosen = replace(fix, proof=subject.command)
+                break
+        findings.append(replace(finding, fix=chosen))
+    return tuple(findings)
+
+
+def _holds(subject: Subject, finding: Finding, fix: Fix, before: set[str]) -> bool:
+    """Whether the finding is gone after the edit and nothing new came."""
+    with tempfile.TemporaryDirectory(prefix="probe-") as folder:
+        root = Path(folder, "project")
+        shutil.copytree(subject.root, root, symlinks=True)
+        if not _apply(root, fix.edits):
+            return False
+        after = _in_child(lambda: _look(replace(subject, root=root)), _RUN_SECONDS)
+    now = {item.fingerprint for item in after.findings}
+    same = [item for item in after.findings if item.rule == finding.rule and item.path == finding.path]
+    was = [item for item in before if item == finding.fingerprint]
+    gone = finding.fingerprint not in now and len(same) < max(1, len(was) + len(same))
+    fresh = [item for item in after.findings if item.fingerprint not in before]
+    return gone and not fresh and not after.gaps
+
+
+def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
+    for path in {edit.path for edit in edits}:
+        file = root / path
+        text = file.read_text("utf-8")
+        try:
+            file.write_text(apply_edits(text, [edit for edit in edits if edit.path == path]), "utf-8")
+        except ValueError:
+            return False
+    return True
+
+
+def _in_child(work: Callable[[], Outcome], seconds: float) -> Outcome:
+    """Do something in a forked process; what it returns, or an outcome with the reason."""
+    with tempfile.TemporaryDirectory(prefix="probe-") as folder:
+        answer = Path(folder, "outcome.json")
+        child = os.fork()
+        if child == 0:
+            _child(work, answer)
+        late = _wait(child, seconds)
+        try:
+            return from_data(Outcome, json.loads(answer.read_text("utf-8")), "outcome")
+        except OSError:
+            reason = "it took too long" if late else "its process ended"
+            zh = "超时" if late else "进程异常结束"
+            return Outcome(gaps=(Gap("probes", Message("probes.child", Text(reason, zh)), "", tool=TOOL),))
+
+
+def _child(work: Callable[[], Outcome], answer: Path) -> None:
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        outcome = work()
+        answer.write_text(json.dumps(to_data(outcome)), "utf-8")
+        code = 0
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait(child: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        done, _ = os.waitpid(child, os.WNOHANG)
+        if done:
+            return False
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
