@@ -72,6 +72,8 @@ def _linked(traces: Sequence[ThreadTrace]) -> list[_Item]:
     for trace in traces:
         by_place: dict[int, _Item] = {}
         for place, event in enumerate(trace.events):
+            if not event.end:  # under way when the trace ended
+                continue
             item = _Item(event, trace.name, trace.facts, reads=list(event.reads))
             by_place[place] = item
             found.append(item)
@@ -168,6 +170,8 @@ def _name(item: _Item) -> str:
         return event.callee.name
     site = event.site
     word = _KINDS.get(site.kind) or (site.op if site.kind == "attribute" else _OPERATORS[site.op])
+    if site.kind == "update":
+        word = f"i{word}"
     kinds = [facts.kind for number in (*event.makes, *event.reads) if (facts := item.facts.get(number))]
     library = next((_LIBRARIES[kind] for kind in kinds if kind in _LIBRARIES), "operator")
     return f"{library}.{word}"

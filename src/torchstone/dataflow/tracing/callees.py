@@ -33,6 +33,7 @@ _FRESH_ANYWAY = frozenset(("numpy.sort", "numpy.partition", "torch.sort", "torch
 """Functions of the same names that return a new array."""
 
 
+_SHARING = frozenset(("torch.from_numpy", "torch.as_tensor"))
 _NAMELESS = ("cv2",)
 """Modules whose functions do not say where they are from."""
 
@@ -43,6 +44,8 @@ class Callee:
 
     name: str
     module: str
+    number: int = 0
+    """Its place among all callees of a run."""
     user: bool = False
     """The user's own function."""
     plumbing: bool = False
@@ -55,6 +58,13 @@ class Callee:
     traced: bool = True
     draws: bool = False
     """A method of PIL's ImageDraw: it writes to the image behind it."""
+    shares: bool = False
+    """The tensor that it makes lives in the array that it was given."""
+
+    has_no_effects: bool = False
+    """Its result says what it did."""
+    ends_with: str = ""
+    """The last part of its name."""
 
 
 def label_of(func: Any) -> Label:
@@ -91,6 +101,7 @@ class Callees:
         self._is_user_file = is_user_file
         self._should_trace = should_trace
         self.known: dict[Label, Callee] = {}
+        self.listed: list[Callee] = []
 
     def of(self, func: Any) -> Callee:
         label = label_of(func)
@@ -108,17 +119,28 @@ class Callees:
         numeric = module.partition(".")[0] in ("numpy", "torch", "PIL", "random", "scipy")
         owner = label[0] if isinstance(label, tuple) else None
         writes = (last in _WRITES_FIRST and numeric and name not in _FRESH_ANYWAY) or _ends_in_place(last, module)
-        return Callee(
+        plumbing = not user and (_is_container(owner) or module.startswith(_PLUMBING_MODULES))
+        draws = module == "PIL.ImageDraw" and last not in ("Draw", "textbbox", "textlength")
+        transport = _transport(module, last)
+        traced = self._should_trace(last if not user else name, module)
+        shares = name in _SHARING
+        made = Callee(
             name=name,
             module=module,
+            number=len(self.listed),
             user=user,
-            plumbing=not user and (_is_container(owner) or module.startswith(_PLUMBING_MODULES)),
-            transport=_transport(module, last),
+            plumbing=plumbing,
+            transport=transport,
             writes_first=writes,
             returns_input_unchanged=_keeps(module, last),
-            traced=self._should_trace(last if not user else name, module),
-            draws=module == "PIL.ImageDraw" and last not in ("Draw", "textbbox", "textlength"),
+            traced=traced,
+            draws=draws,
+            shares=shares,
+            has_no_effects=traced and not (writes or draws or transport or shares or plumbing),
+            ends_with=last,
         )
+        self.listed.append(made)
+        return made
 
     def _named(self, label: Label) -> tuple[str, str, bool]:
         if isinstance(label, tuple):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from sys import getrefcount
 from threading import get_ident
 from time import perf_counter_ns
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ref
 
-from torchstone.dataflow.tracing.recorder import Event, Recorder
+from torchstone.dataflow.tracing.callees import Callee
+from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
-from torchstone.dataflow.tracing.values import CONTAINER, SCALAR, is_constant
+from torchstone.dataflow.tracing.values import ARRAY, CONSTANTS, CONTAINER, SCALAR, is_constant
 
 Hook = Callable[..., Any]
 TOUCHED = -(1 << 62)
@@ -58,43 +61,67 @@ def make_hook(
 def _call_hook(
     site: Site, owner: FunctionSites, recorder: Recorder, shed: Callable[[FunctionSites], None]
 ) -> Hook:
+    # One call of a traced function costs what stands here: names are bound once, the common cases
+    # (arrays in, an array out) are written out.
     values = recorder.values
-    kinds, kind_of, read = values.kinds, values.kind_of, values.read
+    kinds, kind_of, read, known = values.kinds, values.kind_of, values.read, values.known
+    heads, aliases, facts = values.heads, values.aliases, values.facts
     states, state_of, next_number = recorder.states, recorder.state, values.next_number
     callee_of = recorder.callees.of
-    names = (*site.inputs, *("" for _ in range(32)))
-    receiver_name = names[0]
+    names = (*site.inputs, *("" for _ in range(_NAMED)))
+    receiver_name, target = names[0], site.targets[0] if site.targets else ""
+    number_of_site = recorder.add_site(site)
+    last_func: Any = None
+    last_owner: Any = None
+    last_callee: Callee | None = None
 
     def call(func: Any, /, *args: Any, **kwargs: Any) -> Any:
+        nonlocal last_func, last_owner, last_callee
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
             return func(*args, **kwargs)
         reads: list[int] = []
+        constants: list[Any] = []
         cls = type(func)
         inputs = args
+        receiver_type = None
         if cls is BuiltinFunctionType or cls is MethodType:
             receiver = func.__self__
-            if receiver is not None and type(receiver) is not ModuleType:
-                kind = kinds.get(type(receiver))
+            receiver_type = type(receiver)
+            if receiver is not None and receiver_type is not ModuleType:
+                kind = kinds.get(receiver_type)
                 if kind is None:
-                    kind = kind_of(type(receiver))
+                    kind = kind_of(receiver_type)
                 inputs = (receiver, *args)
                 if kind and kind != CONTAINER:
                     read(receiver, kind, receiver_name, reads)
         place = 0
         for item in args:
             place += 1
-            kind = kinds.get(type(item))
+            item_type = type(item)
+            kind = kinds.get(item_type)
             if kind is None:
-                kind = kind_of(type(item))
-            if kind:
-                read(item, kind, names[place] if place < 32 else "", reads)
+                kind = kind_of(item_type)
+            if kind == ARRAY and not heads and not aliases:
+                entry = known.get(id(item))
+                if entry is not None and entry[0]() is item:
+                    reads.append(entry[1])
+                    continue
+            if not kind:
+                if item_type in CONSTANTS:
+                    constants.append(item)
+            elif item_type is tuple and is_constant(item) and not values.held:
+                constants.append(item)
+            else:
+                if kind == SCALAR and item_type is float:
+                    constants.append(item)
+                read(item, kind, names[place] if place < _NAMED else "", reads)
         if kwargs:
             for item in kwargs.values():
                 place += 1
                 kind = kind_of(type(item))
                 if kind:
-                    read(item, kind, names[place] if place < 32 else "", reads)
+                    read(item, kind, names[place] if place < _NAMED else "", reads)
         events = state.events
         index = len(events)
         events.append(None)
@@ -109,33 +136,63 @@ def _call_hook(
             end = perf_counter_ns()
             state.current = parent
             state.depth -= 1
-            recorder.close_failed(state, index, Event(
-                site, callee_of(func), parent, start, end, tuple(reads), (),
-                error=type(error).__name__))
+            recorder.close_failed(state, index, (
+                number_of_site, callee_of(func).number, parent, start, end, tuple(reads), (), (), (),
+                type(error).__name__, None,
+            ))  # fmt: skip
             raise
         end = perf_counter_ns()
         state.current = parent
         state.depth -= 1
-        kind = kinds.get(type(result))
+        result_type = type(result)
+        kind = kinds.get(result_type)
         if kind is None:
-            kind = kind_of(type(result))
-        if not reads and not kind and len(events) == index + 1:
-            events.pop()
-            owner.quiet += 1
-            if owner.quiet > recorder.quiet_limit:
-                shed(owner)
-            return result
-        callee = callee_of(func)
-        makes, returns = recorder.made_by(result, site, callee, reads, inputs, kwargs, number)
-        if len(events) == index + 1 and recorder.is_idle(callee, func, reads, makes, returns):
-            events.pop()
-            return result
+            kind = kind_of(result_type)
+        alone = len(events) == index + 1
+        if alone and not reads and (not kind or kind >= SCALAR):
+            if not kind or (kind == SCALAR or not values.holds_new(result, kind)):
+                events.pop()
+                owner.quiet += 1
+                if owner.quiet > recorder.quiet_limit:
+                    shed(owner)
+                return result
+        if func is last_func or (
+            receiver_type is not None
+            and receiver_type is last_owner
+            and last_callee is not None
+            and last_callee.ends_with == func.__name__
+        ):
+            callee = last_callee or callee_of(func)
+        else:
+            callee = last_callee = callee_of(func)
+            last_owner = receiver_type if cls is BuiltinFunctionType and receiver_type is not ModuleType else None
+            last_func = func if inputs is args else None
+        makes: Sequence[int]
+        returns: Sequence[int]
+        entry = known.get(id(result)) if kind == ARRAY else None
+        if (
+            kind == ARRAY
+            and (entry is None or entry[0]() is not result)
+            and callee.has_no_effects
+            and (not kwargs or kwargs.keys().isdisjoint(_WRITTEN))
+        ):
+            made = next_number()
+            known[id(result)] = (ref(result), made)
+            facts[made] = (target, result.nbytes, result.shape, result.dtype, "ndarray")
+            makes, returns = (made,), ()
+        else:
+            makes, returns = recorder.made_by(
+                result, site, callee, reads, inputs, kwargs, number, not alone
+            )
+            if alone and recorder.is_idle(callee, func, reads, makes, returns):
+                events.pop()
+                return result
         owner.quiet = TOUCHED
-        events[index] = Event(
-            site, callee, parent, start, end, tuple(reads), tuple(makes), tuple(returns),
-            tuple([item for item in args if is_constant(item)]),
-            "", recorder.message_key(callee, args, result) if callee.transport else None,
-        )
+        events[index] = (
+            number_of_site, callee.number, parent, start, end, tuple(reads), tuple(makes),
+            tuple(returns), tuple(constants), "",
+            recorder.message_key(callee, args, result) if callee.transport else None,
+        )  # fmt: skip
         if callee.transport == "put" and recorder.after_message is not None:
             recorder.after_message()
         elif index > recorder.max_events:
@@ -153,11 +210,15 @@ def _binary_hook(
     operate: Callable[[Any, Any], Any],
 ) -> Hook:
     values = recorder.values
-    kinds, kind_of, read = values.kinds, values.kind_of, values.read
+    kinds, kind_of, read, known = values.kinds, values.kind_of, values.read, values.known
+    facts, held = values.facts, values.held
     states, state_of, next_number = recorder.states, recorder.state, values.next_number
     left_name, right_name = site.inputs
+    target = site.targets[0] if site.targets else ""
     in_place = site.kind == "update"
+    number_of_site = recorder.add_site(site)
     own_item = _own_item_hook(site, owner, recorder, shed) if site.kind == "item" else None
+    reuse = _IN_PLACE.get(site.op) if site.kind == "binary" and site.op in _REUSING else None
 
     def binary(left: Any, right: Any, /) -> Any:
         kind = kinds.get(type(left))
@@ -166,13 +227,14 @@ def _binary_hook(
         other = kinds.get(type(right))
         if other is None:
             other = kind_of(type(right))
-        if (not kind or kind == CONTAINER) and (not other or other == CONTAINER):
+        if (not kind or kind >= SCALAR) and (not other or other >= SCALAR):
             if own_item is not None and not kind:
                 return own_item(left, right)
-            owner.quiet += 1
-            if owner.quiet > recorder.quiet_limit:
-                shed(owner)
-            return operate(left, right)
+            if not held or (kind != SCALAR and other != SCALAR):
+                owner.quiet += 1
+                if owner.quiet > recorder.quiet_limit:
+                    shed(owner)
+                return operate(left, right)
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
             return operate(left, right)
@@ -187,11 +249,24 @@ def _binary_hook(
                 shed(owner)
             return operate(left, right)
         number = next_number()
+        if reuse is not None and getrefcount(left) == _TEMPORARY and _may_reuse(left, right):
+            operation = reuse
+        else:
+            operation = operate
         start = perf_counter_ns()
-        result = operate(left, right)
+        result = operation(left, right)
         end = perf_counter_ns()
+        makes: Sequence[int]
+        returns: Sequence[int] = ()
         if in_place and result is left and kind and kind < SCALAR:
-            makes, returns = [values.write(left, kind, left_name, reads)], NO_VALUES
+            makes = (values.write(left, kind, left_name, reads),)
+        elif kinds.get(type(result)) == ARRAY and result is not right and (
+            result is not left or operation is reuse
+        ):
+            made = next_number()
+            known[id(result)] = (ref(result), made)
+            facts[made] = (target, result.nbytes, result.shape, result.dtype, "ndarray")
+            makes = (made,)
         else:
             makes, returns = recorder.made_by(
                 result, site, None, reads, (left, right), NO_KEYWORDS, number
@@ -199,18 +274,33 @@ def _binary_hook(
         if not makes:
             return result
         owner.quiet = TOUCHED
-        constants = (right,) if is_constant(right) else (left,) if is_constant(left) else ()
-        if own_item is not None and not constants:
+        constants: tuple[Any, ...] = ()
+        if own_item is not None:
             constants = (_index_text(right),)
-        state.events.append(
-            Event(
-                site, None, state.current, start, end, tuple(reads), tuple(makes), tuple(returns),
-                constants,
-            )  # fmt: skip
-        )
+        elif type(right) in CONSTANTS:
+            constants = (right,)
+        elif type(left) in CONSTANTS:
+            constants = (left,)
+        state.events.append((
+            number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
+            tuple(returns), constants, "", None,
+        ))  # fmt: skip
         return result
 
     return binary
+
+
+def _may_reuse(left: Any, right: Any) -> bool:
+    """Would numpy write the result over a temporary left operand, as it does without a hook between?
+    Only then is it as fast; the values are the same."""
+    cls = type(left)
+    if cls.__name__ != "ndarray" or left.nbytes < _REUSED_BYTES or left.dtype.kind != "f":
+        return False
+    if not (left.flags.owndata and left.flags.writeable):
+        return False
+    if type(right) in (int, float):
+        return True
+    return type(right) is cls and right.dtype == left.dtype and right.shape == left.shape
 
 
 def _own_item_hook(
@@ -237,6 +327,7 @@ def _unary_hook(
 ) -> Hook:
     values = recorder.values
     (name,) = site.inputs
+    number_of_site = recorder.add_site(site)
 
     def unary(operand: Any, /) -> Any:
         kind = values.kind_of(type(operand))
@@ -258,21 +349,24 @@ def _unary_hook(
         )
         if makes:
             owner.quiet = TOUCHED
-            state.events.append(
-                Event(site, None, state.current, start, end, tuple(reads), tuple(makes), tuple(returns))
-            )
+            state.events.append((
+                number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
+                tuple(returns), (), "", None,
+            ))  # fmt: skip
         return result
 
     return unary
 
 
 def _set_hook(site: Site, owner: FunctionSites, recorder: Recorder) -> Hook:
+    number_of_site = recorder.add_site(site)
+
     def assign(value: Any, target: Any, index: Any, /) -> None:
         kind = recorder.values.kind_of(type(target))
         if not kind or kind >= SCALAR:
             target[index] = value
             return
-        _write_item(recorder, site, owner, target, kind, index, value, operator.setitem)
+        _write_item(recorder, site, number_of_site, owner, target, kind, index, value, operator.setitem)
 
     return assign
 
@@ -280,6 +374,8 @@ def _set_hook(site: Site, owner: FunctionSites, recorder: Recorder) -> Hook:
 def _update_item_hook(
     site: Site, owner: FunctionSites, recorder: Recorder, operate: Callable[[Any, Any], Any]
 ) -> Hook:
+    number_of_site = recorder.add_site(site)
+
     def setitem(target: Any, index: Any, value: Any) -> None:
         target[index] = operate(target[index], value)
 
@@ -288,7 +384,7 @@ def _update_item_hook(
         if not kind or kind >= SCALAR:
             setitem(target, index, value)
             return
-        _write_item(recorder, site, owner, target, kind, index, value, setitem)
+        _write_item(recorder, site, number_of_site, owner, target, kind, index, value, setitem)
 
     return update
 
@@ -296,6 +392,7 @@ def _update_item_hook(
 def _write_item(
     recorder: Recorder,
     site: Site,
+    number_of_site: int,
     owner: FunctionSites,
     target: Any,
     kind: int,
@@ -321,12 +418,10 @@ def _write_item(
     name = site.targets[0] if site.targets else ""
     made = values.write(target, kind, name, held, _written_part(target, index))
     owner.quiet = TOUCHED
-    state.events.append(
-        Event(
-            site, None, state.current, start, end, tuple(reads), (made,),
-            constants=(_index_text(index),),
-        )  # fmt: skip
-    )
+    state.events.append((
+        number_of_site, -1, state.current, start, end, tuple(reads), (made,), (),
+        (_index_text(index),), "", None,
+    ))  # fmt: skip
 
 
 def _written_part(target: Any, index: Any) -> Any:
@@ -348,4 +443,8 @@ def _index_text(index: Any) -> str:
 
 _BASIC = (int, slice, type(None))
 NO_KEYWORDS: dict[str, Any] = {}
-NO_VALUES: list[int] = []
+_TEMPORARY = 2  # references to an operand that nothing but the hook holds
+_REUSED_BYTES = 256 * 1024  # numpy's own limit
+_REUSING = frozenset(("Add", "Sub", "Mult", "Div"))
+_NAMED = 32  # arguments of one call whose names are kept
+_WRITTEN = frozenset(("out", "dst", "inplace"))

@@ -7,11 +7,14 @@ that each function of the program, wherever it lives, finds its counterpart.
 from __future__ import annotations
 
 import ast
+import functools
 import gc
+import inspect
 import linecache
 import sysconfig
 import tokenize
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -58,8 +61,9 @@ class Instrumentation:
     originals: dict[int, tuple[CodeType, CodeType]] = field(default_factory=dict)
     """By its id: code that records, and the code that stood there. (Equal code of two files is
     one key in a mapping by value.)"""
-    owners: dict[FunctionSites, list[CodeType]] = field(default_factory=dict)
-    changed: list[FunctionType] = field(default_factory=list)
+    owners: dict[FunctionSites, CodeType] = field(default_factory=dict)
+    changed: dict[int, list[weakref.ref[FunctionType]]] = field(default_factory=dict)
+    """By the id of the recording code: the functions that have it."""
     shed_count: int = 0
 
     # ---- files -------------------------------------------------------------------------------
@@ -112,7 +116,7 @@ class Instrumentation:
         code = marked.replace(co_consts=tuple(constants))
         file.pairs[plain] = code
         self._pair(code, plain)
-        self.owners[owner] = [code]
+        self.owners[owner] = code
         return code
 
     def _pair(self, recording: CodeType, original: CodeType) -> None:
@@ -142,28 +146,31 @@ class Instrumentation:
             if new is not None:
                 self._pair(new, code)
                 function.__code__ = new
-                self.changed.append(function)
+                self.changed.setdefault(id(new), []).append(weakref.ref(function))
 
     def shed(self, owner: FunctionSites) -> None:
         """A function that met no data gets its own code back; running frames end as they are."""
         owner.quiet = -(1 << 62)
         self.shed_count += 1
-        for code in self.owners.get(owner, ()):
-            original = self.originals[id(code)][1]
-            for function in functions_with({id(code)}):
-                function.__code__ = original
+        code = self.owners[owner]
+        original = self.originals[id(code)][1]
+        if code.co_flags & inspect.CO_NESTED:  # made anew each time: nobody keeps a list of them
+            found = functions_with({id(code)})
             self._forget_inside(code, original)
+        else:
+            known = self.changed.pop(id(code), ())
+            found = [item for reference in known if (item := reference()) is not None]
+        for function in found:
+            if function.__code__ is code:
+                function.__code__ = original
 
     def _forget_inside(self, code: CodeType, original: CodeType) -> None:
         """Functions that make this function when they run make it without hooks from now on."""
-        for file in self.files.values():
-            if file is None or not any(code is item for item in file.pairs.values()):
-                continue
-            for outer in functions_with({id(item) for item in file.pairs.values()}):
-                replaced = _with_constant(outer.__code__, code, original)
-                if replaced is not None:
-                    self._pair(replaced, self.originals[id(outer.__code__)][1])
-                    outer.__code__ = replaced
+        for outer in functions_with(self.originals.keys()):
+            replaced = _with_constant(outer.__code__, code, original)
+            if replaced is not None:
+                self._pair(replaced, self.originals[id(outer.__code__)][1])
+                outer.__code__ = replaced
 
     def restore(self) -> None:
         """Every function has the code that it had."""
@@ -212,8 +219,13 @@ def _is_user_file(name: str) -> bool:
         return False
     if name.startswith("<frozen"):
         return False
+    return not path.startswith(_standard_library())
+
+
+@functools.cache
+def _standard_library() -> tuple[str, ...]:
     folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib")}
-    return not any(folder and path.startswith(folder.rstrip("/") + "/") for folder in folders)
+    return tuple(folder.replace("\\", "/").rstrip("/") + "/" for folder in folders if folder)
 
 
 def source_of(name: str) -> str:

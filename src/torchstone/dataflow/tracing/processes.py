@@ -52,10 +52,14 @@ class WorkerTraces:
         chunks = []
         for thread in self._recorder.threads:
             if thread.current == -1:  # nothing is under way
-                chunks.append([self._event(event) for event in thread.events if event])
+                chunks.append([self._event(event) for event in self._recorder.events_of(thread)])
                 thread.events.clear()
         facts = self._recorder.values.facts
-        mine = {self._number(n): _facts_data(item) for n, item in facts.items() if n > self._forked_at}
+        mine = {
+            self._number(n): _facts_data(ValueFacts(*item))
+            for n, item in facts.items()
+            if n > self._forked_at
+        }
         for number in [n for n in facts if n > self._forked_at]:
             del facts[number]
         text = json.dumps({"threads": chunks, "facts": mine}, default=str)
@@ -82,7 +86,7 @@ class WorkerTraces:
 
     def read(self) -> list[ThreadTrace]:
         """What the workers wrote; their folder is removed."""
-        facts = dict(self._recorder.values.facts)
+        facts = self._recorder.values.all_facts()
         found: list[ThreadTrace] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():

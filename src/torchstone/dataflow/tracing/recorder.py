@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from torchstone.dataflow.tracing.callees import Callee, Callees
@@ -43,6 +43,11 @@ class Event(NamedTuple):
     """Of a message between processes."""
 
 
+RawEvent = tuple[Any, ...]
+"""The fields of an Event with the numbers of its site and callee: plain tuples of numbers, which
+the garbage collector soon stops looking at."""
+
+
 class ThreadEvents:
     """The events of one thread, in the order in which they began."""
 
@@ -50,7 +55,7 @@ class ThreadEvents:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.events: list[Event | None] = []
+        self.events: list[RawEvent | None] = []
         self.current = -1
         self.depth = 0
 
@@ -67,6 +72,7 @@ class Recorder:
         self.max_events = max_events
         self.overflowed = False
         self.threads: list[ThreadEvents] = []
+        self.sites: list[Site] = []
         self.states: dict[int, ThreadEvents] = {}
         self.after_message: Callable[[], None] | None = None
         """Called when a message to another process was sent."""
@@ -83,6 +89,21 @@ class Recorder:
             self.threads.append(found)
         return found
 
+    def add_site(self, site: Site) -> int:
+        self.sites.append(site)
+        return len(self.sites) - 1
+
+    def events_of(self, thread: ThreadEvents) -> list[Event]:
+        """The finished events; the places of what never finished are taken by empty ones."""
+        listed = self.callees.listed
+        nothing = Event(Site("call", "", "", 0, ""), None, -1, 0, 0, (), ())
+        return [
+            nothing
+            if raw is None
+            else Event(self.sites[raw[0]], listed[raw[1]] if raw[1] >= 0 else None, *raw[2:])
+            for raw in thread.events
+        ]
+
     def start_anew(self) -> None:
         """In a forked process: what the parent recorded stays with the parent."""
         self.states.clear()
@@ -96,22 +117,23 @@ class Recorder:
         self.overflowed = True
         self.stop()
 
-    def close_failed(self, state: ThreadEvents, index: int, event: Event) -> None:
+    def close_failed(self, state: ThreadEvents, index: int, event: RawEvent) -> None:
         """A call that raised: kept when it had data or calls inside it."""
-        if event.reads or len(state.events) > index + 1:
+        if event[5] or len(state.events) > index + 1:
             state.events[index] = event
         else:
             state.events.pop()
 
     def is_idle(
-        self, callee: Callee, func: Any, reads: list[int], makes: list[int], returns: list[int]
+        self, callee: Callee, func: Any, reads: list[int], makes: Sequence[int],
+        returns: Sequence[int],
     ) -> bool:
         """A call that only handed data on: it is no part of the graph."""
         if not callee.traced:
             return True
-        if makes or returns or callee.transport:
+        if makes or callee.transport:
             return False
-        return not reads or callee.plumbing or isinstance(func, type)
+        return callee.plumbing or (not returns and (not reads or isinstance(func, type)))
 
     def message_key(self, callee: Callee, args: tuple[Any, ...], result: Any) -> int | None:
         """The number that a message between processes carries."""
@@ -124,9 +146,10 @@ class Recorder:
 
     def made_by(
         self, result: Any, site: Site, callee: Callee | None, reads: list[int], inputs: tuple[Any, ...],
-        kwargs: dict[str, Any], start: int,
+        kwargs: dict[str, Any], start: int, inside: bool = False,
     ) -> tuple[list[int], list[int]]:
-        """Values that a call made, and values made inside it that it returned."""
+        """Values that a call made, and values made inside it that it returned. `inside`: calls were
+        recorded inside it, whose results it may have used (a generator that it was given)."""
         makes: list[int] = []
         returns: list[int] = []
         values = self.values
@@ -141,36 +164,38 @@ class Recorder:
             kind = values.kind_of(type(result))
         names = site.targets
         if kind == IGNORED:
-            if type(result) is int and reads and (callee is None or not callee.user):
+            if type(result) is int and (reads or inside) and (callee is None or not callee.user):
                 if number := values.make_int(result, names[0] if names else ""):
                     makes.append(number)
         elif kind == CONTAINER or kind == RECORD:
             for place, (item, item_kind) in enumerate(values.items(result, kind)):
                 name = names[place] if place < len(names) else names[0] if names else ""
-                self._note(item, item_kind, name, callee, reads, (), start, makes, returns)
+                self._note(item, item_kind, name, callee, reads, (), start, makes, returns, inside)
         else:
             self._note(
-                result, kind, names[0] if names else "", callee, reads, inputs, start, makes, returns
+                result, kind, names[0] if names else "", callee, reads, inputs, start, makes, returns,
+                inside,
             )
         return makes, returns
 
     def _note(
         self, obj: Any, kind: int, name: str, callee: Callee | None, reads: list[int],
         inputs: tuple[Any, ...], start: int, makes: list[int], returns: list[int],
+        inside: bool,
     ) -> None:  # fmt: skip
         values = self.values
         if kind == SCALAR:
             number = values.number_of(obj, SCALAR)
             if number > start:
                 returns.append(number)
-            elif reads and (callee is None or not callee.user):
+            elif (reads or inside) and (callee is None or not callee.user):
                 makes.append(values.make(obj, SCALAR, name))
             return
         entry = values.known.get(id(obj))
         number = entry[1] if entry is not None and entry[0]() is obj else 0
         if not number:
             makes.append(values.make(obj, kind, name))
-            if kind == TENSOR and callee is not None and callee.name in _SHARING:
+            if kind == TENSOR and callee is not None and callee.shares:
                 values.share(obj, inputs[-1])
         elif number > start:
             if number not in makes:
@@ -182,9 +207,6 @@ class Recorder:
                 makes.append(values.alias(obj, number, name))
             else:
                 makes.append(values.write(obj, kind, name, reads))
-
-
-_SHARING = frozenset(("torch.from_numpy", "torch.as_tensor"))
 
 
 def _targets(callee: Callee, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

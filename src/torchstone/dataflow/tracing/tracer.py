@@ -219,9 +219,10 @@ class _Run:
         self.notes += self.workers.notes
 
     def traces(self) -> list[ThreadTrace]:
-        facts = self.recorder.values.facts
+        facts = self.recorder.values.all_facts()
         own = [
-            ThreadTrace(thread.name, thread.events, facts) for thread in self.recorder.threads
+            ThreadTrace(thread.name, self.recorder.events_of(thread), facts)
+            for thread in self.recorder.threads
         ]
         return [*own, *self.workers.read()]
 

@@ -32,7 +32,7 @@ _WEAK_TYPES = {
 }
 _SCALARS = (float, complex, bytes)
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-_CONSTANTS = frozenset((int, float, str, bool, type(None), complex))
+CONSTANTS = frozenset((int, float, str, bool, type(None), complex))
 _SMALLEST_INT = 257  # the interpreter shares smaller ones: their identity says nothing
 _HELD = 65_536  # numbers that are held so that their identity lasts
 _HELD_BYTES = 64  # of these at most, they may be large
@@ -41,7 +41,8 @@ _PROBE = 16  # a list whose first items hold no data is not looked through furth
 
 
 class ValueFacts(NamedTuple):
-    """What a value is, noted when it was first seen."""
+    """What a value is. While a program runs the same fields are kept in plain tuples, which the
+    garbage collector need not look at."""
 
     name: str
     nbytes: int
@@ -61,15 +62,15 @@ class Values:
         """id → weak reference and value number; checked by the reference each time."""
         self.held: dict[int, tuple[Any, int]] = {}
         self.next_number = itertools.count(first).__next__
-        self.facts: dict[int, ValueFacts] = {}
+        self.facts: dict[int, tuple[Any, ...]] = {}
         self.heads: dict[int, list[tuple[int, int, int]]] = {}
-        """Start of a storage → (first byte, end, value) of writes that no later write includes."""
+        """Memory → (first byte, end, value) of writes that no later write includes."""
         self.aliases: dict[int, list[tuple[str, int]]] = {}
         """Value → (name, value) of calls that returned the same object, such as asarray."""
         self._held_order: deque[int] = deque()
         self._held_bytes: deque[int] = deque()
         self._shared: dict[int, int] = {}
-        """Start of a tensor's storage → start of the array's whose memory it is."""
+        """Start of a tensor's storage → the array whose memory it is."""
 
     # ---- kinds -------------------------------------------------------------------------------
 
@@ -105,16 +106,20 @@ class Values:
                 into.append(held[1])
             return
         entry = self.known.get(id(obj))
-        number = entry[1] if entry is not None and entry[0]() is obj else 0
-        if not number:
+        if entry is not None and entry[0]() is obj:
+            number = entry[1]
+        else:
             number = self._first_seen(obj, kind, name)
-        if self.aliases and number in self.aliases:
+        if number in self.aliases:
             number = self._by_name(number, name)
         if self.heads and kind != OBJECT:
-            newer = self._writes_since(obj, kind, number)
-            if newer:
-                into.extend(newer)
-                return
+            memory = id(obj) if kind == ARRAY and obj.base is None else self._storage(obj, kind)
+            heads = self.heads.get(memory)
+            if heads is not None and heads[-1][2] > number:
+                newer = _overlapping(heads, obj, kind, number)
+                if newer:
+                    into.extend(newer)
+                    return
         into.append(number)
 
     def number_of(self, obj: Any, kind: int) -> int:
@@ -124,6 +129,10 @@ class Values:
             return held[1] if held is not None and held[0] is obj else 0
         entry = self.known.get(id(obj))
         return entry[1] if entry is not None and entry[0]() is obj else 0
+
+    def holds_new(self, obj: Any, kind: int) -> bool:
+        """Is there data in a container that came out of a call?"""
+        return any(item_kind < SCALAR for _, item_kind in self.items(obj, kind))
 
     def _first_seen(self, obj: Any, kind: int, name: str) -> int:
         base = obj.base if kind == ARRAY else obj._base if kind == TENSOR else None
@@ -164,18 +173,23 @@ class Values:
 
     # ---- making ------------------------------------------------------------------------------
 
+    def all_facts(self) -> dict[int, ValueFacts]:
+        return {number: ValueFacts(*item) for number, item in self.facts.items()}
+
     def make(self, obj: Any, kind: int, name: str) -> int:
         """A new value; the object now has its number."""
         number = self.next_number()
         if kind == SCALAR:
             self._hold(obj, number)
-            self.facts[number] = ValueFacts(name, sys.getsizeof(obj) if type(obj) is bytes else 8, (), "", type(obj).__name__)
+            size = len(obj) if type(obj) is bytes else 8
+            self.facts[number] = (name, size, (), "", type(obj).__name__)
             return number
         self.known[id(obj)] = (ref(obj), number)
         if kind == ARRAY:
-            self.facts[number] = ValueFacts(name, obj.nbytes, obj.shape, obj.dtype, "ndarray")
+            self.facts[number] = (name, obj.nbytes, obj.shape, obj.dtype, "ndarray")
         elif kind == TENSOR:
-            self.facts[number] = ValueFacts(name, _tensor_bytes(obj), obj.shape, obj.dtype, "Tensor")
+            shape = tuple(obj.shape)
+            self.facts[number] = (name, _tensor_bytes(obj), shape, obj.dtype, "Tensor")
         else:
             self.facts[number] = _object_facts(obj, name)
         return number
@@ -187,7 +201,7 @@ class Values:
         number = self.next_number()
         self.kinds[int] = SCALAR
         self._hold(obj, number)
-        self.facts[number] = ValueFacts(name, 8, (), "", "int")
+        self.facts[number] = (name, 8, (), "", "int")
         return number
 
     def _hold(self, obj: Any, number: int) -> None:
@@ -202,8 +216,8 @@ class Values:
     def alias(self, obj: Any, number: int, name: str) -> int:
         """The same object came back: readers that use the new name read the new value."""
         made = self.next_number()
-        old = self.facts.get(number)
-        self.facts[made] = ValueFacts(name, old.nbytes, old.shape, old.dtype, old.kind) if old else ValueFacts(name, 0)
+        old = self.facts.get(number, ("", 0, (), "", ""))
+        self.facts[made] = (name, *old[1:])
         self.aliases.setdefault(number, []).append((name, made))
         return made
 
@@ -222,31 +236,28 @@ class Values:
         self.heads[start] = [*kept, (low, high, number)]
         return number
 
-    def _writes_since(self, obj: Any, kind: int, number: int) -> list[int]:
-        heads = self.heads.get(self._storage(obj, kind))
-        if not heads:
-            return []
-        newer = [head for head in heads if head[2] > number]
-        if not newer:
-            return []
-        low, high = bounds(obj, kind)
-        return [head[2] for head in newer if head[0] < high and low < head[1]]
-
     def _storage(self, obj: Any, kind: int) -> int:
+        """What stands for the memory of an object: the id of the array that owns it, or the address
+        of a tensor's storage. A reader is older than a write that counts, so it keeps both alive."""
         if kind == TENSOR:
             start = _storage_start(obj)
             return self._shared.get(start, start)
         root = obj
         while (base := getattr(root, "base", None)) is not None:
             root = base
-        kind = self.kind_of(type(root))
-        if kind == TENSOR:
-            return _storage_start(root)
-        return _address(root) if kind == ARRAY else _address(obj)
+        return _storage_start(root) if self.kind_of(type(root)) == TENSOR else id(root)
 
     def share(self, tensor: Any, array: Any) -> None:
         """A tensor that lives in an array's memory."""
         self._shared[_storage_start(tensor)] = self._storage(array, ARRAY)
+
+
+def _overlapping(
+    heads: list[tuple[int, int, int]], obj: Any, kind: int, number: int
+) -> list[int]:
+    """Writes after a value was read or made that touch its bytes."""
+    low, high = bounds(obj, kind)
+    return [head[2] for head in heads if head[2] > number and head[0] < high and low < head[1]]
 
 
 def _bounded(values: Values, obj: Any, kind: int, depth: int) -> Iterator[tuple[Any, int]]:
@@ -265,8 +276,8 @@ def is_constant(obj: Any) -> bool:
     """May it be noted as an argument: a number, a text, or a short tuple of them?"""
     cls = type(obj)
     if cls is tuple:
-        return len(obj) <= 8 and all(type(item) in _CONSTANTS for item in obj)
-    return cls in _CONSTANTS and (cls is not str or len(obj) <= 80)
+        return len(obj) <= 8 and all([type(item) in CONSTANTS for item in obj])
+    return cls in CONSTANTS and (cls is not str or len(obj) <= 80)
 
 
 def bounds(obj: Any, kind: int) -> tuple[int, int]:
@@ -308,13 +319,13 @@ def _tensor_bytes(tensor: Any) -> int:
     return size
 
 
-def _object_facts(obj: Any, name: str) -> ValueFacts:
+def _object_facts(obj: Any, name: str) -> tuple[Any, ...]:
     kind = type(obj).__name__
     size = getattr(obj, "size", None)
     if kind == "Image" or (isinstance(size, tuple) and hasattr(obj, "getbands")):
         wide, high = size if isinstance(size, tuple) else (0, 0)
         bands = len(obj.getbands())
-        return ValueFacts(name, wide * high * bands, (high, wide, bands), str(obj.mode), kind)
+        return (name, wide * high * bands, (high, wide, bands), str(obj.mode), kind)
     shape = getattr(obj, "shape", ())
     shown = tuple(shape) if isinstance(shape, tuple) else ()
-    return ValueFacts(name, 0, shown, "", kind)
+    return (name, 0, shown, "", kind)
