@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torchstone.dataflow.graph.builder import DAGBuilder
 from torchstone.dataflow.graph.dag import PRODUCES, USES
 from torchstone.dataflow.plan import SEPARATOR, context_key
+from torchstone.dataflow.tracing.instrument import transparent_names
 from torchstone.dataflow.tracing.recorder import Event
 from torchstone.dataflow.tracing.values import ValueFacts
 
@@ -54,6 +55,12 @@ class _Item:
         return (user or bool(self.children)) and not self.event.makes
 
 
+    @property
+    def is_wrapper(self) -> bool:
+        """A library function that did nothing but call the user's."""
+        return self.is_region and not (self.event.callee is not None and self.event.callee.user)
+
+
 def assemble(traces: Sequence[ThreadTrace], into: DAGBuilder, started: int = 0) -> None:
     """Add the graph of these events to a builder, in the order in which they began."""
     items = _linked(traces)
@@ -62,7 +69,8 @@ def assemble(traces: Sequence[ThreadTrace], into: DAGBuilder, started: int = 0) 
     for item in items:
         if item.children and item.event.makes:
             item.reads += _left_over(item)
-    variables: dict[int, int] = {}
+    variables = _Variables(into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes})
+    items = [item for item in items if not item.is_wrapper]
     for item in sorted(items, key=lambda one: one.event.start):
         _add(item, into, variables, started)
 
@@ -109,7 +117,7 @@ def _deliver_messages(items: list[_Item]) -> None:
             item.reads += sent[item.event.key].pop(0).reads
 
 
-def _add(item: _Item, into: DAGBuilder, variables: dict[int, int], started: int) -> None:
+def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> None:
     event = item.event
     name = _name(item)
     path = _path(item)
@@ -121,16 +129,18 @@ def _add(item: _Item, into: DAGBuilder, variables: dict[int, int], started: int)
     node.role = "region" if item.is_region else "operator"
     node.file, node.line, node.thread = event.site.file, event.site.line, item.thread
     node.start = (event.start - started) * 1e-9
-    node.parent = item.parent.node if item.parent is not None else -1
+    outer = item.parent
+    while outer is not None and outer.node < 0:
+        outer = outer.parent
+    node.parent = outer.node if outer is not None else -1
     node.error = event.error
     node.kind = "call" if event.callee is not None else "expression"
     node.arguments = ", ".join(_shown(value) for value in event.constants)
     for number in item.reads:
-        into.add_edge(_variable(number, item, into, variables, ""), node_id, USES)
-    short = name.rpartition(".")[2]
+        into.add_edge(variables.node(number, item), node_id, USES)
     made = (*event.makes, *event.returns)
     for number in made:
-        into.add_edge(node_id, _variable(number, item, into, variables, short), PRODUCES)
+        into.add_edge(node_id, variables.node(number, item), PRODUCES)
     sizes = [_bytes(number, item) for number in made]
     node.performance = {
         "execution_time": seconds,
@@ -146,22 +156,28 @@ def _bytes(number: int, item: _Item) -> int:
     return facts.nbytes if facts else 0
 
 
-def _variable(
-    number: int, item: _Item, into: DAGBuilder, variables: dict[int, int], maker: str
-) -> int:
-    known = variables.get(number)
-    if known is not None:
-        return known
-    facts = item.facts.get(number)
-    name = (facts.name if facts else "") or (f"{maker}_return" if maker else "input")
-    node_id = into.add_variable_node(name)
-    variables[number] = node_id
-    node = into.dag.nodes[node_id]
-    if facts is not None:
-        node.nbytes, node.kind = facts.nbytes, facts.kind
-        node.shape = tuple(int(size) for size in facts.shape)
-        node.dtype = str(facts.dtype).removeprefix("torch.")
-    return node_id
+class _Variables:
+    """The variable node of every value, made when it is first asked for."""
+
+    def __init__(self, into: DAGBuilder, makers: Mapping[int, str]) -> None:
+        self._into = into
+        self._makers = makers
+        self._nodes: dict[int, int] = {}
+
+    def node(self, number: int, item: _Item) -> int:
+        known = self._nodes.get(number)
+        if known is not None:
+            return known
+        facts = item.facts.get(number)
+        maker = self._makers.get(number)
+        name = (facts.name if facts else "") or (f"{maker}_return" if maker else "input")
+        node_id = self._nodes[number] = self._into.add_variable_node(name)
+        if facts is not None:
+            node = self._into.dag.nodes[node_id]
+            node.nbytes, node.kind = facts.nbytes, facts.kind
+            node.shape = tuple(int(size) for size in facts.shape)
+            node.dtype = str(facts.dtype).removeprefix("torch.")
+        return node_id
 
 
 def _name(item: _Item) -> str:
@@ -186,7 +202,8 @@ def _path(item: _Item) -> list[str]:
         path = _path(outer)
         if callee is not None and callee.user:
             path.append(callee.name.replace(SEPARATOR, "|"))
-    here = item.event.site.function.replace(SEPARATOR, "|")
+    site = item.event.site
+    here = "" if transparent_names(site.file) else site.function.replace(SEPARATOR, "|")
     if here and here not in path[-1:]:
         path.append(here)
     return path

@@ -20,9 +20,9 @@ from torchstone.dataflow.graph.dag import FUNCTION, DAGNode, Edge, ExecutionDAG
 from torchstone.dataflow.plan import SEPARATOR, normalize_context_key
 
 _CALL_NUMBER = re.compile(r"#\d+$")
-_VARYING = 8
-"""Constant arguments with more different values than this at one place come from the data (the
-corner of a crop), and say nothing about the structure."""
+_REPEATED = 2
+"""Constant arguments are part of the structure where their values come back, on average so often:
+those of a flag or a size do, an index or the corner of a crop is another one each time."""
 _ROUNDS = 64  # colour refinement of real graphs ends after two or three
 
 
@@ -71,7 +71,7 @@ class GraphCoarsening:
         return folded
 
     def _labels(self, dag: ExecutionDAG) -> dict[int, Hashable]:
-        values: dict[Hashable, set[str]] = defaultdict(set)
+        values: dict[Hashable, Counter[str]] = defaultdict(Counter)
         places: dict[int, Hashable] = {}
         for node in dag.nodes.values():
             path = normalize_context_key(node.context).split(SEPARATOR)
@@ -82,9 +82,13 @@ class GraphCoarsening:
             else:
                 place = (node.node_type, name, node.kind, node.dtype)
             places[node.node_id] = place
-            values[place].add(node.arguments)
+            if node.role != "region":
+                values[place][node.arguments] += 1
+        telling = {
+            place for place, found in values.items() if len(found) * _REPEATED <= found.total()
+        }
         return {
-            node_id: (place, dag.nodes[node_id].arguments if len(values[place]) <= _VARYING else "")
+            node_id: (place, dag.nodes[node_id].arguments if place in telling else "")
             for node_id, place in places.items()
         }
 

@@ -77,7 +77,8 @@ def label_of(func: Any) -> Label:
             return func
         return (owner if isinstance(owner, type) else type(owner), func.__name__)
     if cls is MethodType:
-        return func.__func__
+        function = func.__func__
+        return function if type(function) is FunctionType else (type(func.__self__), func.__name__)
     if isinstance(func, type):
         return func
     owner = getattr(func, "__self__", None)
@@ -146,6 +147,8 @@ class Callees:
         if isinstance(label, tuple):
             owner, name = label
             module = getattr(owner, "__module__", "") or ""
+            if owner.__name__ == "RandomState":
+                return f"numpy.random.{name}", "numpy.random", False
             return f"{_public(module, owner.__name__)}.{name}", module, False
         code = getattr(label, "__code__", None)
         module = getattr(label, "__module__", None) or _module_of(label)
@@ -166,13 +169,13 @@ def _public(module: str, name: str) -> str:
     """The name under which a person knows it: `cv2.resize`, `numpy.ndarray.mean`."""
     if module in ("builtins", ""):
         return name
-    top, _, rest = module.partition(".")
-    home = sys.modules.get(top)
     head = name.partition(".")[0]
-    if rest and home is not None and getattr(home, head, None) is not None:
-        return f"{top}.{name}"
-    parts = [part for part in module.split(".") if not part.startswith("_")]
-    return ".".join((*parts, name))
+    parts = module.split(".")
+    for end in range(1, len(parts)):
+        home = ".".join(parts[:end])
+        if getattr(sys.modules.get(home), head, None) is not None:
+            return f"{home}.{name}"
+    return ".".join((*(part for part in parts if not part.startswith("_")), name))
 
 
 def _module_of(label: Label) -> str:

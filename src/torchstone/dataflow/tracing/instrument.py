@@ -27,15 +27,16 @@ from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.rewrite import MARK, SLICE, Rewriter
 from torchstone.dataflow.tracing.sites import FunctionSites
 
-_TRANSPARENT = (
-    "torch/utils/data/_utils/fetch.py",
-    "torch/utils/data/_utils/worker.py",
-    "torch/utils/data/dataloader.py",
-    "torch/utils/data/dataset.py",
-    "torchvision/transforms/transforms.py",
-    "torchvision/transforms/v2/_container.py",
-)
-"""Library files that only pass the user's data on: what they call belongs to the pipeline."""
+_TRANSPARENT: dict[str, tuple[str, ...]] = {
+    "torch/utils/data/_utils/fetch.py": ("self.dataset", "self.collate_fn"),
+    "torch/utils/data/_utils/worker.py": ("fetcher.fetch", "data_queue.put"),
+    "torch/utils/data/dataloader.py": ("self._data_queue.get",),
+    "torch/utils/data/dataset.py": ("self.dataset", "self.datasets"),
+    "torchvision/transforms/transforms.py": ("t",),
+    "torchvision/transforms/v2/_container.py": ("transform",),
+}
+"""Library files that only pass the user's data on, and what of them belongs to the pipeline: what
+they call or index by these names."""
 _HERE = str(Path(__file__).parents[2])
 _LARGEST = 4 * 2**20  # bytes of a source file; generated tables are larger
 
@@ -82,7 +83,7 @@ class Instrumentation:
         return self.files[name]
 
     def _rewrite(self, name: str, text: str) -> RewrittenFile:
-        rewriter = Rewriter(name)
+        rewriter = Rewriter(name, only=transparent_names(name))
         tree = ast.parse(text, name)
         plain = compile(tree, name, "exec", dont_inherit=True)
         tree.body = rewriter.statements(tree.body)
@@ -188,14 +189,23 @@ def _compiled(tree: ast.Module, name: str) -> CodeType:
 def user_functions(is_user_file: Callable[[str], bool]) -> Iterator[FunctionType]:
     """Every function of the user's that exists, wherever it is kept."""
     for item in gc.get_objects():
-        if type(item) is FunctionType and is_user_file(item.__code__.co_filename):
-            yield item
+        if type(item) is FunctionType:
+            name = item.__code__.co_filename
+            if is_user_file(name) or transparent_names(name):
+                yield item
 
 
 def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
     """Functions whose code is one of these, by id."""
     found = [item for item in gc.get_objects() if type(item) is FunctionType]
     return [item for item in found if id(item.__code__) in codes]
+
+
+@functools.cache
+def transparent_names(name: str) -> tuple[str, ...]:
+    """Of a library file that passes data on; empty for any other."""
+    path = name.replace("\\", "/")
+    return next((names for end, names in _TRANSPARENT.items() if path.endswith(end)), ())
 
 
 def is_user_file(name: str) -> bool:
@@ -211,8 +221,6 @@ _known_files: dict[str, bool] = {}
 
 def _is_user_file(name: str) -> bool:
     path = name.replace("\\", "/")
-    if path.endswith(_TRANSPARENT):
-        return True
     if not name or (name.startswith("<") and not linecache.getlines(name)):
         return False
     if "/site-packages/" in path or "/dist-packages/" in path or name.startswith(_HERE):

@@ -84,9 +84,8 @@ class WorkerTraces:
     def end(self) -> None:
         self._ended = True
 
-    def read(self) -> list[ThreadTrace]:
-        """What the workers wrote; their folder is removed."""
-        facts = self._recorder.values.all_facts()
+    def read(self, facts: dict[int, ValueFacts]) -> list[ThreadTrace]:
+        """What the workers wrote, with what their values are in `facts`; their folder is removed."""
         found: list[ThreadTrace] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():

@@ -30,10 +30,12 @@ _VIEWS = frozenset("T mT H mH real imag flat".split())
 
 
 class Rewriter(ast.NodeTransformer):
-    """One file. `sites` are in the order of their numbers."""
+    """One file. `sites` are in the order of their numbers. With `only`, nothing but calls and
+    items of these names is rewritten."""
 
-    def __init__(self, file: str, scope: str = "") -> None:
+    def __init__(self, file: str, scope: str = "", only: tuple[str, ...] = ()) -> None:
         self.file = file
+        self._only = only
         self.sites: list[Site] = []
         self._scope = [scope] if scope and scope != "<module>" else []
         self._block = bool(scope)
@@ -112,6 +114,8 @@ class Rewriter(ast.NodeTransformer):
         self._name_result(node.value, node.targets)
         written = [target for target in node.targets if _holds_item(target)]
         node.value = self.visit(node.value)
+        if self._only:
+            return node
         if not written:
             node.targets = [self._target(target) for target in node.targets]
             return node
@@ -158,6 +162,9 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:  # noqa: N802
         op, target = type(node.op).__name__, node.target
+        if self._only:
+            node.value = self.visit(node.value)
+            return node
         inputs = (_text(target), _text(node.value))
         if isinstance(target, ast.Name) or (
             isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
@@ -198,7 +205,8 @@ class Rewriter(ast.NodeTransformer):
     # ---- values ------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
-        if _is_plain(node.func):
+        if _is_plain(node.func) or not self._wanted(node.func):
+            node.func = self.visit(node.func)
             node.args = [self.visit(item) for item in node.args]
             for keyword in node.keywords:
                 keyword.value = self.visit(keyword.value)
@@ -233,14 +241,25 @@ class Rewriter(ast.NodeTransformer):
         operands = [node.left, node.comparators[0]]
         return self._operator("compare", type(node.ops[0]).__name__, node, operands)
 
+    def _wanted(self, node: ast.expr) -> bool:
+        if not self._only:
+            return True
+        text = _text(node)
+        if isinstance(node, ast.Subscript):  # self.datasets[i][j]
+            text = _text(node.value)
+        return text in self._only
+
     def _operator(self, kind: str, op: str, node: ast.expr, operands: list[ast.expr]) -> ast.AST:
+        if self._only:
+            self.generic_visit(node)
+            return node
         inputs = tuple(_text(item) for item in operands)
         targets = self._targets.get(id(node), ())
         arguments = [self.visit(item) for item in operands]
         return self._site(kind, op, node, arguments, inputs, targets)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
-        if not isinstance(node.ctx, ast.Load):
+        if not isinstance(node.ctx, ast.Load) or not self._wanted(node.value):
             self.generic_visit(node)
             return node
         inputs = (_text(node.value), "")
@@ -251,7 +270,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
         text, targets = _text(node.value), self._targets.get(id(node), ())
         node.value = self.visit(node.value)
-        if isinstance(node.ctx, ast.Load) and node.attr in _VIEWS:
+        if isinstance(node.ctx, ast.Load) and node.attr in _VIEWS and not self._only:
             return self._site("attribute", node.attr, node, [node.value], (text,), targets)
         return node
 

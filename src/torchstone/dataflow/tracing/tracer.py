@@ -220,11 +220,12 @@ class _Run:
 
     def traces(self) -> list[ThreadTrace]:
         facts = self.recorder.values.all_facts()
+        workers = self.workers.read(facts)  # adds what their values are
         own = [
             ThreadTrace(thread.name, self.recorder.events_of(thread), facts)
             for thread in self.recorder.threads
         ]
-        return [*own, *self.workers.read()]
+        return [*own, *workers]
 
 
 def without_our_frames(error: BaseException) -> BaseException:
