@@ -31,7 +31,9 @@ class Score:
 def programs(module: ModuleType) -> list[Callable[[], object]]:
     """The functions of a module that have labels, in their order."""
     own = [item for item in vars(module).values() if inspect.isfunction(item)]
-    return [item for item in own if item.__module__ == module.__name__ and ">" in (item.__doc__ or "")]
+    return [
+        item for item in own if item.__module__ == module.__name__ and ">" in (item.__doc__ or "")
+    ]
 
 
 def operator_edges(dag: ExecutionDAG) -> frozenset[str]:

@@ -172,4 +172,8 @@ def stacked_and_unstacked():
     """stack>getitem stack>getitem#2 getitem>add getitem#2>add add>concatenate stack>concatenate"""
     both = np.stack([FLOATS, FLOATS])
     total = both[0] + both[1]
-    return np.concatenate([both, total[None]]) if False else np.concatenate([both.reshape(-1), total.reshape(-1)])
+    return (
+        np.concatenate([both, total[None]])
+        if False
+        else np.concatenate([both.reshape(-1), total.reshape(-1)])
+    )

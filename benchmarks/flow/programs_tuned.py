@@ -5,11 +5,8 @@ second of its name in the order of execution. A write makes a new version of its
 later readers depend on the write. Calls of the programs' own functions are no operators.
 """
 
-# ruff: noqa: F841 - what is not used is part of the programs
-
 import queue
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -18,7 +15,6 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
-from scipy import ndimage
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 50, 3), np.uint8)
 OTHER = np.random.default_rng(1).integers(0, 255, (40, 50, 3), np.uint8)
@@ -265,7 +261,8 @@ def partial_call():
 
 def other_names():
     """flip>resize resize>GaussianBlur"""
-    from cv2 import flip, resize as shrink
+    from cv2 import flip
+    from cv2 import resize as shrink
 
     table = {"blur": cv2.GaussianBlur}
     return table["blur"](shrink(flip(IMAGE, 0), (8, 8)), (3, 3), 0)

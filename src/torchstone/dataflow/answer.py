@@ -101,6 +101,11 @@ def plan_answer(plan: MigrationPlan, subject: str, saved: str) -> Answer:
             f"Move {names.en} to {_devices(moved)}: {human(here.seconds, 's')} → {human(planned.seconds, 's')} ({gain:.2f}×)",
             f"把 {names.zh} 移到 {_devices(moved)}：{human(here.seconds, 's')} → {human(planned.seconds, 's')}（{gain:.2f} 倍）",
         )
+    elif not any(op.device_seconds is not None for op in plan.operators):
+        headline = Text(
+            f"Nothing can move: no operator of {subject} has a counterpart on the device",
+            f"没有可迁移的算子：{subject} 的算子在设备上都没有对应实现",
+        )
     else:
         headline = Text(
             f"Moving does not pay: the plan leaves all of {subject} on the CPU",

@@ -48,7 +48,9 @@ class TraceOptions:
         "", "write a time line for Perfetto", "写出供 Perfetto 查看的时间线",
         config=False, metavar="FILE",
     )  # fmt: skip
-    max_depth: int = option(10, "calls inside each other that are recorded", "记录的调用嵌套层数", metavar="N")
+    max_depth: int = option(
+        10, "calls inside each other that are recorded", "记录的调用嵌套层数", metavar="N"
+    )
     max_events: int = option(500_000, "events at most", "最多记录的事件数", metavar="N")
 
 
@@ -76,7 +78,9 @@ class PlanOptions:
         "latency", "one call after the other, or stages that overlap", "逐个调用，或各阶段重叠执行",
         choices=("latency", "throughput"),
     )  # fmt: skip
-    batch: int = option(1, "calls that share a launch and a transfer", "共用一次启动与传输的调用数", metavar="N")
+    batch: int = option(
+        1, "calls that share a launch and a transfer", "共用一次启动与传输的调用数", metavar="N"
+    )
     parts: int = option(2, "parts of the graph in the statistics", "统计中的分区数", metavar="K")
     save: str = option(
         ".torchstone/flow/plan.json", "the file for the plan, which `flow run` reads",

@@ -18,7 +18,9 @@ from torchstone.dataflow.view.pictures import graph_picture
 
 TOOL = "flow"
 _ROWS = 40
-CLOCK = Text("measured with the clock of the process, hooks left out", "由进程时钟实测，不含追踪钩子")
+CLOCK = Text(
+    "measured with the clock of the process, hooks left out", "由进程时钟实测，不含追踪钩子"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,13 @@ def _slowest(totals: Sequence[FunctionTotal]) -> Table:
         Text("operator", "算子"), Text("where", "位置"), Text("calls", "次数"), Text("time", "时间"),
         Text("share", "占比"), Text("read", "读取"), Text("made", "产生"),
     )  # fmt: skip
-    return Table(Text("Operators by time", "算子用时排行"), columns, rows, CLOCK, ("", "", "", "s", "", "B", "B"))
+    return Table(
+        Text("Operators by time", "算子用时排行"),
+        columns,
+        rows,
+        CLOCK,
+        ("", "", "", "s", "", "B", "B"),
+    )
 
 
 def _gap(subject: str, note: Text) -> Gap:
@@ -158,6 +166,10 @@ def operators_table(plan: MigrationPlan) -> Table:
         Text("operator", "算子"), Text("device", "设备"), Text("calls", "次数"), Text("on the CPU", "CPU 用时"),
         Text("on the device", "设备用时"), Text("why", "原因"),
     )  # fmt: skip
-    return Table(Text("Operators and where they go", "算子及其去向"), columns, rows, "", ("", "", "", "s", "s", ""))
-
-
+    return Table(
+        Text("Operators and where they go", "算子及其去向"),
+        columns,
+        rows,
+        "",
+        ("", "", "", "s", "s", ""),
+    )

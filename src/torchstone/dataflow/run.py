@@ -7,6 +7,7 @@ import sys
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import CodeType
 
 from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.files import write_atomically
@@ -20,7 +21,13 @@ from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.profile import load_profile, profile_for
 from torchstone.dataflow.plan import MigrationPlan, plan_from_data
 from torchstone.dataflow.report import report_on_plan, report_on_trace
-from torchstone.dataflow.script import check_subject, output_to_stderr, program_hash, run_subject
+from torchstone.dataflow.script import (
+    Compile,
+    check_subject,
+    output_to_stderr,
+    program_hash,
+    run_subject,
+)
 from torchstone.dataflow.tracing.tracer import EnhancedTracer, without_our_frames
 from torchstone.dataflow.view.chrome import chrome_trace
 from torchstone.dataflow.view.graphviz import draw_dag
@@ -60,8 +67,8 @@ def trace_program(options: TraceOptions) -> Traced:
     return Traced(tracer, failure)
 
 
-def _recording(tracer: EnhancedTracer):  # type: ignore[no-untyped-def]
-    def compiled(path: str):  # type: ignore[no-untyped-def]
+def _recording(tracer: EnhancedTracer) -> Compile:
+    def compiled(path: str) -> CodeType | None:
         file = tracer.instrumentation.file(path)
         return file.recording if file is not None else None
 
@@ -75,7 +82,7 @@ def trace_command(options: TraceOptions) -> Report:
     folded = GraphCoarsening().coarsen(traced.dag)
     if options.save:
         data = graph_data(
-            traced.dag, traced.tracer.notes, subject, program_hash([options.script or options.call])
+            traced.dag, traced.tracer.notes, subject, program_hash(options.script, options.call)
         )
         save = Path(options.save)
         _ignore_folder(save)
@@ -103,7 +110,11 @@ def plan_command(options: PlanOptions) -> Report:
     dag, data = load_graph(options.trace)
     manager = OptimizerManager(k=options.parts)
     result = manager.optimize(dag)
-    profile = load_profile(options.profile) if options.profile else profile_for(options.device, options.model)
+    profile = (
+        load_profile(options.profile)
+        if options.profile
+        else profile_for(options.device, options.model)
+    )
     made = manager.get_migration_plan(
         result["optimized_partitions"],
         result["coarsened_dag"],
@@ -128,7 +139,7 @@ def check_program(plan: MigrationPlan, script: str, call: str) -> None:
     given = script or call
     if not plan.program_hash:
         return
-    if plan.program_hash != program_hash([given]):
+    if plan.program_hash != program_hash(script, call):
         raise InputError(
             f"flow run: {given}", f"a plan for {plan.program or 'another program'} as it was when it was traced",
             Text("a plan for this program as it is now", "针对当前程序的计划"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -29,7 +30,13 @@ def check_subject(command: str, script: str, call: str) -> None:
                  f"例如：torchstone flow {command} prepare.py -- --limit 100"),
         )  # fmt: skip
     if script and not (Path(script).suffix == ".py" and Path(script).is_file()):
-        given = "a folder" if Path(script).is_dir() else "another file" if Path(script).exists() else "no such file"
+        given = (
+            "a folder"
+            if Path(script).is_dir()
+            else "another file"
+            if Path(script).exists()
+            else "no such file"
+        )
         raise InputError(
             f"flow {command}: {script}", given,
             Text("a Python script that exists", "存在的 Python 脚本"),
@@ -42,18 +49,22 @@ def check_subject(command: str, script: str, call: str) -> None:
         )  # fmt: skip
 
 
-def run_subject(script: str, call: str, arguments: Sequence[str], compiled: Compile) -> None:
-    """Run it; its exceptions go through, SystemExit too."""
+def run_subject(
+    script: str, call: str, arguments: Sequence[str], compiled: Compile | None = None
+) -> dict[str, object]:
+    """Run it: the variables that a script left, or what a function returned. Its exceptions go
+    through, SystemExit too."""
     if script:
-        run_script(script, arguments, compiled)
-    else:
-        call_function(call, arguments)
+        return run_script(script, arguments, compiled)
+    return {"returned": call_function(call, arguments)}
 
 
-def run_script(path: str, arguments: Sequence[str], compiled: Compile) -> None:
+def run_script(
+    path: str, arguments: Sequence[str], compiled: Compile | None = None
+) -> dict[str, object]:
     """As `python SCRIPT ARGS` would: as `__main__`, with its folder on the path."""
     full = os.path.abspath(path)
-    code = compiled(full)
+    code = compiled(full) if compiled is not None else None
     if code is None:
         code = compile(Path(full).read_bytes(), full, "exec", dont_inherit=True)
     main = ModuleType("__main__")
@@ -61,9 +72,10 @@ def run_script(path: str, arguments: Sequence[str], compiled: Compile) -> None:
     main.__builtins__ = __builtins__  # type: ignore[attr-defined]
     with _as_main(main, [path, *arguments], os.path.dirname(full)):
         exec(code, main.__dict__)
+    return {name: value for name, value in vars(main).items() if not name.startswith("__")}
 
 
-def call_function(call: str, arguments: Sequence[str]) -> None:
+def call_function(call: str, arguments: Sequence[str]) -> object:
     """`module:function`, with the arguments as texts."""
     name, _, path = call.partition(":")
     with _as_main(None, [name, *arguments], os.getcwd()):
@@ -79,7 +91,7 @@ def call_function(call: str, arguments: Sequence[str]) -> None:
             raise _no_function(call, f"no {path} in {name}") from None
         if not callable(found):
             raise _no_function(call, f"{path} is a {type(found).__name__}")
-        found(*arguments)
+        return found(*arguments)
 
 
 def _no_function(call: str, given: str) -> InputError:
@@ -125,12 +137,22 @@ def output_to_stderr() -> Iterator[None]:
         os.close(saved)
 
 
-def program_hash(files: Iterable[str]) -> str:
-    """Of the text of the traced files, in order of their names."""
-    total = hashlib.sha256()
-    for name in sorted(files):
-        try:
-            total.update(Path(name).read_bytes())
-        except OSError:
-            continue
-    return total.hexdigest()[:16]
+def program_hash(script: str, call: str = "") -> str:
+    """Of the text of the script, or of the module whose function is called; empty where there is
+    none to read."""
+    path = script or _module_file(call.partition(":")[0])
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] if path else ""
+    except OSError:
+        return ""
+
+
+def _module_file(name: str) -> str:
+    sys.path.insert(0, os.getcwd())
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return ""
+    finally:
+        sys.path.remove(os.getcwd())
+    return spec.origin or "" if spec is not None else ""

@@ -54,7 +54,6 @@ class _Item:
         user = self.event.callee is not None and self.event.callee.user
         return (user or bool(self.children)) and not self.event.makes
 
-
     @property
     def is_wrapper(self) -> bool:
         """A library function that did nothing but call the user's."""
@@ -69,7 +68,9 @@ def assemble(traces: Sequence[ThreadTrace], into: DAGBuilder, started: int = 0) 
     for item in items:
         if item.children and item.event.makes:
             item.reads += _left_over(item)
-    variables = _Variables(into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes})
+    variables = _Variables(
+        into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes}
+    )
     items = [item for item in items if not item.is_wrapper]
     for item in sorted(items, key=lambda one: one.event.start):
         _add(item, into, variables, started)
@@ -188,7 +189,9 @@ def _name(item: _Item) -> str:
     word = _KINDS.get(site.kind) or (site.op if site.kind == "attribute" else _OPERATORS[site.op])
     if site.kind == "update":
         word = f"i{word}"
-    kinds = [facts.kind for number in (*event.makes, *event.reads) if (facts := item.facts.get(number))]
+    kinds = [
+        facts.kind for number in (*event.makes, *event.reads) if (facts := item.facts.get(number))
+    ]
     library = next((_LIBRARIES[kind] for kind in kinds if kind in _LIBRARIES), "operator")
     return f"{library}.{word}"
 

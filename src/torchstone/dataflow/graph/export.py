@@ -68,7 +68,11 @@ def graph_from_data(data: object, where: str = "graph") -> ExecutionDAG:
         node = _node(item, f"{where}: nodes[{place}]")
         dag.nodes[node.node_id] = node
     for place, item in enumerate(_listed(data, "edges", where)):
-        edge = from_data(_Edge, dict(item), f"{where}: edges[{place}]") if isinstance(item, Mapping) else None
+        edge = (
+            from_data(_Edge, dict(item), f"{where}: edges[{place}]")
+            if isinstance(item, Mapping)
+            else None
+        )
         if edge is None or edge.source not in dag.nodes or edge.target not in dag.nodes:
             expected = Text("two nodes of the graph", "图中的两个节点")
             raise _wrong(f"{where}: edges[{place}]", repr(item)[:60], expected)

@@ -66,7 +66,10 @@ class GraphCoarsening:
         folded.edges = _merged_edges(dag.edges, classes, representative)
         sizes = [len(ids) for ids in members.values()]
         self.statistics = CoarseningStatistics(
-            len(dag.nodes), len(folded.nodes), sum(size > 1 for size in sizes), max(sizes, default=0)
+            len(dag.nodes),
+            len(folded.nodes),
+            sum(size > 1 for size in sizes),
+            max(sizes, default=0),
         )
         return folded
 
@@ -78,7 +81,15 @@ class GraphCoarsening:
             near = tuple(path[-self.max_depth :])
             name = _CALL_NUMBER.sub("", node.name)
             if node.node_type == FUNCTION:
-                place: Hashable = (FUNCTION, name, near, node.role, node.file, node.line, node.error)
+                place: Hashable = (
+                    FUNCTION,
+                    name,
+                    near,
+                    node.role,
+                    node.file,
+                    node.line,
+                    node.error,
+                )
             else:
                 place = (node.node_type, name, node.kind, node.dtype)
             places[node.node_id] = place
@@ -117,7 +128,11 @@ def _refined(
 ) -> dict[int, int]:
     """Colour refinement: first down the graph and up again, which is nearly all of it."""
     looks = _numbered({node_id: labels[node_id] for node_id in labels})
-    rest = [node_id for node_id in labels if node_id not in set(order)] if len(order) < len(labels) else []
+    rest = (
+        [node_id for node_id in labels if node_id not in set(order)]
+        if len(order) < len(labels)
+        else []
+    )
     count = len(set(looks.values()))
     for _ in range(_ROUNDS):
         looks = _swept(looks, into, [*order, *rest], ordered=True)
@@ -145,9 +160,14 @@ def _swept(
             near: Hashable = (kind, new.get(other, -1))
         elif ordered and len(around) <= 8:
             first: dict[int, int] = {}  # which inputs are the same one: f(x, x) is not f(x, y)
-            near = tuple((kind, new.get(other, -1), first.setdefault(other, len(first))) for kind, other in around)
+            near = tuple(
+                (kind, new.get(other, -1), first.setdefault(other, len(first)))
+                for kind, other in around
+            )
         else:
-            near = tuple(sorted(Counter((kind, new.get(other, -1)) for kind, other in around).items()))
+            near = tuple(
+                sorted(Counter((kind, new.get(other, -1)) for kind, other in around).items())
+            )
         key = (looks[node_id], near)
         new[node_id] = names.setdefault(key, len(names))
     return new
@@ -185,8 +205,7 @@ def _certify(
         for alike in by_look.values():
             trivial = all(len(part) == len({looks[n] for n in part}) for part in alike)
             if not trivial:  # a part whose nodes all look different is known by its looks
-                for part in alike:
-                    waiting.append(part)
+                waiting.extend(alike)
 
 
 def _connected(
@@ -217,7 +236,10 @@ def _wiring(
     """The piece written down in the order in which it ran: equal texts are equal wirings."""
     place = {node_id: number for number, node_id in enumerate(sorted(piece))}
     return tuple(
-        (looks[node_id], tuple((kind, place[other]) for kind, other in into[node_id] if other in place))
+        (
+            looks[node_id],
+            tuple((kind, place[other]) for kind, other in into[node_id] if other in place),
+        )
         for node_id in sorted(piece)
     )
 
@@ -233,12 +255,16 @@ def _merged(nodes: list[DAGNode]) -> DAGNode:
         performance["mean"] = mean
         performance["variance"] = sum((time - mean) ** 2 for time in times) / len(times)
     else:
-        performance["bytes"] = float(sum(node.performance.get("bytes", node.nbytes) for node in nodes))
+        performance["bytes"] = float(
+            sum(node.performance.get("bytes", node.nbytes) for node in nodes)
+        )
     performance["count"] = float(count)
     members = tuple(i for node in nodes for i in (node.members or (node.node_id,)))
     shape = first.shape if all(node.shape == first.shape for node in nodes) else ()
     arguments = first.arguments if all(n.arguments == first.arguments for n in nodes) else "…"
-    return replace(first, performance=performance, members=members, shape=shape, arguments=arguments)
+    return replace(
+        first, performance=performance, members=members, shape=shape, arguments=arguments
+    )
 
 
 def _merged_edges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -113,7 +114,9 @@ class _Parts:
                 self.cut += size * (self.home[source] != self.home[target])
 
     def border(self) -> list[int]:
-        return [n for n in self.home if any(self.home[o] != self.home[n] for o in self.neighbours[n])]
+        return [
+            n for n in self.home if any(self.home[o] != self.home[n] for o in self.neighbours[n])
+        ]
 
     def allowed(self, node_id: int) -> range:
         """Parts are in order and edges never go back: a node fits between its inputs and users."""
@@ -138,7 +141,8 @@ class _Parts:
         mean = sum(self.loads) / len(self.loads) if self.loads else 0.0
         if mean <= 0:
             return 0.0
-        return (sum((load - mean) ** 2 for load in self.loads) / len(self.loads)) ** 0.5 / mean
+        variance = sum((load - mean) ** 2 for load in self.loads) / len(self.loads)
+        return math.sqrt(variance) / mean
 
     def cut_share(self) -> float:
         return self.cut / self.total_bytes if self.total_bytes else 0.0
@@ -151,7 +155,9 @@ class _Parts:
             home = self.home.get(node_id)
             if home is None:
                 continue
-            before = max((longest[o] for o, _ in self.into[node_id] if self.home[o] == home), default=0.0)
+            before = max(
+                (longest[o] for o, _ in self.into[node_id] if self.home[o] == home), default=0.0
+            )
             longest[node_id] = before + self.seconds[node_id]
             top[home] = max(top[home], longest[node_id])
         mean = sum(top) / len(top) if top else 0.0
@@ -164,7 +170,9 @@ class _Parts:
         return [
             Partition(
                 part.id,
-                part.center if self.home[part.center] == number else max(held, key=self.seconds.__getitem__, default=part.center),
+                part.center
+                if self.home[part.center] == number
+                else max(held, key=self.seconds.__getitem__, default=part.center),
                 held,
                 sum(self.seconds[n] for n in held),
             )

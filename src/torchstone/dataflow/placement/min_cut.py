@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from scipy.sparse import coo_matrix  # type: ignore[import-untyped]
+from scipy.sparse.csgraph import (  # type: ignore[import-untyped]
+    breadth_first_order,
+    maximum_flow,
+)
 
 from torchstone.dataflow.placement.problem import HOST, PlacementProblem
 
@@ -27,9 +30,12 @@ class Weights:
     bus: float = 1.0
 
 
+EVEN = Weights()
+
+
 def best_cut(
     problem: PlacementProblem,
-    weights: Weights = Weights(),
+    weights: Weights = EVEN,
     forced: dict[int, bool] | None = None,
 ) -> frozenset[int]:
     """The operators (by place) that are on the device in the cheapest placement.
@@ -87,7 +93,7 @@ def best_cut(
     left.data = np.maximum(left.data, 0)
     left.eliminate_zeros()
     reached = breadth_first_order(left, here, return_predecessors=False)
-    stays = set(int(vertex) for vertex in reached)
+    stays = {int(vertex) for vertex in reached}
     return frozenset(place for place in range(count) if place not in stays)
 
 

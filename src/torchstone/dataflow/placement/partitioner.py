@@ -102,7 +102,9 @@ class KWayPartitioner:
 
             def price(place: int, wanted: float = wanted) -> float:
                 off = abs(before[place] - wanted) / (total / k)
-                return self.alpha * off ** (1 + self.gamma) + self.beta * crossing[place] / most
+                return (
+                    self.alpha * float(off ** (1 + self.gamma)) + self.beta * crossing[place] / most
+                )
 
             cuts.append(min(range(low, high + 1), key=price))
         return cuts

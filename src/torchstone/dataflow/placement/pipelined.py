@@ -60,7 +60,10 @@ def _shifted(shares: list[float], split: Split, step: float) -> list[float]:
     """More weight for what is busier than the others."""
     busy = (split.cpu, split.device, split.bus)
     top = max(busy) or 1.0
-    raised = [share * (1 - step) + step * (time / top) ** 4 for share, time in zip(shares, busy, strict=True)]
+    raised = [
+        share * (1 - step) + step * (time / top) ** 4
+        for share, time in zip(shares, busy, strict=True)
+    ]
     whole = sum(raised) or 1.0
     return [max(item / whole, 1e-4) for item in raised]
 

@@ -61,7 +61,9 @@ def supported_functions() -> Mapping[str, Iterable[str]]:
     return found
 
 
-def make_plan(partitions: Sequence[Partition], dag: ExecutionDAG, request: PlanRequest) -> MigrationPlan:
+def make_plan(
+    partitions: Sequence[Partition], dag: ExecutionDAG, request: PlanRequest
+) -> MigrationPlan:
     """The best plan for the goal; one that moves nothing where moving does not pay."""
     devices = request.devices
     profile = request.profile or profile_for(devices[0] if devices else CPU)
@@ -71,10 +73,12 @@ def make_plan(partitions: Sequence[Partition], dag: ExecutionDAG, request: PlanR
     flips = flip_speeds(problem, moved) if request.goal == "latency" else {}
     homes = _spread(problem, moved, devices)
     operators = tuple(
-        _planned(dag.nodes[op.node], place, problem, homes, flips, profile)
+        _planned(dag.nodes[op.node], place, problem, homes, flips)
         for place, op in enumerate(problem.operators)
     )
-    node_devices = {str(op.node): homes.get(place, CPU) for place, op in enumerate(problem.operators)}
+    node_devices = {
+        str(op.node): homes.get(place, CPU) for place, op in enumerate(problem.operators)
+    }
     return MigrationPlan(
         context_device_map=_contexts(operators),
         devices=(CPU, *(device for device in devices if device != CPU)),
@@ -122,7 +126,10 @@ def _spread(
         groups[root(place)].append(place)
     load = dict.fromkeys(devices, 0.0)
     homes: dict[int, str] = {}
-    weight = {key: sum(problem.operators[p].device_seconds or 0.0 for p in places) for key, places in groups.items()}
+    weight = {
+        key: sum(problem.operators[p].device_seconds or 0.0 for p in places)
+        for key, places in groups.items()
+    }
     for key in sorted(groups, key=lambda one: -weight[one]):
         device = min(load, key=load.__getitem__)
         load[device] += weight[key]
@@ -136,7 +143,6 @@ def _planned(
     problem: PlacementProblem,
     homes: Mapping[int, str],
     flips: Mapping[int, float | None],
-    profile: DeviceProfile,
 ) -> PlannedOperator:
     op = problem.operators[place]
     device = homes.get(place, CPU)
@@ -153,8 +159,11 @@ def _planned(
         device_seconds=op.device_seconds,
         bytes_in=int(node.performance.get("bytes_in", 0)),
         bytes_out=int(node.performance.get("bytes_out", 0)),
-        keep_on_device=bool(made) and all(user != HOST and user in homes for d in made for user in d.users),
-        reason=op.stays if op.stays.en else _reason(op.cpu_seconds, op.device_seconds or 0.0, place in homes, flip),
+        keep_on_device=bool(made)
+        and all(user != HOST and user in homes for d in made for user in d.users),
+        reason=op.stays
+        if op.stays.en
+        else _reason(op.cpu_seconds, op.device_seconds or 0.0, place in homes, flip),
         flips_at=flip,
     )
 
@@ -210,14 +219,18 @@ def _of_partitions(
 
 
 def _estimates(problem: PlacementProblem, moved: frozenset[int], goal: str) -> tuple[Estimate, ...]:
-    everything = frozenset(p for p, op in enumerate(problem.operators) if op.device_seconds is not None)
+    everything = frozenset(
+        p for p, op in enumerate(problem.operators) if op.device_seconds is not None
+    )
     named = (("plan", moved), ("all_cpu", frozenset[int]()), ("all_device", everything))
     return tuple(_estimate(name, cost_of(problem, places), goal) for name, places in named)
 
 
 def _estimate(name: str, split: Split, goal: str) -> Estimate:
     seconds = split.overlapped if goal == "throughput" else split.one_after_the_other
-    return Estimate(name, seconds, split.cpu, split.device, split.bus, split.nbytes, split.transfers)
+    return Estimate(
+        name, seconds, split.cpu, split.device, split.bus, split.nbytes, split.transfers
+    )
 
 
 def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ...]:
@@ -229,6 +242,9 @@ def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ..
         )  # fmt: skip
     if request.batch > 1:
         said.append(
-            Text(f"{request.batch} calls share a launch and a transfer", f"每 {request.batch} 次调用共用一次启动与传输")
+            Text(
+                f"{request.batch} calls share a launch and a transfer",
+                f"每 {request.batch} 次调用共用一次启动与传输",
+            )
         )
     return tuple(said)

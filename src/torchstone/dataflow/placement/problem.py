@@ -88,7 +88,7 @@ def problem_from(
     dag: ExecutionDAG, profile: DeviceProfile, movable: frozenset[str], batch: int = 1
 ) -> PlacementProblem:
     """The problem that a graph poses. `batch` calls share a launch and a transfer."""
-    placed = [node for node in dag.operators()]
+    placed = list(dag.operators())
     places = {node.node_id: place for place, node in enumerate(placed)}
     return PlacementProblem(
         tuple(_operator(node, profile, movable, batch) for node in placed),
@@ -101,7 +101,11 @@ def _operator(
 ) -> Operator:
     stays = _reason_to_stay(node, movable)
     touched = node.performance.get("bytes_in", 0.0) + node.performance.get("bytes_out", 0.0)
-    if not stays.en and profile.memory_bytes and touched / node.count * batch > profile.memory_bytes:
+    if (
+        not stays.en
+        and profile.memory_bytes
+        and touched / node.count * batch > profile.memory_bytes
+    ):
         stays = Text("its data do not fit into the device's memory", "其数据放不进设备内存")
     seconds = None
     if not stays.en:

@@ -124,10 +124,20 @@ def load_profile(path: Path | str) -> DeviceProfile:
         given = error.strerror or type(error).__name__
         raise InputError(str(path), given, Text("a device profile", "设备性能文件"), todo) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(str(path), f"no JSON ({error})", Text("a device profile", "设备性能文件"), todo) from None
+        raise InputError(
+            str(path), f"no JSON ({error})", Text("a device profile", "设备性能文件"), todo
+        ) from None
     made = from_data(DeviceProfile, data, str(path))
-    numbers = [made.bytes_per_second, *made.speedups.values(), *([made.speedup] if made.speedup is not None else [])]
+    numbers = [
+        made.bytes_per_second,
+        *made.speedups.values(),
+        *([made.speedup] if made.speedup is not None else []),
+    ]
     if any(value <= 0 for value in numbers) or min(made.latency_seconds, made.launch_seconds) < 0:
         expected = Text("rates and speed-ups above 0", "大于 0 的速率与加速比")
         raise InputError(str(path), "a rate of 0 or less", expected, todo)
-    return made if made.how.en != "assumed" else replace(made, how=Text(f"from {path}", f"来自 {path}"))
+    return (
+        made
+        if made.how.en != "assumed"
+        else replace(made, how=Text(f"from {path}", f"来自 {path}"))
+    )

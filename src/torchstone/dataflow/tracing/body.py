@@ -57,7 +57,7 @@ class Block:
         """The next line event of the frame raises `BodyDone`."""
         frame = self._frame
 
-        def leave(inner: FrameType, event: str, argument: object) -> object:
+        def leave(inner: FrameType, event: str, _: object) -> object:
             if inner is frame and event == "line":
                 sys.settrace(None)
                 frame.f_trace = None
@@ -65,7 +65,11 @@ class Block:
             return leave
 
         frame.f_trace = leave
-        sys.settrace(lambda inner, event, argument: None)
+        sys.settrace(_look_at_no_other_frame)
+
+
+def _look_at_no_other_frame(_: FrameType, __: str, ___: object) -> None:
+    return None
 
 
 def block_of(frame: FrameType, instrumentation: Instrumentation) -> Block | str:
@@ -102,7 +106,9 @@ def _enclosing_with(tree: ast.Module, frame: FrameType) -> tuple[ast.With, str] 
     line = frame.f_lineno
     best: ast.With | None = None
     for node in ast.walk(tree):
-        if isinstance(node, ast.With) and node.lineno <= line < max(node.body[0].lineno, node.lineno + 1):
+        if isinstance(node, ast.With) and node.lineno <= line < max(
+            node.body[0].lineno, node.lineno + 1
+        ):
             best = node
     return (best, frame.f_code.co_qualname) if best is not None else None
 

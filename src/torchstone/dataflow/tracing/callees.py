@@ -12,7 +12,9 @@ Label = Any
 """What stands for a callable: the function, or (class, name) of a method; never a bound method,
 which would keep its array alive."""
 
-_CONTAINER_TYPES = frozenset("list dict set deque tuple str bytes frozenset OrderedDict defaultdict".split())
+_CONTAINER_TYPES = frozenset(
+    "list dict set deque tuple str bytes frozenset OrderedDict defaultdict".split()
+)
 _PLUMBING_MODULES = (
     "queue", "threading", "concurrent.futures", "asyncio", "functools", "itertools", "copyreg",
     "multiprocessing", "collections", "contextlib", "weakref", "logging", "torch.multiprocessing",
@@ -97,7 +99,7 @@ class Callees:
     def __init__(
         self,
         is_user_file: Callable[[str], bool],
-        should_trace: Callable[[str, str], bool] = lambda name, module: True,
+        should_trace: Callable[[str, str], bool],
     ) -> None:
         self._is_user_file = is_user_file
         self._should_trace = should_trace
@@ -119,7 +121,9 @@ class Callees:
         last = name.rpartition(".")[2]
         numeric = module.partition(".")[0] in ("numpy", "torch", "PIL", "random", "scipy")
         owner = label[0] if isinstance(label, tuple) else None
-        writes = (last in _WRITES_FIRST and numeric and name not in _FRESH_ANYWAY) or _ends_in_place(last, module)
+        writes = (
+            last in _WRITES_FIRST and numeric and name not in _FRESH_ANYWAY
+        ) or _ends_in_place(last, module)
         plumbing = not user and (_is_container(owner) or module.startswith(_PLUMBING_MODULES))
         draws = module == "PIL.ImageDraw" and last not in ("Draw", "textbbox", "textlength")
         transport = _transport(module, last)
@@ -152,7 +156,7 @@ class Callees:
             return f"{_public(module, owner.__name__)}.{name}", module, False
         code = getattr(label, "__code__", None)
         module = getattr(label, "__module__", None) or _module_of(label)
-        name = getattr(label, "__qualname__", None) or getattr(label, "__name__", str(label))
+        name = str(getattr(label, "__qualname__", "") or getattr(label, "__name__", label))
         head, _, last = name.rpartition(".")
         if head and hasattr(sys.modules.get(module), last) and code is None:
             name = last  # torch.add is a method of a hidden class, numpy.random.rand of an object
@@ -197,14 +201,19 @@ def _is_container(owner: Any) -> bool:
 
 
 def _transport(module: str, last: str) -> str:
-    if module.startswith("multiprocessing") or module.startswith("torch.multiprocessing"):
+    if module.startswith(("multiprocessing", "torch.multiprocessing")):
         return last if last in ("put", "get") else ""
     return ""
 
 
 def _ends_in_place(last: str, module: str) -> bool:
     top = module.partition(".")[0]
-    return top == "torch" and last.endswith("_") and not last.endswith("__") and last != "requires_grad_"
+    return (
+        top == "torch"
+        and last.endswith("_")
+        and not last.endswith("__")
+        and last != "requires_grad_"
+    )
 
 
 def _keeps(module: str, last: str) -> bool:

@@ -19,10 +19,7 @@ class FunctionFilter:
         for key in config:
             if key not in _KEYS:
                 raise unknown("FunctionFilter", key, _KEYS)
-        self._patterns = {
-            key: (config[key],) if isinstance(config.get(key), str) else tuple(config.get(key, ()))
-            for key in _KEYS
-        }
+        self._patterns = {key: _listed(config.get(key, ())) for key in _KEYS}
 
     def should_trace(self, func_name: str, module: str = "") -> bool:
         return self._allowed("modules", module) and self._allowed("functions", func_name)
@@ -33,6 +30,10 @@ class FunctionFilter:
         if any(_matches(name, pattern) for pattern in excluded):
             return False
         return not included or any(_matches(name, pattern) for pattern in included)
+
+
+def _listed(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -20,16 +20,18 @@ Hook = Callable[..., Any]
 TOUCHED = -(1 << 62)
 """The quiet count of a function that met data: it never reaches the limit."""
 
-_PLAIN = {
+Binary = Callable[[Any, Any], Any]
+Unary = Callable[[Any], Any]
+_PLAIN: dict[str, Binary] = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
     "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": operator.pow,
     "MatMult": operator.matmul, "LShift": operator.lshift, "RShift": operator.rshift,
     "BitOr": operator.or_, "BitXor": operator.xor, "BitAnd": operator.and_,
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
     "Eq": operator.eq, "NotEq": operator.ne,
-    "USub": operator.neg, "Invert": operator.invert,
 }  # fmt: skip
-_IN_PLACE = {
+_UNARY: dict[str, Unary] = {"USub": operator.neg, "Invert": operator.invert}
+_IN_PLACE: dict[str, Binary] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "Pow": operator.ipow,
     "MatMult": operator.imatmul, "LShift": operator.ilshift, "RShift": operator.irshift,
@@ -50,7 +52,7 @@ def make_hook(
     if site.kind == "item":
         return _binary_hook(site, owner, recorder, shed, operator.getitem)
     if site.kind == "unary":
-        return _unary_hook(site, owner, recorder, shed, _PLAIN[site.op])
+        return _unary_hook(site, owner, recorder, shed, _UNARY[site.op])
     if site.kind == "attribute":
         return _unary_hook(site, owner, recorder, shed, operator.attrgetter(site.op))
     if site.kind == "set":
@@ -165,7 +167,11 @@ def _call_hook(
             callee = last_callee or callee_of(func)
         else:
             callee = last_callee = callee_of(func)
-            last_owner = receiver_type if cls is BuiltinFunctionType and receiver_type is not ModuleType else None
+            last_owner = (
+                receiver_type
+                if cls is BuiltinFunctionType and receiver_type is not ModuleType
+                else None
+            )
             last_func = func if inputs is args else None
         makes: Sequence[int]
         returns: Sequence[int]
@@ -260,8 +266,10 @@ def _binary_hook(
         returns: Sequence[int] = ()
         if in_place and result is left and kind and kind < SCALAR:
             makes = (values.write(left, kind, left_name, reads),)
-        elif kinds.get(type(result)) == ARRAY and result is not right and (
-            result is not left or operation is reuse
+        elif (
+            kinds.get(type(result)) == ARRAY
+            and result is not right
+            and (result is not left or operation is reuse)
         ):
             made = next_number()
             known[id(result)] = (ref(result), made)
@@ -366,7 +374,9 @@ def _set_hook(site: Site, owner: FunctionSites, recorder: Recorder) -> Hook:
         if not kind or kind >= SCALAR:
             target[index] = value
             return
-        _write_item(recorder, site, number_of_site, owner, target, kind, index, value, operator.setitem)
+        _write_item(
+            recorder, site, number_of_site, owner, target, kind, index, value, operator.setitem
+        )
 
     return assign
 

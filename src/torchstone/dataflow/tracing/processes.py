@@ -104,7 +104,7 @@ class WorkerTraces:
 
 def _event_from(item: list[Any]) -> Event:
     site, callee, parent, start, end, reads, makes, returns, constants, error, key = item
-    place = Site(*site[:5], tuple(site[5]), tuple(site[6]))
+    place = Site(site[0], site[1], site[2], site[3], site[4], tuple(site[5]), tuple(site[6]))
     return Event(
         place, Callee(*callee) if callee else None, parent, start, end, tuple(reads),
         tuple(makes), tuple(returns), tuple(constants), error, key,
@@ -112,7 +112,13 @@ def _event_from(item: list[Any]) -> Event:
 
 
 def _facts_data(facts: ValueFacts) -> list[Any]:
-    return [facts.name, facts.nbytes, [int(size) for size in facts.shape], str(facts.dtype), facts.kind]
+    return [
+        facts.name,
+        facts.nbytes,
+        [int(size) for size in facts.shape],
+        str(facts.dtype),
+        facts.kind,
+    ]
 
 
 def _cut_off(process: str) -> Text:

@@ -125,7 +125,11 @@ class Recorder:
             state.events.pop()
 
     def is_idle(
-        self, callee: Callee, func: Any, reads: list[int], makes: Sequence[int],
+        self,
+        callee: Callee,
+        func: Any,
+        reads: list[int],
+        makes: Sequence[int],
         returns: Sequence[int],
     ) -> bool:
         """A call that only handed data on: it is no part of the graph."""
@@ -145,8 +149,15 @@ class Recorder:
     # ---- after a call ------------------------------------------------------------------------
 
     def made_by(
-        self, result: Any, site: Site, callee: Callee | None, reads: list[int], inputs: tuple[Any, ...],
-        kwargs: dict[str, Any], start: int, inside: bool = False,
+        self,
+        result: Any,
+        site: Site,
+        callee: Callee | None,
+        reads: list[int],
+        inputs: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        start: int,
+        inside: bool = False,
     ) -> tuple[list[int], list[int]]:
         """Values that a call made, and values made inside it that it returned. `inside`: calls were
         recorded inside it, whose results it may have used (a generator that it was given)."""
@@ -159,21 +170,27 @@ class Recorder:
                 if kind and kind < SCALAR:
                     name = _input_name(site, inputs, target)
                     makes.append(values.write(target, kind, name, reads))
-        kind = values.kinds.get(type(result))
-        if kind is None:
-            kind = values.kind_of(type(result))
+        kind = values.kind_of(type(result))
         names = site.targets
         if kind == IGNORED:
             if type(result) is int and (reads or inside) and (callee is None or not callee.user):
                 if number := values.make_int(result, names[0] if names else ""):
                     makes.append(number)
-        elif kind == CONTAINER or kind == RECORD:
+        elif kind in (CONTAINER, RECORD):
             for place, (item, item_kind) in enumerate(values.items(result, kind)):
                 name = names[place] if place < len(names) else names[0] if names else ""
                 self._note(item, item_kind, name, callee, reads, (), start, makes, returns, inside)
         else:
             self._note(
-                result, kind, names[0] if names else "", callee, reads, inputs, start, makes, returns,
+                result,
+                kind,
+                names[0] if names else "",
+                callee,
+                reads,
+                inputs,
+                start,
+                makes,
+                returns,
                 inside,
             )
         return makes, returns
@@ -204,7 +221,7 @@ class Recorder:
             if callee is None or callee.user:
                 return
             if callee.returns_input_unchanged:
-                makes.append(values.alias(obj, number, name))
+                makes.append(values.alias(number, name))
             else:
                 makes.append(values.write(obj, kind, name, reads))
 

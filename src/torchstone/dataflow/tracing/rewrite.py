@@ -44,10 +44,10 @@ class Rewriter(ast.NodeTransformer):
 
     # ---- what is left as it is -------------------------------------------------------------
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._function(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
@@ -62,7 +62,7 @@ class Rewriter(ast.NodeTransformer):
         self._leave(function=True)
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         node.args.defaults = [self.visit(item) for item in node.args.defaults]
         node.args.kw_defaults = [item and self.visit(item) for item in node.args.kw_defaults]
         self._enter("<lambda>", function=True)
@@ -70,7 +70,7 @@ class Rewriter(ast.NodeTransformer):
         self._leave(function=True)
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self._enter(node.name, function=False)
         node.body = self.statements(node.body)
         self._leave(function=False)
@@ -84,17 +84,17 @@ class Rewriter(ast.NodeTransformer):
     def _leave(self, *, function: bool) -> None:
         del self._scope[-2 if function else -1 :]
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:  # noqa: N802
+    def visit_Match(self, node: ast.Match) -> ast.AST:
         node.subject = self.visit(node.subject)
         for case in node.cases:
             case.guard = case.guard and self.visit(case.guard)
             case.body = self.statements(case.body)
         return node
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:  # noqa: N802
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:
             self._name_result(node.value, [node.target])
             node.value = self.visit(node.value)
@@ -110,7 +110,7 @@ class Rewriter(ast.NodeTransformer):
 
     # ---- writes ------------------------------------------------------------------------------
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         self._name_result(node.value, node.targets)
         written = [target for target in node.targets if _holds_item(target)]
         node.value = self.visit(node.value)
@@ -129,7 +129,7 @@ class Rewriter(ast.NodeTransformer):
         out: list[ast.stmt] = [_at(ast.Assign([_store(whole)], node.value), node)]
         for target in node.targets:
             out += self._unpack(target, whole, node)
-        names = [ast.Name(name, ast.Del()) for name in self._made_since(whole)]
+        names: list[ast.expr] = [ast.Name(n, ast.Del()) for n in self._made_since(whole)]
         out.append(_at(ast.Delete(names), node))
         return out
 
@@ -160,7 +160,7 @@ class Rewriter(ast.NodeTransformer):
         call = self._site("set", "", target, arguments, inputs, (_text(target.value),))
         return _at(ast.Expr(call), node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         op, target = type(node.op).__name__, node.target
         if self._only:
             node.value = self.visit(node.value)
@@ -177,14 +177,12 @@ class Rewriter(ast.NodeTransformer):
             value = self.visit(node.value)
             arguments = [self.visit(target.value), self._index(target.slice), value]
             names = (_text(target.value), _text(node.value))
-            call = self._site(
-                "update_item", op, target, arguments, names, (_text(target.value),)
-            )
+            call = self._site("update_item", op, target, arguments, names, (_text(target.value),))
             return _at(ast.Expr(call), node)
         node.value = self.visit(node.value)
         return node
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:  # noqa: N802
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         self._name_result(node.value, [node.target])
         node.value = self.visit(node.value)
         return node
@@ -199,12 +197,12 @@ class Rewriter(ast.NodeTransformer):
             target.value = self._target(target.value)
         return target
 
-    def visit_Delete(self, node: ast.Delete) -> ast.AST:  # noqa: N802
+    def visit_Delete(self, node: ast.Delete) -> ast.AST:
         return node
 
     # ---- values ------------------------------------------------------------------------------
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_plain(node.func) or not self._wanted(node.func):
             node.func = self.visit(node.func)
             node.args = [self.visit(item) for item in node.args]
@@ -212,7 +210,11 @@ class Rewriter(ast.NodeTransformer):
                 keyword.value = self.visit(keyword.value)
             return node
         receiver = _text(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-        inputs = (receiver, *(_text(a) for a in node.args), *(_text(k.value) for k in node.keywords))
+        inputs = (
+            receiver,
+            *(_text(a) for a in node.args),
+            *(_text(k.value) for k in node.keywords),
+        )
         targets = self._targets.get(id(node), ())
         func = self.visit(node.func)
         arguments = [func, *(self.visit(item) for item in node.args)]
@@ -222,18 +224,18 @@ class Rewriter(ast.NodeTransformer):
         call.keywords = node.keywords
         return call
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             return node
         return self._operator("binary", type(node.op).__name__, node, [node.left, node.right])
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, (ast.Not, ast.UAdd)) or isinstance(node.operand, ast.Constant):
             node.operand = self.visit(node.operand)
             return node
         return self._operator("unary", type(node.op).__name__, node, [node.operand])
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         ordered = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
         if len(node.ops) != 1 or not isinstance(node.ops[0], ordered):
             self.generic_visit(node)
@@ -258,7 +260,7 @@ class Rewriter(ast.NodeTransformer):
         arguments = [self.visit(item) for item in operands]
         return self._site(kind, op, node, arguments, inputs, targets)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load) or not self._wanted(node.value):
             self.generic_visit(node)
             return node
@@ -267,7 +269,7 @@ class Rewriter(ast.NodeTransformer):
         arguments = [self.visit(node.value), self._index(node.slice)]
         return self._site("item", "", node, arguments, inputs, targets)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         text, targets = _text(node.value), self._targets.get(id(node), ())
         node.value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load) and node.attr in _VIEWS and not self._only:
@@ -298,9 +300,7 @@ class Rewriter(ast.NodeTransformer):
     ) -> ast.Call:
         number = len(self.sites)
         scope = self._scope[:-1] if self._scope[-1:] == ["<locals>"] else self._scope
-        self.sites.append(
-            Site(kind, op, self.file, node.lineno, ".".join(scope), targets, inputs)
-        )
+        self.sites.append(Site(kind, op, self.file, node.lineno, ".".join(scope), targets, inputs))
         call = ast.Call(ast.Constant(f"{MARK}{number}"), list(arguments), [])
         return _at(call, node)
 

@@ -213,9 +213,7 @@ class _Run:
                 )
             )
         for name, reason in self.instrumentation.skipped.items():
-            self.notes.append(
-                Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}")
-            )
+            self.notes.append(Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}"))
         self.notes += self.workers.notes
 
     def traces(self) -> list[ThreadTrace]:

@@ -96,7 +96,7 @@ class Values:
 
     def read(self, obj: Any, kind: int, name: str, into: list[int]) -> None:
         """Append the numbers of the values that reading this object reads."""
-        if kind == CONTAINER or kind == RECORD:
+        if kind in (CONTAINER, RECORD):
             for item, item_kind in self.items(obj, kind):
                 self.read(item, item_kind, name, into)
             return
@@ -156,11 +156,13 @@ class Values:
         elif isinstance(obj, dict):
             values = list(obj.values())
         else:
-            values = list(obj) if len(obj) <= _MOST_ITEMS else list(itertools.islice(obj, _MOST_ITEMS))
+            values = (
+                list(obj) if len(obj) <= _MOST_ITEMS else list(itertools.islice(obj, _MOST_ITEMS))
+            )
         met = False
         for place, item in enumerate(values):
             kind = self.kind_of(type(item))
-            if kind == CONTAINER or kind == RECORD:
+            if kind in (CONTAINER, RECORD):
                 if item is not obj:
                     for inner in _bounded(self, item, kind, 4):
                         met = True
@@ -213,7 +215,7 @@ class Values:
         if len(order) > most:
             self.held.pop(order.popleft(), None)
 
-    def alias(self, obj: Any, number: int, name: str) -> int:
+    def alias(self, number: int, name: str) -> int:
         """The same object came back: readers that use the new name read the new value."""
         made = self.next_number()
         old = self.facts.get(number, ("", 0, (), "", ""))
@@ -252,9 +254,7 @@ class Values:
         self._shared[_storage_start(tensor)] = self._storage(array, ARRAY)
 
 
-def _overlapping(
-    heads: list[tuple[int, int, int]], obj: Any, kind: int, number: int
-) -> list[int]:
+def _overlapping(heads: list[tuple[int, int, int]], obj: Any, kind: int, number: int) -> list[int]:
     """Writes after a value was read or made that touch its bytes."""
     low, high = bounds(obj, kind)
     return [head[2] for head in heads if head[2] > number and head[0] < high and low < head[1]]
@@ -263,10 +263,16 @@ def _overlapping(
 def _bounded(values: Values, obj: Any, kind: int, depth: int) -> Iterator[tuple[Any, int]]:
     """Items of nested containers; depth ends what holds itself."""
     if depth:
-        inner = obj.values() if isinstance(obj, dict) else [getattr(obj, f.name, None) for f in fields(obj)] if kind == RECORD else obj
+        inner = (
+            obj.values()
+            if isinstance(obj, dict)
+            else [getattr(obj, f.name, None) for f in fields(obj)]
+            if kind == RECORD
+            else obj
+        )
         for item in itertools.islice(inner, _MOST_ITEMS):
             kind = values.kind_of(type(item))
-            if kind == CONTAINER or kind == RECORD:
+            if kind in (CONTAINER, RECORD):
                 yield from _bounded(values, item, kind, depth - 1)
             elif kind:
                 yield item, kind
@@ -276,7 +282,7 @@ def is_constant(obj: Any) -> bool:
     """May it be noted as an argument: a number, a text, or a short tuple of them?"""
     cls = type(obj)
     if cls is tuple:
-        return len(obj) <= 8 and all([type(item) in CONSTANTS for item in obj])
+        return len(obj) <= 8 and all(type(item) in CONSTANTS for item in obj)
     return cls in CONSTANTS and (cls is not str or len(obj) <= 80)
 
 

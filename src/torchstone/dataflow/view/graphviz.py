@@ -87,7 +87,9 @@ class GraphvizDataflowVisualizer:
         before = part.predecessors()
         depth: dict[int, int] = {}
         for node_id in part.topological_order():
-            depth[node_id] = max((depth[o] + 1 for o in before.get(node_id, ()) if o in depth), default=0)
+            depth[node_id] = max(
+                (depth[o] + 1 for o in before.get(node_id, ()) if o in depth), default=0
+            )
         layers: dict[int, list[DAGNode]] = defaultdict(list)
         for node in nodes:
             layers[depth.get(node.node_id, 0)].append(node)
@@ -119,7 +121,7 @@ def draw_dag(dag: ExecutionDAG, path: str, title: str = "") -> bool:
 
 def _layout(source: str) -> bytes:
     try:
-        import pygraphviz
+        import pygraphviz  # type: ignore[import-untyped]
     except ImportError:
         raise UsageError(
             "generate_dataflow_svg", "no pygraphviz", Text("pygraphviz 2", "pygraphviz 2"),
@@ -141,7 +143,10 @@ def _label(node: DAGNode) -> str:
         facts.append(f"{'×'.join(map(str, node.shape))} {node.dtype}".strip())
     if nbytes := node.performance.get("bytes", float(node.nbytes)):
         facts.append(human(nbytes, "B"))
-    lines = [f"<B>{_plain(name + count)}</B>", *(f'<FONT POINT-SIZE="9">{_plain(item)}</FONT>' for item in facts)]
+    lines = [
+        f"<B>{_plain(name + count)}</B>",
+        *(f'<FONT POINT-SIZE="9">{_plain(item)}</FONT>' for item in facts),
+    ]
     return "<BR/>".join(lines)
 
 

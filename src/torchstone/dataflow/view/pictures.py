@@ -48,12 +48,13 @@ def graph_picture(
     ]
     vertices = [_vertex(node, classes.get(node.node_id, node.node_id), devices) for node in shown]
     how = Text(
-        "boxes of one structure are folded; the arrows are data", "结构相同的算子已折叠；箭头表示数据"
+        "boxes of one structure are folded; the arrows are data",
+        "结构相同的算子已折叠；箭头表示数据",
     )
-    stages = (Text("as traced", "追踪时"), Text("as planned", "按计划")) if devices is not None else ()
-    return DataGraph(
-        Text("The pipeline", "数据管道"), tuple(vertices), tuple(links), stages, how
+    stages = (
+        (Text("as traced", "追踪时"), Text("as planned", "按计划")) if devices is not None else ()
     )
+    return DataGraph(Text("The pipeline", "数据管道"), tuple(vertices), tuple(links), stages, how)
 
 
 def _vertex(node: DAGNode, fold: int, devices: Mapping[int, str] | None) -> DataVertex:

@@ -23,14 +23,18 @@ def text(evidence: DataGraph, style: Style) -> list[str]:
     for link in evidence.links:
         source, target = (evidence.vertices[end].fold for end in (link.source, link.target))
         feeds[source][target] = None
-    names = {fold: _named(evidence.vertices[places[0]], len(places)) for fold, places in classes.items()}
+    names = {
+        fold: _named(evidence.vertices[places[0]], len(places)) for fold, places in classes.items()
+    }
     total = sum(vertex.seconds for vertex in evidence.vertices) or 1.0
     count = style.say(
         f"{len(evidence.vertices):,} operators in {len(classes):,} classes",
         f"{len(evidence.vertices):,} 个算子，{len(classes):,} 类",
     )
     lines = [printable(f"{style.words(evidence.name)}: {count}")]
-    seconds = {f: sum(evidence.vertices[p].seconds for p in places) for f, places in classes.items()}
+    seconds = {
+        f: sum(evidence.vertices[p].seconds for p in places) for f, places in classes.items()
+    }
     for fold in sorted(classes, key=lambda one: -seconds[one])[:_LINES]:
         after = ", ".join(names[other] for other in feeds[fold])
         arrow = f" → {after}" if after else ""
