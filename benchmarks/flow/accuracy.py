@@ -6,6 +6,7 @@ import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter_ns
 from types import ModuleType
 
 from torchstone.dataflow import EnhancedTracer, ExecutionDAG
@@ -36,12 +37,14 @@ def programs(module: ModuleType) -> list[Callable[[], object]]:
     ]
 
 
-def operator_edges(dag: ExecutionDAG) -> frozenset[str]:
-    """Edges between operators by short name and number."""
+def operator_edges(
+    dag: ExecutionDAG, start: float = 0.0, end: float = float("inf")
+) -> frozenset[str]:
+    """Edges between operators by short name and number; of those that began between two times."""
     names: dict[int, str] = {}
     counts: Counter[str] = Counter()
     for node in sorted(dag.operators(), key=lambda one: one.start):
-        if node.error:
+        if node.error or not start <= node.start < end:
             continue
         short = node.name.rpartition(".")[2]
         counts[short] += 1
@@ -59,6 +62,7 @@ def operator_edges(dag: ExecutionDAG) -> frozenset[str]:
 
 
 def score(program: Callable[[], object]) -> Score:
+    """One program under a tracer of its own."""
     tracer = EnhancedTracer(track_memory=False)
     tracer.start_tracing()
     try:
@@ -67,6 +71,25 @@ def score(program: Callable[[], object]) -> Score:
         tracer.stop_tracing()
     true = frozenset((program.__doc__ or "").split())
     return Score(program.__name__, true, operator_edges(tracer.dag_builder.dag))
+
+
+def score_together(wanted: list[Callable[[], object]]) -> list[Score]:
+    """All programs under one tracer, one after the other: an edge from one to another is false."""
+    tracer = EnhancedTracer(track_memory=False)
+    tracer.start_tracing()
+    starts: list[float] = []
+    try:
+        for program in wanted:
+            starts.append((perf_counter_ns() - tracer.started_ns) * 1e-9)
+            program()
+    finally:
+        tracer.stop_tracing()
+    found = []
+    dag = tracer.dag_builder.dag
+    for program, start, end in zip(wanted, starts, [*starts[1:], float("inf")], strict=True):
+        true = frozenset((program.__doc__ or "").split())
+        found.append(Score(program.__name__, true, operator_edges(dag, start, end)))
+    return found
 
 
 def total(scores: list[Score]) -> tuple[int, int, int]:

@@ -7,25 +7,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchstone.core.answer import Answer, Fact, Tile
-from torchstone.core.pictures import Part, Stack
+from torchstone.core.pictures import DataGraph, Part, Stack
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
-from torchstone.dataflow.view.pictures import graph_picture, time_stack
+from torchstone.dataflow.view.pictures import time_stack
 
 if TYPE_CHECKING:
     from torchstone.dataflow.report import FunctionTotal
 
 _NAMED = 3
 """Functions and reasons that are named in a sentence."""
-_LARGE = 2_000
-"""Operators beyond which the graph stands with the details instead of the first screen."""
 
 
 def trace_answer(
-    dag: ExecutionDAG,
-    folded: ExecutionDAG,
+    graph: DataGraph,
+    classes: int,
     subject: str,
     totals: Sequence[FunctionTotal],
     failure: str,
@@ -34,7 +31,6 @@ def trace_answer(
     """Of a trace."""
     operators = sum(item.calls for item in totals)
     seconds = sum(item.seconds for item in totals)
-    classes = sum(1 for _ in folded.operators())
     if not totals:
         return Answer(
             Text(f"{subject}: no operator on arrays, tensors or images was seen",
@@ -56,9 +52,9 @@ def trace_answer(
         state="warning" if failure else "plain",
         warnings=(Text(f"the program raised {failure}: the graph ends there", f"程序抛出 {failure}：图到此为止"),) if failure else (),
         tiles=tiles,
-        pictures=(time_stack(by_function, how), *((graph_picture(dag, folded),) if operators <= _LARGE else ())),
+        pictures=(time_stack(by_function, how), graph),
         lines=tuple(_line(item, seconds) for item in totals[:_NAMED]),
-        next=(f"torchstone flow plan {saved}".rstrip(), "torchstone flow trace … --format html -o flow.html") if saved else (),
+        next=(f"torchstone flow plan {saved}",) if saved else (),
     )  # fmt: skip
 
 
@@ -89,7 +85,9 @@ def _line(item: FunctionTotal, seconds: float) -> Text:
     )
 
 
-def plan_answer(plan: MigrationPlan, subject: str, saved: str) -> Answer:
+def plan_answer(
+    plan: MigrationPlan, subject: str, saved: str, graph: DataGraph | None = None
+) -> Answer:
     """Of a plan."""
     estimates = {item.name: item for item in plan.estimates}
     here, planned = estimates["all_cpu"], estimates["plan"]
@@ -119,7 +117,7 @@ def plan_answer(plan: MigrationPlan, subject: str, saved: str) -> Answer:
             Fact(Text("goal", "目标"), _GOALS.get(plan.goal, plan.goal)),
         ),
         tiles=_plan_tiles(plan, estimates, moved),
-        pictures=(_bars(plan),),
+        pictures=(_bars(plan), *((graph,) if graph is not None else ())),
         lines=tuple(_stays(plan)),
         assumptions=(*plan.assumptions, _UNPROVEN),
         next=(f"torchstone flow run SCRIPT --plan {saved}",) if moved and saved else (),

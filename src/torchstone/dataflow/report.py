@@ -77,7 +77,14 @@ def report_on_trace(
         measures=_measures(dag, folded, totals),
         gaps=tuple(gaps),
         subject=subject,
-        answer=trace_answer(dag, folded, subject, totals, failure, saved),
+        answer=trace_answer(
+            graph_picture(dag, folded),
+            sum(1 for _ in folded.operators()),
+            subject,
+            totals,
+            failure,
+            saved,
+        ),
     )
 
 
@@ -85,12 +92,11 @@ def _measures(
     dag: ExecutionDAG, folded: ExecutionDAG, totals: Sequence[FunctionTotal]
 ) -> tuple[Measure, ...]:
     seconds = sum(item.seconds for item in totals)
-    graph = (graph_picture(dag, folded),)
     return (
         Measure("operator_seconds", seconds, "s", CLOCK, Text("time in operators", "算子用时"),
                 evidence=(_slowest(totals),), tool=TOOL),
         Measure("operators", sum(1 for _ in dag.operators()), "", Text("calls and expressions on data", "对数据的调用与运算"),
-                Text("operators", "算子"), evidence=graph, tool=TOOL),
+                Text("operators", "算子"), tool=TOOL),
         Measure("operator_classes", sum(1 for _ in folded.operators()), "", Text("after folding equal structure", "折叠相同结构之后"),
                 Text("classes of operators", "算子类别"), tool=TOOL),
         Measure("bytes_made", sum(item.bytes_out for item in totals), "B", Text("sum over all results", "所有结果之和"),
@@ -138,7 +144,7 @@ def report_on_plan(
     how = Text("time of the traced run by this placement", "该放置方案下所追踪运行的时间")
     measures = [
         Measure(f"{name}_seconds", estimate.seconds, "s", how, label, tool=TOOL,
-                evidence=(table, graph_picture(dag, folded, devices)) if name == "plan" else ())
+                evidence=(table,) if name == "plan" else ())
         for name, label in (
             ("plan", Text("with the plan", "按计划")), ("all_cpu", Text("all on the CPU", "全部在 CPU")),
             ("all_device", Text("everything that can move", "能迁移的全部迁移")),
@@ -151,7 +157,7 @@ def report_on_plan(
                     Text("lower bound", "下界"), tool=TOOL)
         )  # fmt: skip
     return Report(
-        TOOL, measures=tuple(measures), subject=subject, answer=plan_answer(plan, subject, saved),
+        TOOL, measures=tuple(measures), subject=subject, answer=plan_answer(plan, subject, saved, graph_picture(dag, folded, devices)),
     )  # fmt: skip
 
 

@@ -95,6 +95,11 @@ class EnhancedTracer:
         self.source_files |= {name for name, file in run.instrumentation.files.items() if file}
 
     @property
+    def started_ns(self) -> int:
+        """When the run that is under way began: nodes count their start from here."""
+        return self._run.started if self._run is not None else 0
+
+    @property
     def instrumentation(self) -> Instrumentation:
         """Of the run that is under way."""
         if self._run is None:

@@ -70,6 +70,7 @@ ts.charts.data_graph = (figure, data) => {
   figure.dataset.boxes = state.graph.boxes.length;
   area.hidden = state.table;
   state.list.hidden = !state.table;
+  state.legend.hidden = state.table;
   if (state.table) ts.dataGraph.table(figure, data, state);
   else ts.dataGraph.paint(figure, data, state, area);
 };
@@ -87,7 +88,7 @@ ts.dataGraph.bar = (figure, data, state, area) => {
   const zoom = (factor) => { ts.dataGraph.zoom(state, factor); ts.draw(figure); };
   state.buttons = {
     larger: button(() => zoom(1.4)), smaller: button(() => zoom(1 / 1.4)),
-    whole: button(() => { state.view = null; ts.draw(figure); }),
+    whole: button(() => { state.view = null; state.whole = true; ts.draw(figure); }),
     fold: button(() => { state.open.clear(); ts.draw(figure); }),
     table: button(() => { state.table = !state.table; ts.draw(figure); }),
   };
@@ -114,10 +115,12 @@ ts.dataGraph.words = (figure, data, state) => {
   state.canvas.setAttribute("aria-label", `${ts.say(data.name)}: ${data.l.length} ${ts.pick("operators; the table has them as text", "个算子；表格视图以文字列出")}`);
 };
 ts.dataGraph.panels = (data, state) => (state.colour === "device" && data.d.length > 1 ? data.d.map((_, stage) => stage) : [data.d.length - 1]);
-ts.dataGraph.fit = (figure, data, state, width, height) => {
+// The whole graph; where its names could not be read, its beginning instead.
+ts.dataGraph.fit = (data, state, width, height, whole) => {
   const panels = ts.dataGraph.panels(data, state).length;
   const scale = Math.min((width / panels - 20) / state.size.width, (height - 40) / state.size.height, 1.2);
-  return { scale, x: 0, y: -state.size.height / 2 + 20 };
+  if (whole || scale > 0.42) return { scale, x: 0, y: -state.size.height / 2 + 20 };
+  return { scale: 0.6, x: 0, y: -height / 2 / 0.6 + 60 };
 };
 ts.dataGraph.zoom = (state, factor) => { if (state.view) state.view = { ...state.view, scale: Math.min(4, Math.max(0.01, state.view.scale * factor)) }; };
 ts.dataGraph.paint = (figure, data, state, area) => {
@@ -125,7 +128,8 @@ ts.dataGraph.paint = (figure, data, state, area) => {
   const height = Math.min(Math.max(state.size.height + 60, 220), 560);
   canvas.width = width * ratio; canvas.height = height * ratio;
   canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
-  state.view ??= ts.dataGraph.fit(figure, data, state, width, height);
+  state.view ??= ts.dataGraph.fit(data, state, width, height, state.whole);
+  state.whole = false;
   const pen = canvas.getContext("2d"), style = getComputedStyle(ts.root), css = (name) => style.getPropertyValue(name).trim();
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
