@@ -101,7 +101,7 @@ def functional():
 
 
 def pil_drawing():
-    """fromarray>Draw fromarray>rectangle rectangle>enhance rectangle>Brightness"""
+    """fromarray>Draw fromarray>rectangle rectangle>Brightness rectangle>enhance Brightness>enhance"""
     image = Image.fromarray(IMAGE)
     pen = ImageDraw.Draw(image)
     pen.rectangle((1, 1, 5, 5), fill=(255, 0, 0))
@@ -160,7 +160,7 @@ def encoded():
 
 
 def conditional_versions():
-    """cvtColor>mean cvtColor>equalizeHist equalizeHist>Canny Canny>transpose"""
+    """cvtColor>mean mean>greater cvtColor>equalizeHist equalizeHist>Canny Canny>T"""
     grey = cv2.cvtColor(IMAGE, cv2.COLOR_BGR2GRAY)
     if grey.mean() > -1:
         grey = cv2.equalizeHist(grey)
@@ -169,7 +169,7 @@ def conditional_versions():
 
 
 def stacked_and_unstacked():
-    """stack>getitem stack>getitem#2 getitem>add getitem#2>add add>concatenate stack>concatenate"""
+    """stack>getitem stack>getitem#2 getitem>add getitem#2>add stack>reshape add>reshape#2 reshape>concatenate reshape#2>concatenate"""
     both = np.stack([FLOATS, FLOATS])
     total = both[0] + both[1]
     return (

@@ -190,7 +190,7 @@ def _call_hook(
             makes, returns = recorder.made_by(
                 result, site, callee, reads, inputs, kwargs, number, not alone
             )
-            if alone and recorder.is_idle(callee, func, reads, makes, returns):
+            if alone and recorder.is_idle(callee, func, reads, makes, returns, kind):
                 events.pop()
                 return result
         owner.quiet = TOUCHED

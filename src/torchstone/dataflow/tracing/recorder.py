@@ -10,6 +10,7 @@ from torchstone.dataflow.tracing.callees import Callee, Callees
 from torchstone.dataflow.tracing.sites import Site
 from torchstone.dataflow.tracing.values import (
     CONTAINER,
+    HOLDER,
     IGNORED,
     RECORD,
     SCALAR,
@@ -131,13 +132,15 @@ class Recorder:
         reads: list[int],
         makes: Sequence[int],
         returns: Sequence[int],
+        kind: int,
     ) -> bool:
         """A call that only handed data on: it is no part of the graph."""
         if not callee.traced:
             return True
         if makes or callee.transport:
             return False
-        return callee.plumbing or (not returns and (not reads or isinstance(func, type)))
+        bare = isinstance(func, type) and kind != HOLDER
+        return callee.plumbing or (not returns and (not reads or bare))
 
     def message_key(self, callee: Callee, args: tuple[Any, ...], result: Any) -> int | None:
         """The number that a message between processes carries."""
@@ -176,9 +179,14 @@ class Recorder:
             if type(result) is int and (reads or inside) and (callee is None or not callee.user):
                 if number := values.make_int(result, names[0] if names else ""):
                     makes.append(number)
+        elif kind == HOLDER:  # what a constructor computed and keeps
+            for item, item_kind in values.held_by(result):
+                self._note(item, item_kind, "", callee, reads, (), start, makes, returns, inside)
         elif kind in (CONTAINER, RECORD):
             for place, (item, item_kind) in enumerate(values.items(result, kind)):
                 name = names[place] if place < len(names) else names[0] if names else ""
+                if kind == RECORD and item_kind == SCALAR:
+                    continue  # the numbers of a record were given to it
                 self._note(item, item_kind, name, callee, reads, (), start, makes, returns, inside)
         else:
             self._note(
@@ -206,7 +214,13 @@ class Recorder:
             if number > start:
                 returns.append(number)
             elif (reads or inside) and (callee is None or not callee.user):
-                makes.append(values.make(obj, SCALAR, name))
+                made = (
+                    values.make_int(obj, name)
+                    if type(obj) is int
+                    else values.make(obj, SCALAR, name)
+                )
+                if made:
+                    makes.append(made)
             return
         entry = values.known.get(id(obj))
         number = entry[1] if entry is not None and entry[0]() is obj else 0

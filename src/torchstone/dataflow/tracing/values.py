@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 from weakref import ref
 
-IGNORED, ARRAY, TENSOR, OBJECT, SCALAR, CONTAINER, RECORD = range(7)
+IGNORED, ARRAY, TENSOR, OBJECT, SCALAR, CONTAINER, RECORD, HOLDER = range(8)
 WEAK = (ARRAY, TENSOR, OBJECT)
 
 _WEAK_TYPES = {
@@ -30,6 +30,10 @@ _WEAK_TYPES = {
     ("pandas.core.series", "Series"): OBJECT,
     ("scipy.sparse._base", "_spbase"): OBJECT,
 }
+_HOLDING = frozenset(
+    "PIL sklearn skimage scipy kornia albumentations torchvision torchaudio librosa".split()
+)
+"""Libraries whose objects keep data: a method of such an object uses what it keeps."""
 _SCALARS = (float, complex, bytes)
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 CONSTANTS = frozenset((int, float, str, bool, type(None), complex))
@@ -90,7 +94,15 @@ class Values:
         numpy = sys.modules.get("numpy")
         if issubclass(cls, _SCALARS) or (numpy is not None and issubclass(cls, numpy.generic)):
             return SCALAR
-        return RECORD if is_dataclass(cls) else IGNORED
+        if is_dataclass(cls):
+            return RECORD
+        return HOLDER if cls.__module__.partition(".")[0] in _HOLDING else IGNORED
+
+    def held_by(self, obj: Any) -> list[tuple[Any, int]]:
+        """The data that the object of a library keeps in its fields."""
+        fields_of = getattr(obj, "__dict__", None) or {}
+        found = ((item, self.kind_of(type(item))) for item in list(fields_of.values())[:_PROBE])
+        return [(item, kind) for item, kind in found if kind and kind < SCALAR]
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -98,6 +110,10 @@ class Values:
         """Append the numbers of the values that reading this object reads."""
         if kind in (CONTAINER, RECORD):
             for item, item_kind in self.items(obj, kind):
+                self.read(item, item_kind, name, into)
+            return
+        if kind == HOLDER:
+            for item, item_kind in self.held_by(obj):
                 self.read(item, item_kind, name, into)
             return
         if kind == SCALAR:
@@ -167,7 +183,7 @@ class Values:
                     for inner in _bounded(self, item, kind, 4):
                         met = True
                         yield inner
-            elif kind:
+            elif kind and kind != HOLDER:
                 met = met or kind != SCALAR or id(item) in self.held
                 yield item, kind
             if place == _PROBE and not met:
@@ -274,7 +290,7 @@ def _bounded(values: Values, obj: Any, kind: int, depth: int) -> Iterator[tuple[
             kind = values.kind_of(type(item))
             if kind in (CONTAINER, RECORD):
                 yield from _bounded(values, item, kind, depth - 1)
-            elif kind:
+            elif kind and kind != HOLDER:
                 yield item, kind
 
 
