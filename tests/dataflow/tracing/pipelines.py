@@ -90,3 +90,11 @@ class Images(Dataset):
     def prepare(self, image):
         image = cv2.resize(image, (8, 8))
         return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+
+
+def _measure(items):
+    return len(items)
+
+
+def length_of(items):
+    return _measure(items)

@@ -237,3 +237,18 @@ def test_filter_and_wrong_use() -> None:
         EnhancedTracer(max_depth=0)
     with pytest.raises(UsageError):
         EnhancedTracer(filter_config={"exclud_modules": []})
+
+
+class Unwilling(list):
+    """A container that does not let itself be looked through."""
+
+    def __iter__(self):
+        raise RuntimeError("not now")
+
+
+def test_an_object_that_cannot_be_looked_at_is_noted() -> None:
+    tracer = EnhancedTracer(track_memory=False)
+    tracer.start_tracing()
+    assert pipelines.length_of(Unwilling([pipelines.IMAGE])) == 1
+    tracer.stop_tracing()
+    assert any("not now" in note.en for note in tracer.notes)

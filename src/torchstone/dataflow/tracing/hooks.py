@@ -87,43 +87,47 @@ def _call_hook(
         cls = type(func)
         inputs = args
         receiver_type = None
-        if cls is BuiltinFunctionType or cls is MethodType:
-            receiver = func.__self__
-            receiver_type = type(receiver)
-            if receiver is not None and receiver_type is not ModuleType:
-                kind = kinds.get(receiver_type)
-                if kind is None:
-                    kind = kind_of(receiver_type)
-                inputs = (receiver, *args)
-                if kind and kind != CONTAINER:
-                    read(receiver, kind, receiver_name, reads)
-        place = 0
-        for item in args:
-            place += 1
-            item_type = type(item)
-            kind = kinds.get(item_type)
-            if kind is None:
-                kind = kind_of(item_type)
-            if kind == ARRAY and not heads and not aliases:
-                entry = known.get(id(item))
-                if entry is not None and entry[0]() is item:
-                    reads.append(entry[1])
-                    continue
-            if not kind:
-                if item_type in CONSTANTS:
-                    constants.append(item)
-            elif item_type is tuple and is_constant(item) and not values.held:
-                constants.append(item)
-            else:
-                if kind == SCALAR and item_type is float:
-                    constants.append(item)
-                read(item, kind, names[place] if place < _NAMED else "", reads)
-        if kwargs:
-            for item in kwargs.values():
+        try:
+            if cls is BuiltinFunctionType or cls is MethodType:
+                receiver = func.__self__
+                receiver_type = type(receiver)
+                if receiver is not None and receiver_type is not ModuleType:
+                    kind = kinds.get(receiver_type)
+                    if kind is None:
+                        kind = kind_of(receiver_type)
+                    inputs = (receiver, *args)
+                    if kind and kind != CONTAINER:
+                        read(receiver, kind, receiver_name, reads)
+            place = 0
+            for item in args:
                 place += 1
-                kind = kind_of(type(item))
-                if kind:
+                item_type = type(item)
+                kind = kinds.get(item_type)
+                if kind is None:
+                    kind = kind_of(item_type)
+                if kind == ARRAY and not heads and not aliases:
+                    entry = known.get(id(item))
+                    if entry is not None and entry[0]() is item:
+                        reads.append(entry[1])
+                        continue
+                if not kind:
+                    if item_type in CONSTANTS:
+                        constants.append(item)
+                elif item_type is tuple and is_constant(item) and not values.held:
+                    constants.append(item)
+                else:
+                    if kind == SCALAR and item_type is float:
+                        constants.append(item)
                     read(item, kind, names[place] if place < _NAMED else "", reads)
+            if kwargs:
+                for item in kwargs.values():
+                    place += 1
+                    kind = kind_of(type(item))
+                    if kind:
+                        read(item, kind, names[place] if place < _NAMED else "", reads)
+        except Exception as trouble:  # of an object that does not let itself be looked at
+            recorder.trouble(site, trouble)
+            return func(*args, **kwargs)
         events = state.events
         index = len(events)
         events.append(None)
@@ -146,64 +150,68 @@ def _call_hook(
         end = perf_counter_ns()
         state.current = parent
         state.depth -= 1
-        result_type = type(result)
-        kind = kinds.get(result_type)
-        if kind is None:
-            kind = kind_of(result_type)
-        alone = len(events) == index + 1
-        if alone and not reads and (not kind or kind >= SCALAR):
-            if not kind or (kind == SCALAR or not values.holds_new(result, kind)):
-                events.pop()
-                owner.quiet += 1
-                if owner.quiet > recorder.quiet_limit:
-                    shed(owner)
-                return result
-        if func is last_func or (
-            receiver_type is not None
-            and receiver_type is last_owner
-            and last_callee is not None
-            and last_callee.ends_with == func.__name__
-        ):
-            callee = last_callee or callee_of(func)
-        else:
-            callee = last_callee = callee_of(func)
-            last_owner = (
-                receiver_type
-                if cls is BuiltinFunctionType and receiver_type is not ModuleType
-                else None
-            )
-            last_func = func if inputs is args else None
-        makes: Sequence[int]
-        returns: Sequence[int]
-        entry = known.get(id(result)) if kind == ARRAY else None
-        if (
-            kind == ARRAY
-            and (entry is None or entry[0]() is not result)
-            and callee.has_no_effects
-            and (not kwargs or kwargs.keys().isdisjoint(_WRITTEN))
-        ):
-            made = next_number()
-            known[id(result)] = (ref(result), made)
-            facts[made] = (target, result.nbytes, result.shape, result.dtype, "ndarray")
-            makes, returns = (made,), ()
-        else:
-            makes, returns = recorder.made_by(
-                result, site, callee, reads, inputs, kwargs, number, not alone
-            )
-            if alone and recorder.is_idle(callee, func, reads, makes, returns, kind):
-                events.pop()
-                return result
-        owner.quiet = TOUCHED
-        events[index] = (
-            number_of_site, callee.number, parent, start, end, tuple(reads), tuple(makes),
-            tuple(returns), tuple(constants), "",
-            recorder.message_key(callee, args, result) if callee.transport else None,
-        )  # fmt: skip
-        if callee.transport == "put" and recorder.after_message is not None:
-            recorder.after_message()
-        elif index > recorder.max_events:
-            recorder.overflow()
-        return result
+        try:
+            result_type = type(result)
+            kind = kinds.get(result_type)
+            if kind is None:
+                kind = kind_of(result_type)
+            alone = len(events) == index + 1
+            if alone and not reads and (not kind or kind >= SCALAR):
+                if not kind or (kind == SCALAR or not values.holds_new(result, kind)):
+                    events.pop()
+                    owner.quiet += 1
+                    if owner.quiet > recorder.quiet_limit:
+                        shed(owner)
+                    return result
+            if func is last_func or (
+                receiver_type is not None
+                and receiver_type is last_owner
+                and last_callee is not None
+                and last_callee.ends_with == func.__name__
+            ):
+                callee = last_callee or callee_of(func)
+            else:
+                callee = last_callee = callee_of(func)
+                last_owner = (
+                    receiver_type
+                    if cls is BuiltinFunctionType and receiver_type is not ModuleType
+                    else None
+                )
+                last_func = func if inputs is args else None
+            makes: Sequence[int]
+            returns: Sequence[int]
+            entry = known.get(id(result)) if kind == ARRAY else None
+            if (
+                kind == ARRAY
+                and (entry is None or entry[0]() is not result)
+                and callee.has_no_effects
+                and (not kwargs or kwargs.keys().isdisjoint(_WRITTEN))
+            ):
+                made = next_number()
+                known[id(result)] = (ref(result), made)
+                facts[made] = (target, result.nbytes, result.shape, result.dtype, "ndarray")
+                makes, returns = (made,), ()
+            else:
+                makes, returns = recorder.made_by(
+                    result, site, callee, reads, inputs, kwargs, number, not alone
+                )
+                if alone and recorder.is_idle(callee, func, reads, makes, returns, kind):
+                    events.pop()
+                    return result
+            owner.quiet = TOUCHED
+            events[index] = (
+                number_of_site, callee.number, parent, start, end, tuple(reads), tuple(makes),
+                tuple(returns), tuple(constants), "",
+                recorder.message_key(callee, args, result) if callee.transport else None,
+            )  # fmt: skip
+            if callee.transport == "put" and recorder.after_message is not None:
+                recorder.after_message()
+            elif index > recorder.max_events:
+                recorder.overflow()
+            return result
+        except Exception as trouble:
+            recorder.trouble(site, trouble)
+            return result
 
     return call
 

@@ -72,6 +72,8 @@ class Recorder:
         self.limit = max_depth
         self.max_events = max_events
         self.overflowed = False
+        self.troubles: dict[str, str] = {}
+        """Place → why what happened there is not in the graph."""
         self.threads: list[ThreadEvents] = []
         self.sites: list[Site] = []
         self.states: dict[int, ThreadEvents] = {}
@@ -112,6 +114,11 @@ class Recorder:
 
     def stop(self) -> None:
         self.limit = OFF
+
+    def trouble(self, site: Site, error: Exception) -> None:
+        """An object could not be looked at: the program goes on, the report says so."""
+        place = f"{site.file}:{site.line}"
+        self.troubles.setdefault(place, f"{type(error).__name__}: {error}")
 
     def overflow(self) -> None:
         """Enough: what comes after is not recorded, and the report says so."""

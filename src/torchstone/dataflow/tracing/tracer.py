@@ -217,7 +217,7 @@ class _Run:
                     f"记录在 {most:,} 个事件后停止；可用 max_events 调大",
                 )
             )
-        for name, reason in self.instrumentation.skipped.items():
+        for name, reason in {**self.instrumentation.skipped, **self.recorder.troubles}.items():
             self.notes.append(Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}"))
         self.notes += self.workers.notes
 

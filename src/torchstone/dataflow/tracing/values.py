@@ -148,7 +148,8 @@ class Values:
 
     def holds_new(self, obj: Any, kind: int) -> bool:
         """Is there data in a container that came out of a call?"""
-        return any(item_kind < SCALAR for _, item_kind in self.items(obj, kind))
+        found = self.held_by(obj) if kind == HOLDER else self.items(obj, kind)
+        return any(item_kind < SCALAR for _, item_kind in found)
 
     def _first_seen(self, obj: Any, kind: int, name: str) -> int:
         base = obj.base if kind == ARRAY else obj._base if kind == TENSOR else None
