@@ -40,7 +40,7 @@ def text(evidence: DataGraph, style: Style) -> list[str]:
         arrow = f" → {after}" if after else ""
         share = f"{seconds[fold] / total:6.1%}"
         time = human(seconds[fold], "s")
-        lines.append(printable(f"  {share} {time:>9}  {names[fold]:<{_WIDEST}}{arrow}"))
+        lines.append(printable(f"  {share} {time:>9}  {names[fold]:<{_WIDEST}}{arrow}").rstrip())
     if len(classes) > _LINES:
         lines.append(style.say("  … more: --format html", "  … 更多：--format html"))
     return lines
