@@ -11,10 +11,13 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import (
     Branch,
+    DataGraph,
+    DataVertex,
     Edge,
     Evidence,
     Graph,
     Heatmap,
+    Link,
     Plot,
     Series,
     Table,
@@ -65,6 +68,15 @@ def every_evidence() -> tuple[Evidence, ...]:
         ),
         Tree("time", Branch("all", 10.0, (Branch("a", 6.0), Branch("b", 4.0))), "ms", "traced"),
         Graph("flow", (Vertex("a", "load"), Vertex("b", "resize")), (Edge("a", "b", "image"),)),
+        DataGraph(
+            "pipeline",
+            (
+                DataVertex("load", 0, 0.5, 8),
+                DataVertex("resize", 1, 1.5, 4, ("cpu", "cuda:0"), "a.py:3"),
+            ),
+            (Link(0, 1),),
+            ("before", "after"),
+        ),
     )
 
 

@@ -166,6 +166,44 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class DataVertex:
+    """One operator of a DataGraph."""
+
+    label: str
+    fold: int
+    """Vertices of one number have the same structure around them: they are drawn as one, and
+    apart when a reader opens them."""
+    seconds: float = 0.0
+    nbytes: int = 0
+    """Made by it."""
+    devices: tuple[str, ...] = ()
+    """Where it runs in each stage of the graph."""
+    place: str = ""
+    """File and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Data that go from one vertex of a DataGraph to another, both by their place."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataGraph:
+    """A large graph of operators: folded, searched, coloured by time, bytes or device."""
+
+    kind: ClassVar[str] = "data_graph"
+    name: Words
+    vertices: tuple[DataVertex, ...]
+    links: tuple[Link, ...]
+    stages: tuple[Words, ...] = ()
+    """Such as before and after: shown side by side."""
+    how: Words = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One part of a Stack."""
 
@@ -321,6 +359,7 @@ Evidence = (
     | Heatmap
     | Tree
     | Graph
+    | DataGraph
     | Stack
     | Strip
     | Timeline

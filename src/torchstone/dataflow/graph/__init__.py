@@ -1,0 +1,1 @@
+"""The graph of a traced run: nodes, edges, versions of variables."""

@@ -1,0 +1,216 @@
+"""The events of a run become its graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchstone.dataflow.graph.builder import DAGBuilder
+from torchstone.dataflow.graph.dag import PRODUCES, USES
+from torchstone.dataflow.plan import SEPARATOR, context_key
+from torchstone.dataflow.tracing.instrument import transparent_names
+from torchstone.dataflow.tracing.recorder import Event
+from torchstone.dataflow.tracing.values import ValueFacts
+
+_OPERATORS = {
+    "Add": "add", "Sub": "subtract", "Mult": "multiply", "Div": "divide",
+    "FloorDiv": "floor_divide", "Mod": "remainder", "Pow": "power", "MatMult": "matmul",
+    "LShift": "left_shift", "RShift": "right_shift", "BitOr": "bitwise_or",
+    "BitXor": "bitwise_xor", "BitAnd": "bitwise_and", "Lt": "less", "LtE": "less_equal",
+    "Gt": "greater", "GtE": "greater_equal", "Eq": "equal", "NotEq": "not_equal",
+    "USub": "negative", "Invert": "invert",
+}  # fmt: skip
+_KINDS = {"item": "getitem", "set": "setitem", "update_item": "setitem"}
+_LIBRARIES = {"ndarray": "numpy", "Tensor": "torch", "Image": "PIL"}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTrace:
+    """The finished events of one thread of one process."""
+
+    name: str
+    events: Sequence[Event]
+    facts: dict[int, ValueFacts]
+    """Of the values of its process."""
+
+
+@dataclass(slots=True)
+class _Item:
+    """An event with what the whole run says of it."""
+
+    event: Event
+    thread: str
+    facts: dict[int, ValueFacts]
+    children: list[_Item] = field(default_factory=list)
+    parent: _Item | None = None
+    reads: list[int] = field(default_factory=list)
+    node: int = -1
+
+    @property
+    def is_region(self) -> bool:
+        """It has calls inside it and made no data of its own."""
+        user = self.event.callee is not None and self.event.callee.user
+        return (user or bool(self.children)) and not self.event.makes
+
+    @property
+    def is_wrapper(self) -> bool:
+        """A library function that did nothing but call the user's."""
+        return self.is_region and not (self.event.callee is not None and self.event.callee.user)
+
+
+def assemble(traces: Sequence[ThreadTrace], into: DAGBuilder, started: int = 0) -> None:
+    """Add the graph of these events to a builder, in the order in which they began."""
+    items = _linked(traces)
+    _deliver_messages(items)
+    items = [item for item in items if not _is_message(item, "put")]
+    for item in items:
+        if item.children and item.event.makes:
+            item.reads += _left_over(item)
+    variables = _Variables(
+        into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes}
+    )
+    items = [item for item in items if not item.is_wrapper]
+    for item in sorted(items, key=lambda one: one.event.start):
+        _add(item, into, variables, started)
+
+
+def _linked(traces: Sequence[ThreadTrace]) -> list[_Item]:
+    found: list[_Item] = []
+    for trace in traces:
+        by_place: dict[int, _Item] = {}
+        for place, event in enumerate(trace.events):
+            if not event.end:  # under way when the trace ended
+                continue
+            item = _Item(event, trace.name, trace.facts, reads=list(event.reads))
+            by_place[place] = item
+            found.append(item)
+            if event.parent in by_place:
+                item.parent = by_place[event.parent]
+                item.parent.children.append(item)
+    return found
+
+
+def _left_over(item: _Item) -> list[int]:
+    """What the calls inside made and nothing inside used: a library function that called back
+    (a generator, a lambda) used it itself."""
+    used = {number for child in item.children for number in child.reads}
+    made = [n for child in item.children for n in (*child.event.makes, *child.event.returns)]
+    return [number for number in made if number not in used and number not in item.reads]
+
+
+def _is_message(item: _Item, direction: str) -> bool:
+    callee = item.event.callee
+    return callee is not None and callee.transport == direction and item.event.key is not None
+
+
+def _deliver_messages(items: list[_Item]) -> None:
+    """What came out of a queue between processes is what went into it under the same number."""
+    sent: dict[int | None, list[_Item]] = defaultdict(list)
+    for item in items:
+        if _is_message(item, "put"):
+            sent[item.event.key].append(item)
+    for waiting in sent.values():
+        waiting.sort(key=lambda one: one.event.start)
+    for item in sorted(items, key=lambda one: one.event.end):
+        if _is_message(item, "get") and sent[item.event.key]:
+            item.reads += sent[item.event.key].pop(0).reads
+
+
+def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> None:
+    event = item.event
+    name = _name(item)
+    path = _path(item)
+    node_id = into.add_function_node(name, context_key(path, name))
+    item.node = node_id
+    node = into.dag.nodes[node_id]
+    seconds = (event.end - event.start) * 1e-9
+    inside = sum(child.event.end - child.event.start for child in item.children) * 1e-9
+    node.role = "region" if item.is_region else "operator"
+    node.file, node.line, node.thread = event.site.file, event.site.line, item.thread
+    node.start = (event.start - started) * 1e-9
+    outer = item.parent
+    while outer is not None and outer.node < 0:
+        outer = outer.parent
+    node.parent = outer.node if outer is not None else -1
+    node.error = event.error
+    node.kind = "call" if event.callee is not None else "expression"
+    node.arguments = ", ".join(_shown(value) for value in event.constants)
+    for number in item.reads:
+        into.add_edge(variables.node(number, item), node_id, USES)
+    made = (*event.makes, *event.returns)
+    for number in made:
+        into.add_edge(node_id, variables.node(number, item), PRODUCES)
+    sizes = [_bytes(number, item) for number in made]
+    node.performance = {
+        "execution_time": seconds,
+        "self_time": max(seconds - inside, 0.0),
+        "bytes_in": float(sum(_bytes(number, item) for number in item.reads)),
+        "bytes_out": float(sum(sizes)),
+        "count": 1.0,
+    }
+
+
+def _bytes(number: int, item: _Item) -> int:
+    facts = item.facts.get(number)
+    return facts.nbytes if facts else 0
+
+
+class _Variables:
+    """The variable node of every value, made when it is first asked for."""
+
+    def __init__(self, into: DAGBuilder, makers: Mapping[int, str]) -> None:
+        self._into = into
+        self._makers = makers
+        self._nodes: dict[int, int] = {}
+
+    def node(self, number: int, item: _Item) -> int:
+        known = self._nodes.get(number)
+        if known is not None:
+            return known
+        facts = item.facts.get(number)
+        maker = self._makers.get(number)
+        name = (facts.name if facts else "") or (f"{maker}_return" if maker else "input")
+        node_id = self._nodes[number] = self._into.add_variable_node(name)
+        if facts is not None:
+            node = self._into.dag.nodes[node_id]
+            node.nbytes, node.kind = facts.nbytes, facts.kind
+            node.shape = tuple(int(size) for size in facts.shape)
+            node.dtype = str(facts.dtype).removeprefix("torch.")
+        return node_id
+
+
+def _name(item: _Item) -> str:
+    event = item.event
+    if event.callee is not None:
+        return event.callee.name
+    site = event.site
+    word = _KINDS.get(site.kind) or (site.op if site.kind == "attribute" else _OPERATORS[site.op])
+    if site.kind == "update":
+        word = f"i{word}"
+    kinds = [
+        facts.kind for number in (*event.makes, *event.reads) if (facts := item.facts.get(number))
+    ]
+    library = next((_LIBRARIES[kind] for kind in kinds if kind in _LIBRARIES), "operator")
+    return f"{library}.{word}"
+
+
+def _path(item: _Item) -> list[str]:
+    """The user's functions around a call, outermost first."""
+    path: list[str] = []
+    outer = item.parent
+    if outer is not None:
+        callee = outer.event.callee
+        path = _path(outer)
+        if callee is not None and callee.user:
+            path.append(callee.name.replace(SEPARATOR, "|"))
+    site = item.event.site
+    here = "" if transparent_names(site.file) else site.function.replace(SEPARATOR, "|")
+    if here and here not in path[-1:]:
+        path.append(here)
+    return path
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

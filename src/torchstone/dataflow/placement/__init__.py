@@ -1,0 +1,1 @@
+"""Folded, partitioned and placed on devices."""

@@ -1,0 +1,181 @@
+"""A traced graph, or a plan for it, becomes a Report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Table
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+from torchstone.dataflow.answer import plan_answer, trace_answer
+from torchstone.dataflow.graph.dag import ExecutionDAG
+from torchstone.dataflow.plan import MigrationPlan
+from torchstone.dataflow.view.pictures import graph_picture
+
+TOOL = "flow"
+_ROWS = 40
+CLOCK = Text(
+    "measured with the clock of the process, hooks left out", "由进程时钟实测，不含追踪钩子"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTotal:
+    """All calls of one function from one place."""
+
+    name: str
+    place: str
+    calls: int
+    seconds: float
+    bytes_in: int
+    bytes_out: int
+
+
+def function_totals(dag: ExecutionDAG) -> list[FunctionTotal]:
+    """Operators by name and place, the slowest first."""
+    found: dict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * 4)
+    for node in dag.operators():
+        total = found[node.name, node.file, node.line]
+        total[0] += node.count
+        total[1] += node.seconds
+        total[2] += node.performance.get("bytes_in", 0.0)
+        total[3] += node.performance.get("bytes_out", 0.0)
+    made = [
+        FunctionTotal(name, f"{file.rpartition('/')[2]}:{line}" if file else "", int(t[0]), t[1], int(t[2]), int(t[3]))
+        for (name, file, line), t in found.items()
+    ]  # fmt: skip
+    return sorted(made, key=lambda item: -item.seconds)
+
+
+def report_on_trace(
+    dag: ExecutionDAG,
+    folded: ExecutionDAG,
+    subject: str,
+    notes: Sequence[Text] = (),
+    failure: str = "",
+    saved: str = "",
+) -> Report:
+    """What a program did with its data."""
+    totals = function_totals(dag)
+    gaps = [_gap(subject, note) for note in notes]
+    if failure:
+        gaps.append(
+            Gap(
+                subject,
+                Message("program-raised", Text("the program raised {error}; the graph ends there", "程序抛出 {error}；图到此为止"), {"error": failure}),
+                "fix the program, then trace it again",
+                failed=True,
+                tool=TOOL,
+            )
+        )  # fmt: skip
+    return Report(
+        TOOL,
+        measures=_measures(dag, folded, totals),
+        gaps=tuple(gaps),
+        subject=subject,
+        answer=trace_answer(
+            graph_picture(dag, folded),
+            sum(1 for _ in folded.operators()),
+            subject,
+            totals,
+            failure,
+            saved,
+        ),
+    )
+
+
+def _measures(
+    dag: ExecutionDAG, folded: ExecutionDAG, totals: Sequence[FunctionTotal]
+) -> tuple[Measure, ...]:
+    seconds = sum(item.seconds for item in totals)
+    return (
+        Measure("operator_seconds", seconds, "s", CLOCK, Text("time in operators", "算子用时"),
+                evidence=(_slowest(totals),), tool=TOOL),
+        Measure("operators", sum(1 for _ in dag.operators()), "", Text("calls and expressions on data", "对数据的调用与运算"),
+                Text("operators", "算子"), tool=TOOL),
+        Measure("operator_classes", sum(1 for _ in folded.operators()), "", Text("after folding equal structure", "折叠相同结构之后"),
+                Text("classes of operators", "算子类别"), tool=TOOL),
+        Measure("bytes_made", sum(item.bytes_out for item in totals), "B", Text("sum over all results", "所有结果之和"),
+                Text("data made", "产生的数据"), tool=TOOL),
+    )  # fmt: skip
+
+
+def _slowest(totals: Sequence[FunctionTotal]) -> Table:
+    whole = sum(item.seconds for item in totals) or 1.0
+    rows = tuple(
+        (item.name, item.place, item.calls, item.seconds, f"{item.seconds / whole:.1%}", item.bytes_in, item.bytes_out)
+        for item in totals[:_ROWS]
+    )  # fmt: skip
+    columns = (
+        Text("operator", "算子"), Text("where", "位置"), Text("calls", "次数"), Text("time", "时间"),
+        Text("share", "占比"), Text("read", "读取"), Text("made", "产生"),
+    )  # fmt: skip
+    return Table(
+        Text("Operators by time", "算子用时排行"),
+        columns,
+        rows,
+        CLOCK,
+        ("", "", "", "s", "", "B", "B"),
+    )
+
+
+def _gap(subject: str, note: Text) -> Gap:
+    return Gap(
+        subject, Message("not-traced", note),
+        "put these statements into a function of a file, and call it inside the traced block", tool=TOOL,
+    )  # fmt: skip
+
+
+def report_on_plan(
+    plan: MigrationPlan,
+    dag: ExecutionDAG,
+    folded: ExecutionDAG,
+    subject: str,
+    saved: str = "",
+) -> Report:
+    """What a plan moves, what it gains, and why the rest stays."""
+    devices = {int(node): device for node, device in plan.node_device_map.items()}
+    table = operators_table(plan)
+    by_name = {item.name: item for item in plan.estimates}
+    how = Text("time of the traced run by this placement", "该放置方案下所追踪运行的时间")
+    measures = [
+        Measure(f"{name}_seconds", estimate.seconds, "s", how, label, tool=TOOL,
+                evidence=(table,) if name == "plan" else ())
+        for name, label in (
+            ("plan", Text("with the plan", "按计划")), ("all_cpu", Text("all on the CPU", "全部在 CPU")),
+            ("all_device", Text("everything that can move", "能迁移的全部迁移")),
+        )
+        if (estimate := by_name.get(name)) is not None
+    ]  # fmt: skip
+    if plan.bound_seconds is not None:
+        measures.append(
+            Measure("bound_seconds", plan.bound_seconds, "s", Text("no placement is faster", "任何方案都不会更快"),
+                    Text("lower bound", "下界"), tool=TOOL)
+        )  # fmt: skip
+    return Report(
+        TOOL, measures=tuple(measures), subject=subject, answer=plan_answer(plan, subject, saved, graph_picture(dag, folded, devices)),
+    )  # fmt: skip
+
+
+def operators_table(plan: MigrationPlan) -> Table:
+    """Every operator with its device and the reason."""
+    ordered = sorted(plan.operators, key=lambda op: -op.cpu_seconds)
+    rows = tuple(
+        (op.context, op.device, op.calls, op.cpu_seconds, op.device_seconds, op.reason)
+        for op in ordered[:_ROWS]
+    )
+    columns = (
+        Text("operator", "算子"), Text("device", "设备"), Text("calls", "次数"), Text("on the CPU", "CPU 用时"),
+        Text("on the device", "设备用时"), Text("why", "原因"),
+    )  # fmt: skip
+    return Table(
+        Text("Operators and where they go", "算子及其去向"),
+        columns,
+        rows,
+        "",
+        ("", "", "", "s", "s", ""),
+    )

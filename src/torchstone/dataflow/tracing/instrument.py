@@ -1,0 +1,274 @@
+"""Functions get the code of their rewritten source, and their own code back.
+
+A file is compiled as it stands and as rewritten; the two trees of code objects have one shape, so
+that each function of the program, wherever it lives, finds its counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import gc
+import inspect
+import linecache
+import sysconfig
+import tokenize
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from torchstone.dataflow.tracing.hooks import Hook, make_hook
+from torchstone.dataflow.tracing.recorder import Recorder
+from torchstone.dataflow.tracing.rewrite import MARK, SLICE, Rewriter
+from torchstone.dataflow.tracing.sites import FunctionSites
+
+_TRANSPARENT: dict[str, tuple[str, ...]] = {
+    "torch/utils/data/_utils/fetch.py": ("self.dataset", "self.collate_fn"),
+    "torch/utils/data/_utils/worker.py": ("fetcher.fetch", "data_queue.put"),
+    "torch/utils/data/dataloader.py": ("self._data_queue.get",),
+    "torch/utils/data/dataset.py": ("self.dataset", "self.datasets"),
+    "torchvision/transforms/transforms.py": ("t",),
+    "torchvision/transforms/v2/_container.py": ("transform",),
+}
+"""Library files that only pass the user's data on, and what of them belongs to the pipeline: what
+they call or index by these names."""
+_HERE = str(Path(__file__).parents[2])
+_LARGEST = 4 * 2**20  # bytes of a source file; generated tables are larger
+
+
+@dataclass(slots=True)
+class RewrittenFile:
+    """One source file, both ways."""
+
+    plain: CodeType
+    recording: CodeType
+    pairs: dict[CodeType, CodeType] = field(default_factory=dict)
+    """Code as it stands → code that records."""
+
+
+@dataclass(slots=True)
+class Instrumentation:
+    """What was changed, and how it is taken back."""
+
+    recorder: Recorder
+    files: dict[str, RewrittenFile | None] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """File → why it could not be rewritten."""
+    originals: dict[int, tuple[CodeType, CodeType]] = field(default_factory=dict)
+    """By its id: code that records, and the code that stood there. (Equal code of two files is
+    one key in a mapping by value.)"""
+    owners: dict[FunctionSites, CodeType] = field(default_factory=dict)
+    changed: dict[int, list[weakref.ref[FunctionType]]] = field(default_factory=dict)
+    """By the id of the recording code: the functions that have it."""
+    shed_count: int = 0
+
+    # ---- files -------------------------------------------------------------------------------
+
+    def file(self, name: str, source: str | None = None) -> RewrittenFile | None:
+        """The file, rewritten once; None where there is no source or it cannot be compiled."""
+        if name not in self.files:
+            text = source if source is not None else source_of(name)
+            try:
+                self.files[name] = self._rewrite(name, text) if text else None
+                if not text:
+                    self.skipped[name] = "no source"
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                self.files[name] = None
+                self.skipped[name] = f"{type(error).__name__}: {error}"
+        return self.files[name]
+
+    def _rewrite(self, name: str, text: str) -> RewrittenFile:
+        rewriter = Rewriter(name, only=transparent_names(name))
+        tree = ast.parse(text, name)
+        plain = compile(tree, name, "exec", dont_inherit=True)
+        tree.body = rewriter.statements(tree.body)
+        marked = _compiled(ast.fix_missing_locations(tree), name)
+        made = RewrittenFile(plain, plain)
+        made.recording = self._connect(plain, marked, rewriter, made)
+        return made
+
+    def block(self, name: str, tree: ast.Module, scope: str) -> CodeType:
+        """Statements of a running frame, with hooks."""
+        rewriter = Rewriter(name, scope)
+        tree.body = rewriter.statements(tree.body)
+        marked = _compiled(ast.fix_missing_locations(tree), name)
+        return self._connect(marked, marked, rewriter, RewrittenFile(marked, marked))
+
+    def _connect(
+        self, plain: CodeType, marked: CodeType, rewriter: Rewriter, file: RewrittenFile
+    ) -> CodeType:
+        """The marks of one code object become hooks; the same for the code inside it."""
+        owner = FunctionSites(plain.co_qualname, plain.co_filename)
+        inner = iter([item for item in plain.co_consts if isinstance(item, CodeType)])
+        constants: list[Any] = []
+        for item in marked.co_consts:
+            if isinstance(item, CodeType):
+                twin = next(inner)
+                if twin.co_name != item.co_name:
+                    raise ValueError(f"{item.co_name} has no counterpart")
+                constants.append(self._connect(twin, item, rewriter, file))
+            else:
+                constants.append(self._hook(item, owner, rewriter))
+        code = marked.replace(co_consts=tuple(constants))
+        file.pairs[plain] = code
+        self._pair(code, plain)
+        self.owners[owner] = code
+        return code
+
+    def _pair(self, recording: CodeType, original: CodeType) -> None:
+        self.originals[id(recording)] = (recording, original)
+
+    def _hook(self, item: Any, owner: FunctionSites, rewriter: Rewriter) -> Any:
+        if not isinstance(item, str):
+            return item
+        if item == SLICE:
+            return slice
+        if not item.startswith(MARK):
+            return item
+        return self._made_hook(int(item[len(MARK) :]), owner, rewriter)
+
+    def _made_hook(self, number: int, owner: FunctionSites, rewriter: Rewriter) -> Hook:
+        return make_hook(rewriter.sites[number], owner, self.recorder, self.shed)
+
+    # ---- functions ---------------------------------------------------------------------------
+
+    def instrument(self, functions: Iterable[FunctionType]) -> None:
+        for function in functions:
+            code = function.__code__
+            if id(code) in self.originals:
+                continue
+            file = self.file(code.co_filename)
+            new = _counterpart(code, file) if file else None
+            if new is not None:
+                self._pair(new, code)
+                function.__code__ = new
+                self.changed.setdefault(id(new), []).append(weakref.ref(function))
+
+    def shed(self, owner: FunctionSites) -> None:
+        """A function that met no data gets its own code back; running frames end as they are."""
+        owner.quiet = -(1 << 62)
+        self.shed_count += 1
+        code = self.owners[owner]
+        original = self.originals[id(code)][1]
+        if code.co_flags & inspect.CO_NESTED:  # made anew each time: nobody keeps a list of them
+            found = functions_with({id(code)})
+            self._forget_inside(code, original)
+        else:
+            known = self.changed.pop(id(code), ())
+            found = [item for reference in known if (item := reference()) is not None]
+        for function in found:
+            if function.__code__ is code:
+                function.__code__ = original
+
+    def _forget_inside(self, code: CodeType, original: CodeType) -> None:
+        """Functions that make this function when they run make it without hooks from now on."""
+        for outer in functions_with(self.originals.keys()):
+            replaced = _with_constant(outer.__code__, code, original)
+            if replaced is not None:
+                self._pair(replaced, self.originals[id(outer.__code__)][1])
+                outer.__code__ = replaced
+
+    def restore(self) -> None:
+        """Every function has the code that it had."""
+        for function in functions_with(self.originals.keys()):
+            function.__code__ = self.originals[id(function.__code__)][1]
+        self.changed.clear()
+
+
+def _compiled(tree: ast.Module, name: str) -> CodeType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # "'str' object is not callable"
+        return compile(tree, name, "exec", dont_inherit=True)
+
+
+def user_functions(is_user_file: Callable[[str], bool]) -> Iterator[FunctionType]:
+    """Every function of the user's that exists, wherever it is kept."""
+    for item in gc.get_objects():
+        if type(item) is FunctionType:
+            name = item.__code__.co_filename
+            if is_user_file(name) or transparent_names(name):
+                yield item
+
+
+def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
+    """Functions whose code is one of these, by id."""
+    found = [item for item in gc.get_objects() if type(item) is FunctionType]
+    return [item for item in found if id(item.__code__) in codes]
+
+
+@functools.cache
+def transparent_names(name: str) -> tuple[str, ...]:
+    """Of a library file that passes data on; empty for any other."""
+    path = name.replace("\\", "/")
+    return next((names for end, names in _TRANSPARENT.items() if path.endswith(end)), ())
+
+
+def is_user_file(name: str) -> bool:
+    """Neither of the standard library nor of an installed package nor of Torchstone itself."""
+    found = _known_files.get(name)
+    if found is None:
+        found = _known_files[name] = _is_user_file(name)
+    return found
+
+
+_known_files: dict[str, bool] = {}
+
+
+def _is_user_file(name: str) -> bool:
+    path = name.replace("\\", "/")
+    if not name or (name.startswith("<") and not linecache.getlines(name)):
+        return False
+    if "/site-packages/" in path or "/dist-packages/" in path or name.startswith(_HERE):
+        return False
+    if name.startswith("<frozen"):
+        return False
+    return not path.startswith(_standard_library())
+
+
+@functools.cache
+def _standard_library() -> tuple[str, ...]:
+    folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib")}
+    return tuple(folder.replace("\\", "/").rstrip("/") + "/" for folder in folders if folder)
+
+
+def source_of(name: str) -> str:
+    """The text of a file, a notebook cell or a line typed at a prompt; empty where there is none."""
+    cached = linecache.cache.get(name)
+    if cached is not None and len(cached) == 4 and not Path(name).exists():
+        return "".join(cached[2])  # a notebook cell, a REPL input
+    try:
+        if Path(name).stat().st_size > _LARGEST:
+            return ""
+        with tokenize.open(name) as file:
+            return file.read()
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return "".join(linecache.getlines(name))
+
+
+def _counterpart(code: CodeType, file: RewrittenFile) -> CodeType | None:
+    """The recording code for a function that exists; None where the source is another one."""
+    exact = file.pairs.get(code)
+    if exact is not None:
+        return exact
+    for plain, recording in file.pairs.items():
+        if (
+            plain.co_qualname == code.co_qualname
+            and plain.co_firstlineno == code.co_firstlineno
+            and plain.co_freevars == code.co_freevars
+            and plain.co_argcount == code.co_argcount
+            and set(plain.co_names) <= set(code.co_names)  # a test runner may have added some
+        ):
+            return recording
+    return None
+
+
+def _with_constant(code: CodeType, old: CodeType, new: CodeType) -> CodeType | None:
+    if not any(item is old for item in code.co_consts):
+        return None
+    constants = tuple(new if item is old else item for item in code.co_consts)
+    return code.replace(co_consts=constants)

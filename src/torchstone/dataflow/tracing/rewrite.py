@@ -1,0 +1,373 @@
+"""The user's source with every call, operator, slice and write turned into a call of its site.
+
+A site stands in the new tree as a text constant that nothing else uses; after compilation the
+constant is replaced by the function that records. So the user's names and globals stay untouched.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TypeVar
+
+from torchstone.dataflow.tracing.sites import Site
+
+Node = TypeVar("Node", bound=ast.AST)
+MARK = "\0torchstone-site:"
+SLICE = "\0torchstone-slice"
+
+_PLAIN_BUILTINS = frozenset(
+    "super locals globals vars dir eval exec breakpoint input print isinstance issubclass len range "
+    "enumerate zip type hasattr getattr setattr delattr id repr str open iter callable property "
+    "staticmethod classmethod list tuple dict set frozenset map filter reversed hash help format "
+    "object slice bytearray memoryview __import__ compile bool".split()
+)
+"""Builtins that look at their caller's frame, or hand data on without making any."""
+_LOGGING = frozenset("debug info warning error exception critical log warn".split())
+"""They name their caller's line; a layer between would change it."""
+_VIEWS = frozenset("T mT H mH real imag flat".split())
+"""Attributes that are arrays of their own."""
+
+
+class Rewriter(ast.NodeTransformer):
+    """One file. `sites` are in the order of their numbers. With `only`, nothing but calls and
+    items of these names is rewritten."""
+
+    def __init__(self, file: str, scope: str = "", only: tuple[str, ...] = ()) -> None:
+        self.file = file
+        self._only = only
+        self.sites: list[Site] = []
+        self._scope = [scope] if scope and scope != "<module>" else []
+        self._block = bool(scope)
+        self._targets: dict[int, tuple[str, ...]] = {}
+        self._temporaries = 0
+
+    # ---- what is left as it is -------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        if self._block:  # the function that stands for a block has its name, not one of its own
+            self._block = False
+            node.body = self.statements(node.body)
+            return node
+        node.args.defaults = [self.visit(item) for item in node.args.defaults]
+        node.args.kw_defaults = [item and self.visit(item) for item in node.args.kw_defaults]
+        self._enter(node.name, function=True)
+        node.body = self.statements(node.body)
+        self._leave(function=True)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        node.args.defaults = [self.visit(item) for item in node.args.defaults]
+        node.args.kw_defaults = [item and self.visit(item) for item in node.args.kw_defaults]
+        self._enter("<lambda>", function=True)
+        node.body = self.visit(node.body)
+        self._leave(function=True)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self._enter(node.name, function=False)
+        node.body = self.statements(node.body)
+        self._leave(function=False)
+        return node
+
+    def _enter(self, name: str, *, function: bool) -> None:
+        self._scope.append(name)
+        if function:
+            self._scope.append("<locals>")
+
+    def _leave(self, *, function: bool) -> None:
+        del self._scope[-2 if function else -1 :]
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            case.guard = case.guard and self.visit(case.guard)
+            case.body = self.statements(case.body)
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is not None:
+            self._name_result(node.value, [node.target])
+            node.value = self.visit(node.value)
+        return node
+
+    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements of one block, rewritten."""
+        new: list[ast.stmt] = []
+        for statement in body:
+            made = self.visit(statement)
+            new.extend(made if isinstance(made, list) else [made])
+        return new
+
+    # ---- writes ------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        self._name_result(node.value, node.targets)
+        written = [target for target in node.targets if _holds_item(target)]
+        node.value = self.visit(node.value)
+        if self._only:
+            return node
+        if not written:
+            node.targets = [self._target(target) for target in node.targets]
+            return node
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            return self._item_write(node.targets[0], node.value, node)
+        return self._spread(node)
+
+    def _spread(self, node: ast.Assign) -> list[ast.stmt]:
+        """`a[0], b = c` and `a[0] = b = c`: into a temporary name first, then one by one."""
+        whole = self._temporary()
+        out: list[ast.stmt] = [_at(ast.Assign([_store(whole)], node.value), node)]
+        for target in node.targets:
+            out += self._unpack(target, whole, node)
+        names: list[ast.expr] = [ast.Name(n, ast.Del()) for n in self._made_since(whole)]
+        out.append(_at(ast.Delete(names), node))
+        return out
+
+    def _unpack(self, target: ast.expr, source: str, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(target, ast.Subscript):
+            return [self._item_write(target, _load(source), node)]
+        if not isinstance(target, (ast.Tuple, ast.List)) or not _holds_item(target):
+            return [_at(ast.Assign([self._target(target)], _load(source)), node)]
+        parts: list[ast.expr] = []
+        after: list[ast.stmt] = []
+        for element in target.elts:
+            starred = isinstance(element, ast.Starred)
+            inner = element.value if isinstance(element, ast.Starred) else element
+            if _holds_item(inner):
+                name = self._temporary()
+                part: ast.expr = _store(name)
+                after += self._unpack(inner, name, node)
+            else:
+                part = self._target(inner)
+            parts.append(ast.Starred(part, ast.Store()) if starred else part)
+        first = _at(ast.Assign([ast.Tuple(parts, ast.Store())], _load(source)), node)
+        return [first, *after]
+
+    def _item_write(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.stmt:
+        """`a[i] = v` evaluates v, a, i in this order; so does the call."""
+        inputs = (_text(value), _text(target.value))
+        arguments = [value, self.visit(target.value), self._index(target.slice)]
+        call = self._site("set", "", target, arguments, inputs, (_text(target.value),))
+        return _at(ast.Expr(call), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        op, target = type(node.op).__name__, node.target
+        if self._only:
+            node.value = self.visit(node.value)
+            return node
+        inputs = (_text(target), _text(node.value))
+        if isinstance(target, ast.Name) or (
+            isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        ):
+            value = self.visit(node.value)
+            old = _reloaded(target)
+            call = self._site("update", op, target, [old, value], inputs, (_text(target),))
+            return _at(ast.Assign([target], call), node)
+        if isinstance(target, ast.Subscript):
+            value = self.visit(node.value)
+            arguments = [self.visit(target.value), self._index(target.slice), value]
+            names = (_text(target.value), _text(node.value))
+            call = self._site("update_item", op, target, arguments, names, (_text(target.value),))
+            return _at(ast.Expr(call), node)
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        self._name_result(node.value, [node.target])
+        node.value = self.visit(node.value)
+        return node
+
+    def _target(self, target: ast.expr) -> ast.expr:
+        """The parts of a target that are evaluated: `f(x).y = 1`."""
+        if isinstance(target, ast.Attribute):
+            target.value = self.visit(target.value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self._target(element) for element in target.elts]
+        elif isinstance(target, ast.Starred):
+            target.value = self._target(target.value)
+        return target
+
+    def visit_Delete(self, node: ast.Delete) -> ast.AST:
+        return node
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if _is_plain(node.func) or not self._wanted(node.func):
+            node.func = self.visit(node.func)
+            node.args = [self.visit(item) for item in node.args]
+            for keyword in node.keywords:
+                keyword.value = self.visit(keyword.value)
+            return node
+        receiver = _text(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        inputs = (
+            receiver,
+            *(_text(a) for a in node.args),
+            *(_text(k.value) for k in node.keywords),
+        )
+        targets = self._targets.get(id(node), ())
+        func = self.visit(node.func)
+        arguments = [func, *(self.visit(item) for item in node.args)]
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        call = self._site("call", "", node, arguments, inputs, targets)
+        call.keywords = node.keywords
+        return call
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return node
+        return self._operator("binary", type(node.op).__name__, node, [node.left, node.right])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, (ast.Not, ast.UAdd)) or isinstance(node.operand, ast.Constant):
+            node.operand = self.visit(node.operand)
+            return node
+        return self._operator("unary", type(node.op).__name__, node, [node.operand])
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        ordered = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ordered):
+            self.generic_visit(node)
+            return node
+        operands = [node.left, node.comparators[0]]
+        return self._operator("compare", type(node.ops[0]).__name__, node, operands)
+
+    def _wanted(self, node: ast.expr) -> bool:
+        if not self._only:
+            return True
+        text = _text(node)
+        if isinstance(node, ast.Subscript):  # self.datasets[i][j]
+            text = _text(node.value)
+        return text in self._only
+
+    def _operator(self, kind: str, op: str, node: ast.expr, operands: list[ast.expr]) -> ast.AST:
+        if self._only:
+            self.generic_visit(node)
+            return node
+        inputs = tuple(_text(item) for item in operands)
+        targets = self._targets.get(id(node), ())
+        arguments = [self.visit(item) for item in operands]
+        return self._site(kind, op, node, arguments, inputs, targets)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or not self._wanted(node.value):
+            self.generic_visit(node)
+            return node
+        inputs = (_text(node.value), "")
+        targets = self._targets.get(id(node), ())
+        arguments = [self.visit(node.value), self._index(node.slice)]
+        return self._site("item", "", node, arguments, inputs, targets)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        text, targets = _text(node.value), self._targets.get(id(node), ())
+        node.value = self.visit(node.value)
+        if isinstance(node.ctx, ast.Load) and node.attr in _VIEWS and not self._only:
+            return self._site("attribute", node.attr, node, [node.value], (text,), targets)
+        return node
+
+    def _index(self, index: ast.expr) -> ast.expr:
+        """An index as a value: slices by the builtin, inside tuples too."""
+        if isinstance(index, ast.Slice):
+            parts = [index.lower, index.upper, index.step]
+            values = [self.visit(p) if p else ast.Constant(None) for p in parts]
+            return _at(ast.Call(ast.Constant(SLICE), values, []), index)
+        if isinstance(index, ast.Tuple):
+            return _at(ast.Tuple([self._index(e) for e in index.elts], ast.Load()), index)
+        made: ast.expr = self.visit(index)
+        return made
+
+    # ---- sites -------------------------------------------------------------------------------
+
+    def _site(
+        self,
+        kind: str,
+        op: str,
+        node: ast.expr,
+        arguments: Sequence[ast.expr],
+        inputs: tuple[str, ...],
+        targets: tuple[str, ...] = (),
+    ) -> ast.Call:
+        number = len(self.sites)
+        scope = self._scope[:-1] if self._scope[-1:] == ["<locals>"] else self._scope
+        self.sites.append(Site(kind, op, self.file, node.lineno, ".".join(scope), targets, inputs))
+        call = ast.Call(ast.Constant(f"{MARK}{number}"), list(arguments), [])
+        return _at(call, node)
+
+    def _name_result(self, value: ast.expr, targets: Sequence[ast.expr]) -> None:
+        names = next((found for target in targets if (found := _names(target))), ())
+        self._targets[id(value)] = names
+
+    def _temporary(self) -> str:
+        self._temporaries += 1
+        return f"_torchstone_value_{self._temporaries}"
+
+    def _made_since(self, first: str) -> list[str]:
+        start = int(first.rpartition("_")[2])
+        return [f"_torchstone_value_{number}" for number in range(start, self._temporaries + 1)]
+
+
+def _is_plain(func: ast.expr) -> bool:
+    if isinstance(func, ast.Name):
+        return func.id in _PLAIN_BUILTINS or func.id.startswith("_torchstone_")
+    if isinstance(func, ast.Attribute) and func.attr in _LOGGING:
+        base = _text(func.value).lower()
+        return "log" in base or base == "warnings"
+    return False
+
+
+def _holds_item(target: ast.expr) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return any(_holds_item(element) for element in target.elts)
+    if isinstance(target, ast.Starred):
+        return _holds_item(target.value)
+    return isinstance(target, ast.Subscript)
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return tuple(name for element in target.elts for name in _names(element) or ("",))
+    if isinstance(target, ast.Starred):
+        return _names(target.value)
+    text = _text(target)
+    return (text,) if text else ()
+
+
+def _text(node: ast.expr) -> str:
+    """A name as it is written: `x`, `self.mean`; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (base := _text(node.value)):
+        return f"{base}.{node.attr}"
+    if isinstance(node, ast.Starred):
+        return _text(node.value)
+    return ""
+
+
+def _reloaded(target: ast.Name | ast.Attribute) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    base = ast.copy_location(ast.Name(_text(target.value), ast.Load()), target)
+    return ast.copy_location(ast.Attribute(base, target.attr, ast.Load()), target)
+
+
+def _load(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _store(name: str) -> ast.expr:
+    return ast.Name(name, ast.Store())
+
+
+def _at(made: Node, node: ast.AST) -> Node:
+    return ast.copy_location(made, node)

@@ -1,0 +1,246 @@
+"""EnhancedTracer: from a running pipeline to the graph of what it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter_ns
+from types import FrameType, TracebackType
+from typing import Any
+
+from torchstone.core.errors import UsageError
+from torchstone.core.files import write_atomically
+from torchstone.core.text import Text
+from torchstone.dataflow.graph.assemble import ThreadTrace, assemble
+from torchstone.dataflow.graph.builder import DAGBuilder
+from torchstone.dataflow.graph.export import graph_data
+from torchstone.dataflow.tracing.body import Block, BodyDone, block_of
+from torchstone.dataflow.tracing.callees import Callees
+from torchstone.dataflow.tracing.function_filter import FunctionFilter
+from torchstone.dataflow.tracing.imports import ImportHook
+from torchstone.dataflow.tracing.instrument import Instrumentation, is_user_file, user_functions
+from torchstone.dataflow.tracing.monitors import MemoryProfiler, PerformanceMonitor
+from torchstone.dataflow.tracing.processes import WorkerTraces
+from torchstone.dataflow.tracing.recorder import Recorder
+from torchstone.dataflow.tracing.values import Values
+
+
+class EnhancedTracer:
+    """Records calls, operators and writes on data, and which data went where.
+
+    `max_depth` is the number of calls inside each other that are recorded; what is deeper counts
+    as part of the call around it. `track_memory` takes snapshots of the memory of the process.
+    `filter_config` has the patterns of `FunctionFilter`.
+    """
+
+    def __init__(
+        self,
+        max_depth: int = 10,
+        track_memory: bool = True,
+        filter_config: Mapping[str, Sequence[str]] | None = None,
+        max_events: int = 500_000,
+    ) -> None:
+        if max_depth < 1:
+            raise UsageError(
+                "EnhancedTracer", f"max_depth={max_depth}", Text("1 or more", "1 或更大"),
+                Text("leave it out for 10", "省略即为 10"),
+            )  # fmt: skip
+        self.max_depth = max_depth
+        self.track_memory = track_memory
+        self.max_events = max_events
+        self.function_filter = FunctionFilter(filter_config)
+        self.memory_profiler = MemoryProfiler() if track_memory else None
+        self.performance_monitor = PerformanceMonitor()
+        self.dag_builder = DAGBuilder()
+        self.notes: list[Text] = []
+        """What could not be traced, and why."""
+        self.source_files: set[str] = set()
+        self._run: _Run | None = None
+
+    # ---- tracing -----------------------------------------------------------------------------
+
+    def tracing_context(self) -> TracingContext:
+        """Everything inside the `with` block is traced; an exception goes through unchanged."""
+        return TracingContext(self)
+
+    def start_tracing(self) -> None:
+        if self._run is not None:
+            raise UsageError(
+                "EnhancedTracer.start_tracing", "a tracer that is running",
+                Text("one that has stopped", "已停止的追踪器"),
+                Text("call stop_tracing first", "请先调用 stop_tracing"),
+            )  # fmt: skip
+        if self.memory_profiler is not None:
+            self.memory_profiler.start()
+        self._run = _Run(self)
+
+    def stop_tracing(self) -> None:
+        """Functions get their own code back, and the graph is made. A second call does nothing."""
+        run, self._run = self._run, None
+        if run is None:
+            return
+        run.end()
+        if self.memory_profiler is not None:
+            self.memory_profiler.stop()
+        before = self.dag_builder.node_counter
+        assemble(run.traces(), self.dag_builder, run.started)
+        for node_id in range(before, self.dag_builder.node_counter):
+            node = self.dag_builder.dag.nodes[node_id]
+            if node.role == "operator":
+                self.performance_monitor.record(node.name, node.seconds)
+        self.notes += run.notes
+        self.source_files |= {name for name, file in run.instrumentation.files.items() if file}
+
+    @property
+    def started_ns(self) -> int:
+        """When the run that is under way began: nodes count their start from here."""
+        return self._run.started if self._run is not None else 0
+
+    @property
+    def instrumentation(self) -> Instrumentation:
+        """Of the run that is under way."""
+        if self._run is None:
+            raise UsageError(
+                "EnhancedTracer", "a tracer that has stopped", Text("a running one", "正在运行的追踪器"),
+                Text("call start_tracing first", "请先调用 start_tracing"),
+            )  # fmt: skip
+        return self._run.instrumentation
+
+    def note(self, text: Text) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # ---- results -----------------------------------------------------------------------------
+
+    def export_dataflow_graph(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The graph as plain data, ready for `json.dump`; written to a file where one is named."""
+        data = graph_data(self.dag_builder.dag, self.notes)
+        if path is not None:
+            write_atomically(Path(path), json.dumps(data, ensure_ascii=False, indent=1))
+        return data
+
+    def export_visualization(self, path: str | os.PathLike[str]) -> bool:
+        """The graph as an SVG file; large graphs are folded first."""
+        from torchstone.dataflow.view.graphviz import draw_dag
+
+        return draw_dag(self.dag_builder.dag, os.fspath(path))
+
+
+class TracingContext:
+    """`with tracer.tracing_context():`."""
+
+    def __init__(self, tracer: EnhancedTracer) -> None:
+        self._tracer = tracer
+        self._error: BaseException | None = None
+        self._ran = False
+
+    def __enter__(self) -> EnhancedTracer:
+        self._tracer.start_tracing()
+        try:
+            self._enter_block(sys._getframe(1))
+        except BaseException:
+            self._tracer.stop_tracing()
+            raise
+        return self._tracer
+
+    def _enter_block(self, frame: FrameType) -> None:
+        if not is_user_file(frame.f_code.co_filename):
+            return
+        block = block_of(frame, self._tracer.instrumentation)
+        if isinstance(block, Block):
+            self._error = block.run(self._tracer)
+            self._ran = True
+            block.leave_at_first_line()
+        else:
+            place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+            self._tracer.note(
+                Text(
+                    f"the statements of the with block at {place} are seen only through the "
+                    f"functions they call: {block}",
+                    f"{place} 处 with 块中的语句只能通过其调用的函数观察：{block}",
+                )
+            )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._tracer.stop_tracing()
+        raised, self._error = self._error, None
+        if not self._ran:
+            if error is not None:
+                without_our_frames(error)
+            return False
+        if raised is None:
+            return isinstance(error, BodyDone)
+        context = raised.__context__
+        try:
+            raise without_our_frames(raised)
+        finally:
+            raised.__context__ = context
+
+
+class _Run:
+    """One stretch of tracing."""
+
+    def __init__(self, tracer: EnhancedTracer) -> None:
+        values = Values()
+        callees = Callees(is_user_file, tracer.function_filter.should_trace)
+        self.recorder = Recorder(values, callees, tracer.max_depth, tracer.max_events)
+        self.instrumentation = Instrumentation(self.recorder)
+        self.imports = ImportHook(self.instrumentation)
+        self.workers = WorkerTraces(self.recorder)
+        self.notes: list[Text] = []
+        self.started = perf_counter_ns()
+        try:
+            self.instrumentation.instrument(list(user_functions(is_user_file)))
+            self.imports.install()
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        self.recorder.stop()
+        self.imports.remove()
+        self.instrumentation.restore()
+        self.workers.end()
+        if self.recorder.overflowed:
+            most = self.recorder.max_events
+            self.notes.append(
+                Text(
+                    f"recording stopped after {most:,} events; pass max_events for more",
+                    f"记录在 {most:,} 个事件后停止；可用 max_events 调大",
+                )
+            )
+        for name, reason in {**self.instrumentation.skipped, **self.recorder.troubles}.items():
+            self.notes.append(Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}"))
+        self.notes += self.workers.notes
+
+    def traces(self) -> list[ThreadTrace]:
+        facts = self.recorder.values.all_facts()
+        workers = self.workers.read(facts)  # adds what their values are
+        own = [
+            ThreadTrace(thread.name, self.recorder.events_of(thread), facts)
+            for thread in self.recorder.threads
+        ]
+        return [*own, *workers]
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """The exception with a traceback of the user's frames only."""
+    here = str(Path(__file__).parent)
+    kept: list[TracebackType] = []
+    step = error.__traceback__
+    while step is not None:
+        if not step.tb_frame.f_code.co_filename.startswith(here):
+            kept.append(step)
+        step = step.tb_next
+    following: TracebackType | None = None
+    for one in reversed(kept):
+        following = TracebackType(following, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return error.with_traceback(following)

@@ -1,0 +1,1 @@
+"""A graph as SVG, as a picture in the report, and as a time line."""

@@ -1,0 +1,190 @@
+"""From a graph to a plan that survives JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchstone.core.errors import InputError, UsageError
+from torchstone.dataflow import DAGBuilder, ExecutionDAG, IterativeOptimizer, KWayPartitioner
+from torchstone.dataflow.placement.manager import OptimizerManager
+from torchstone.dataflow.placement.partitioner import Partition
+from torchstone.dataflow.placement.profile import DeviceProfile, assumed_profile, load_profile
+from torchstone.dataflow.plan import plan_from_data
+
+FAST = DeviceProfile("cuda:0", 10e9, 10e-6, 5e-6, speedup=20.0)
+SUPPORTED = {"StandardOp": ["cv2.resize", "cv2.cvtColor"]}
+
+
+def pipeline(images: int = 4, seconds: float = 1e-3, size: int = 150_000) -> ExecutionDAG:
+    """load → resize → colour → divide for every image, then stack."""
+    builder = DAGBuilder()
+    ends = []
+    for _ in range(images):
+        before = None
+        for name, kind in (("load", "call"), ("cv2.resize", "call"), ("cv2.cvtColor", "call"), ("numpy.divide", "expression")):  # fmt: skip
+            op = builder.add_function_node(name, f"prepare/{name}")
+            node = builder.dag.nodes[op]
+            node.kind, node.role, node.line = kind, "operator", len(name)
+            node.performance = {"execution_time": seconds, "bytes_out": float(size)}
+            if before is not None:
+                builder.add_edge(before, op, "uses")
+            before = builder.add_variable_node(f"{name}_return")
+            builder.dag.nodes[before].nbytes = size
+            builder.add_edge(op, before, "produces")
+        ends.append(before)
+    stack = builder.add_function_node("numpy.stack", "numpy.stack")
+    builder.dag.nodes[stack].performance = {"execution_time": seconds}
+    for end in ends:
+        builder.add_edge(end, stack, "uses")
+    return builder.dag
+
+
+def plan_for(dag: ExecutionDAG, **options: Any) -> dict[str, Any]:
+    manager = OptimizerManager(k=2)
+    result = manager.optimize(dag)
+    options = {"gpu_count": 1, "profile": FAST, "supported": SUPPORTED, **options}
+    return manager.get_migration_plan(
+        result["optimized_partitions"], result["coarsened_dag"], **options
+    )
+
+
+def test_the_seeds_keys_and_the_stages_on_disk(tmp_path: Path) -> None:
+    result = OptimizerManager(k=2, coarsen_max_depth=5, max_iterations=100).optimize(
+        pipeline(), export_dir=str(tmp_path)
+    )
+    stats = result["statistics"]
+    assert set(stats) == {"coarsening", "partitioning", "iteration"}
+    assert 0 < stats["partitioning"]["load_balance"] <= 1
+    assert stats["coarsening"]["original_nodes"] == 33
+    assert stats["coarsening"]["coarsened_nodes"] == 9
+    for part in result["optimized_partitions"]:
+        assert part.center in part.nodes
+        assert part.total_compute == pytest.approx(
+            sum(result["coarsened_dag"].nodes[n].seconds for n in part.nodes)
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "coarsened_dag.json", "initial_partitions.json", "optimized_partitions.json",
+        "statistics.json",
+    ]  # fmt: skip
+    json.dumps(stats)
+
+
+def test_the_plan_moves_what_pays_and_says_why_the_rest_stays() -> None:
+    data = json.loads(json.dumps(plan_for(pipeline())))
+    plan = plan_from_data(data)
+    assert data["context_device_map"] == {
+        "prepare/cv2.resize": "cuda:0", "prepare/cv2.cvtColor": "cuda:0",
+    }  # fmt: skip
+    assert plan.device_for(["<module>", "main", "prepare"], "cv2.resize") == "cuda:0"
+    assert plan.device_for(["prepare"], "numpy.divide") == "cpu"
+    by_name = {item.function: item for item in plan.operators}
+    assert by_name["cv2.resize"].keep_on_device
+    assert not by_name["cv2.cvtColor"].keep_on_device
+    assert "no counterpart" in by_name["load"].reason.en
+    assert "operator of the language" in by_name["numpy.divide"].reason.en
+    times = {item.name: item.seconds for item in plan.estimates}
+    assert times["plan"] <= min(times["all_cpu"], times["all_device"])
+    assert plan.bound_seconds == times["plan"]
+
+
+def test_a_plan_that_does_not_pay_moves_nothing() -> None:
+    data = plan_for(pipeline(seconds=20e-6, size=4_000_000))
+    assert data["context_device_map"] == {}
+    assert set(data["node_device_map"].values()) == {"cpu"}
+    assert plan_for(pipeline(), gpu_count=0)["context_device_map"] == {}
+    assert plan_for(pipeline(), supported={})["context_device_map"] == {}
+
+
+def test_batches_make_moving_cheaper() -> None:
+    dag = pipeline(images=32, seconds=12e-6, size=1000)
+    alone, together = (plan_from_data(plan_for(dag, batch=size)) for size in (1, 32))
+    assert not alone.context_device_map
+    assert together.context_device_map
+
+
+def test_one_context_on_both_devices_is_told_apart_by_its_line() -> None:
+    builder = DAGBuilder()
+    for line, seconds in ((3, 1e-6), (9, 1e-2)):
+        node = builder.dag.nodes[builder.add_function_node("cv2.resize", "f/cv2.resize")]
+        node.kind, node.line, node.performance = "call", line, {"execution_time": seconds}
+        made = builder.add_variable_node("image")
+        builder.dag.nodes[made].nbytes = 100_000
+        builder.add_edge(node.node_id, made, "produces")
+    plan = plan_from_data(plan_for(builder.dag))
+    assert plan.context_device_map == {"f/cv2.resize@3": "cpu", "f/cv2.resize@9": "cuda:0"}
+    assert plan.device_for(["f"], "cv2.resize", 9) == "cuda:0"
+    assert plan.device_for(["f"], "cv2.resize", 3) == "cpu"
+
+
+def test_several_devices_share_independent_chains() -> None:
+    builder = DAGBuilder()
+    for number in range(2):
+        node = builder.dag.nodes[builder.add_function_node("cv2.resize", f"f{number}/cv2.resize")]
+        node.kind, node.performance = "call", {"execution_time": 1e-2}
+    plan = plan_from_data(plan_for(builder.dag, gpu_count=2))
+    assert sorted(plan.context_device_map.values()) == ["cuda:0", "cuda:1"]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 50])
+def test_parts_are_never_in_a_circle(k: int) -> None:
+    dag = pipeline(images=7)
+    parts = IterativeOptimizer(200).optimize(KWayPartitioner(k).partition(dag), dag)
+    home = {node: part.id for part in parts for node in part.nodes}
+    assert sorted(home) == sorted(dag.nodes)
+    assert len(parts) == min(k, len(dag.nodes))
+    assert all(part.nodes for part in parts)
+    assert all(home[source] <= home[target] for source, target, _ in dag.edges)
+
+
+def test_moves_never_make_the_objective_worse() -> None:
+    dag = pipeline(images=9)
+    for seed, node in enumerate(dag.nodes.values()):
+        node.performance["execution_time"] = (seed * 7919 % 13) * 1e-4
+    order = dag.topological_order()
+    cut = len(order) // 5
+    lopsided = [Partition(0, order[0], order[:cut]), Partition(1, order[cut], order[cut:])]
+    optimizer = IterativeOptimizer(500, no_improvement_threshold=50)
+    optimizer.optimize(lopsided, dag)
+    stats = optimizer.statistics
+    assert stats.moves > 0
+    assert stats.best_objective < stats.initial_objective
+    assert len(lopsided[0].nodes) == cut
+
+
+def test_logging_as_in_the_guide(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="optimizer"):
+        OptimizerManager(k=2).optimize(pipeline())
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["开始图粗化聚类...", "粗化完成: 33 -> 9 节点", "开始K-way划分 (k=2)..."]
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        KWayPartitioner(0)
+    with pytest.raises(UsageError):
+        OptimizerManager().optimize("graph")  # type: ignore[arg-type]
+    for wrong in ({"gpu_count": -1}, {"batch": 0}, {"goal": "speed"}):
+        with pytest.raises(UsageError):
+            plan_for(pipeline(), **wrong)
+    (tmp_path / "p.json").write_text('{"name": "cuda:0", "speedups": {"cv2.resize": -2.0}}')
+    with pytest.raises(InputError, match="rate of 0 or less"):
+        load_profile(tmp_path / "p.json")
+    with pytest.raises(InputError):
+        load_profile(tmp_path / "none.json")
+
+
+def test_profiles(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"name": "npu:0", "speedups": {"cv2.resize": 8.0}}')
+    read = load_profile(tmp_path / "p.json")
+    assert read.seconds("cv2.resize", 8.0, 0, 0) == 1.0
+    assert str(tmp_path) in read.how.en
+    made = assumed_profile("cuda:0")
+    times = [made.seconds("f", 1.0, touched, 1) for touched in (1e6, 1e7, 1e8)]
+    assert all(a < b for a, b in pairwise(times))
+    assert assumed_profile("cpu").transfer_seconds(1e9, 5) == 0.0

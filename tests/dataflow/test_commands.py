@@ -1,0 +1,136 @@
+"""The command line: trace, plan, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchstone.cli.main import run
+from torchstone.core.report import Report
+
+SCRIPT = """
+import sys
+import cv2
+import numpy as np
+
+def prepare(image):
+    small = cv2.resize(image, (16, 16))
+    return small / 255.0
+
+if __name__ == "__main__":
+    images = [np.full((32, 32, 3), n, np.uint8) for n in range(int(sys.argv[1]))]
+    batch = np.stack([prepare(image) for image in images])
+    print("shape", batch.shape)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "prepare.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_trace_then_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["flow", "trace", "prepare.py", "--svg", "g.svg", "--chrome", "c.json", "--", "3"])
+    out, err = capfd.readouterr()
+    assert code == 0
+    assert "shape (3, 16, 16, 3)" in err
+    assert out.startswith("prepare.py: ")
+    assert "numpy.stack" in out
+    assert (project / ".torchstone" / ".gitignore").read_text() == "*\n"
+    assert "<svg" in (project / "g.svg").read_text("utf-8")
+    assert json.loads((project / "c.json").read_text())["traceEvents"]
+    data = json.loads((project / ".torchstone/flow/trace.json").read_text())
+    names = [node["name"] for node in data["nodes"] if node["type"] == "function_call"]
+    assert names.count("cv2.resize") == 3
+
+    profile = {"name": "cuda:0", "speedup": 50.0, "latency_seconds": 0.0, "launch_seconds": 0.0}
+    (project / "fast.json").write_text(json.dumps(profile))
+    assert run(["flow", "plan", "--profile", "fast.json", "--format", "json"]) == 0
+    report = Report.from_json(capfd.readouterr().out)
+    assert {"plan_seconds", "all_cpu_seconds", "all_device_seconds", "bound_seconds"} == {
+        measure.name for measure in report.measures
+    }
+    plan = json.loads((project / ".torchstone/flow/plan.json").read_text())
+    assert plan["program"] == "prepare.py"
+    assert plan["program_hash"]
+
+
+def test_a_function(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / "job.py").write_text(
+        "import numpy as np\ndef go(n='2'):\n    return np.ones(int(n)) * 2\n"
+    )
+    assert run(["flow", "trace", "--call", "job:go", "--save", "", "--", "5"]) == 0
+    assert "numpy.multiply" in capfd.readouterr().out
+    assert not (project / ".torchstone").exists()
+
+
+def test_pages_in_both_languages(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["flow", "trace", "prepare.py", "-o", "flow.html", "--", "2"]) == 0
+    assert 'data-kind="data_graph"' in (project / "flow.html").read_text("utf-8")
+    capfd.readouterr()
+    assert run(["flow", "trace", "prepare.py", "--lang", "zh", "--", "2"]) == 0
+    assert "算子共用时" in capfd.readouterr().out
+
+
+def test_a_script_that_raises(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / "bad.py").write_text("import numpy as np\nx = np.ones(3) * 2\nx.reshape(2, 2)\n")
+    assert run(["flow", "trace", "bad.py"]) == 3
+    out, err = capfd.readouterr()
+    assert "cannot reshape" in err
+    assert "hooks.py" not in err
+    assert "raised ValueError" in out
+    assert "numpy.multiply" in (project / ".torchstone/flow/trace.json").read_text()
+
+
+def test_a_script_that_exits(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / "leaves.py").write_text(
+        "import numpy as np\nx = np.ones(3) * 2\nraise SystemExit(0)\n"
+    )
+    assert run(["flow", "trace", "leaves.py"]) == 0
+    (project / "leaves.py").write_text("raise SystemExit(4)\n")
+    assert run(["flow", "trace", "leaves.py"]) == 3
+    assert "no operator" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["flow"],
+        ["flow", "fold"],
+        ["flow", "trace"],
+        ["flow", "trace", "missing.py"],
+        ["flow", "trace", "."],
+        ["flow", "trace", "prepare.py", "--call", "a:b"],
+        ["flow", "trace", "--call", "prepare"],
+        ["flow", "trace", "--call", "no_such_module:f"],
+        ["flow", "trace", "--call", "prepare:nothing"],
+        ["flow", "trace", "--call", "prepare:cv2"],
+        ["flow", "trace", "prepare.py", "--max-depth", "0"],
+        ["flow", "plan", "missing.json"],
+        ["flow", "plan", "prepare.py"],
+        ["flow", "run", "prepare.py", "--plan", "missing.json"],
+        ["flow", "run", "missing.py"],
+    ],
+)
+def test_wrong_input(words: list[str], project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = sorted(project.rglob("*"))
+    assert run(words) == 2
+    out, err = capfd.readouterr()
+    assert not out
+    assert err.startswith("torchstone: ")
+    assert "Traceback" not in err
+    after = [path for path in project.rglob("*") if "__pycache__" not in path.parts]
+    assert sorted(after) == before
+
+
+def test_a_plan_for_another_version_of_the_program(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = {"context_device_map": {}, "program": "prepare.py", "program_hash": "0123456789abcdef"}
+    (project / "plan.json").write_text(json.dumps(plan))
+    assert run(["flow", "run", "prepare.py", "--plan", "plan.json", "--", "2"]) == 2
+    assert "trace and plan it again" in capfd.readouterr().err
