@@ -1,5 +1,7 @@
 """The complete example of an image pipeline, from a written plan to a proven result."""
 
+# ruff: noqa: T201 - the lines of the guide print
+
 from __future__ import annotations
 
 import json

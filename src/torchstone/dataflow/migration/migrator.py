@@ -12,6 +12,7 @@ from typing import Any, Self
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
+from torchstone.dataflow.migration.deferred.loader import defer_in_loaders
 from torchstone.dataflow.migration.ledger import Fallback
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
 from torchstone.dataflow.migration.proof.certificates import Certificates
@@ -28,7 +29,8 @@ class PipelineMigrator:
 
     `device` runs the planned calls on another device than the plan names (`cpu` for torch's CPU
     kernels). `roots` are objects that hold functions and are not reachable from a module, such as
-    a pipeline that is a local variable. One call in 1 / `verify_rate` is computed on both sides.
+    a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
+    batches in the main process. One call in 1 / `verify_rate` is computed on both sides.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class PipelineMigrator:
         seed: int | None = None,
         certificates: Path | None = None,
         roots: tuple[Any, ...] = (),
+        defer: bool = True,
     ) -> None:
         self.plan = plan
+        self._defer = defer
         self.targets = _targets(plan, device)
         self._migration = Migration(
             Placement(plan),
@@ -78,8 +82,22 @@ class PipelineMigrator:
             injector = PatchInjector(functions, catalogue(), self._migration, self._roots)
             stats = injector.apply_all()
             self._injector = injector
+            if self._defer and self.targets:
+                self._defer_in_loaders(injector)
             self._unpatched = tuple(injector.unpatched)
             return stats
+
+    def _defer_in_loaders(self, injector: PatchInjector) -> None:
+        """One device for what workers record: the one that most calls are planned for."""
+        planned = [name for name in self.context_device_map.values() if name in self.targets]
+        most = max(self.targets, key=planned.count)
+        keep = any(item.keep_on_device for item in self.plan.operators)
+        try:
+            defer_in_loaders(injector, self._migration, self.targets[most], keep)
+        except BaseException:
+            self._injector = None
+            injector.restore_all()
+            raise
 
     def restore(self) -> int:
         """Put the originals back: how many."""

@@ -99,11 +99,15 @@ class UniversalWrapper:
         start = time.perf_counter()
         try:
             bound = self.spec.bind(args, kwargs)
-            case = self._case(bound, target)
-            if isinstance(case, Refusal):
-                return self._fall_back(case.reason, case.edit, site, start)
-            if self.migration.defer is not None:
-                return True, self.migration.defer(self, bound, site)
+            case = self.spec.case(**bound)
+            if isinstance(case, Case) and self.migration.defer is not None:
+                recorded = self.migration.defer(self, bound, site)
+                if recorded is not None:  # certified where it is computed, which may not be here
+                    return True, recorded
+            verdict = case if isinstance(case, Refusal) else self.certified(case, target)
+            if isinstance(verdict, Refusal):
+                return self._fall_back(verdict.reason, verdict.edit, site, start)
+            case, bound = verdict, plain_handles(bound)
             transfer = Transfer(target.device, keep)
             result = self.compute(bound, transfer)
         except Exception as error:
@@ -115,11 +119,8 @@ class UniversalWrapper:
             result = self._verified(result, bound, case, site, spent)
         return True, result
 
-    def _case(self, bound: Arguments, target: Target) -> Case | Refusal:
-        """The case of the call if it is certified on the device, else why it stays."""
-        case = self.spec.case(**bound)
-        if isinstance(case, Refusal):
-            return case
+    def certified(self, case: Case, target: Target) -> Case | Refusal:
+        """The case if it is certified on the device, else why its calls stay."""
         shared = self.migration
         if reason := shared.sampler.reason(self.func_path, case):
             return _quarantined(case, reason)
@@ -305,6 +306,15 @@ def plain(value: Any) -> Any:
     if type(value) is dict:
         return {key: plain(item) for key, item in value.items()}
     return value
+
+
+def plain_handles(bound: Arguments) -> Arguments:
+    """Arguments that were recorded by a loader's worker are computed; device arrays stay."""
+    return {name: plain(value) if _is_handle(value) else value for name, value in bound.items()}
+
+
+def _is_handle(value: Any) -> bool:
+    return hasattr(value, "torchstone_materialise") and not hasattr(value, "tensor")
 
 
 def _resolved(path: str) -> Any:

@@ -189,7 +189,7 @@ def _may_hold(value: Any) -> bool:
         return False
     return isinstance(
         value, dict | list | type | functools.partial | MethodType | staticmethod | classmethod
-    ) or (_is_user_object(value) and not hasattr(value, "__array__"))
+    ) or (_is_user_object(value) and not hasattr(type(value), "__array__"))
 
 
 def _item_change(holder: Any, key: Any, old: Any, new: Any) -> Change:

@@ -49,7 +49,7 @@ def sobel_case(
         or dx + dy == 0
     ):
         return unsupported("ksize, dx, dy", (ksize, dx, dy))
-    if ksize in (1, 3) and max(dx, dy) > 2 or (ksize > 1 and max(dx, dy) >= ksize):
+    if (ksize in (1, 3) and max(dx, dy) > 2) or (ksize > 1 and max(dx, dy) >= ksize):
         return unsupported("ksize, dx, dy", (ksize, dx, dy))
     if borderType & ~16 not in BORDERS:
         return unsupported("borderType", borderType)
