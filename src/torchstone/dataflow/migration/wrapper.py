@@ -115,8 +115,8 @@ class UniversalWrapper:
             return self._fall_back(_said(error), _EDIT, site, start)
         spent = time.perf_counter() - start
         self._count(transfer, spent)
-        if not keep and self.migration.sampler.wants(self.func_path, case):
-            result = self._verified(result, bound, case, site, spent)
+        if not keep and bound.get("dst") is None and self.migration.sampler.wants(self.func_path, case):
+            result = self._verified(result, Call(args, kwargs), case, site, spent)
         return True, result
 
     def certified(self, case: Case, target: Target) -> Case | Refusal:
@@ -158,15 +158,11 @@ class UniversalWrapper:
         count.bytes_to_host += transfer.to_host
 
     def _verified(
-        self, result: Any, bound: Arguments, case: Case, site: CallSite, spent: float
+        self, result: Any, call: Call, case: Case, site: CallSite, spent: float
     ) -> Any:
         """The result of the original if the moved one differs from it."""
-        if bound.get("dst") is not None:
-            return result  # computing it again would write into it again
         start = time.perf_counter()
-        expected = (
-            self.original_func(**plain(bound)) if not self.spec.method else self._method(bound)
-        )
+        expected = self.original_func(*plain(call.args), **plain(call.kwargs))
         count = self.migration.ledger.of(self.func_path)
         count.verified += 1
         count.verified_original_seconds += time.perf_counter() - start
@@ -181,10 +177,6 @@ class UniversalWrapper:
             self._fall_back(quarantined.reason, quarantined.edit, site, start)
             return expected
         return result
-
-    def _method(self, bound: Arguments) -> Any:
-        first, *rest = bound
-        return self.original_func(bound[first], **{name: bound[name] for name in rest})
 
     # -- computing
 
