@@ -26,7 +26,10 @@ def pipeline(image: np.ndarray) -> np.ndarray:
 
 def results_are_equal_and_bytes_are_counted() -> None:
     expected = pipeline(IMAGE)
-    with pretend_accelerator() as device, PipelineMigrator.from_plan(PLAN, verify_rate=0) as migrator:
+    with (
+        pretend_accelerator() as device,
+        PipelineMigrator.from_plan(PLAN, verify_rate=0) as migrator,
+    ):
         pipeline(IMAGE)  # probes every entry
         device.to_device_bytes = device.to_host_bytes = 0
         before = migrator.get_stats()
@@ -48,7 +51,10 @@ def a_plan_that_keeps_results_on_the_device_moves_fewer_bytes() -> None:
         {"context": "pipeline/cv2.resize", "function": "cv2.resize", "device": "pretend:0", "keep_on_device": True},
         {"context": "pipeline/cv2.GaussianBlur", "function": "cv2.GaussianBlur", "device": "pretend:0", "keep_on_device": True},
     ]  # fmt: skip
-    with pretend_accelerator(), PipelineMigrator.from_plan({**PLAN, "operators": operators}) as migrator:
+    with (
+        pretend_accelerator(),
+        PipelineMigrator.from_plan({**PLAN, "operators": operators}) as migrator,
+    ):
         got = pipeline(IMAGE)
         stats = migrator.get_stats()
     assert type(got) is np.ndarray
@@ -70,13 +76,19 @@ def out_of_memory_falls_back(records: list[str]) -> None:
     reason = stats["fallbacks"][0]
     assert "out of memory" in reason["reason"]
     assert reason["line"].rpartition(":")[0].endswith("device_checks.py")
-    assert any(line.startswith("Migration failed: ") and line.endswith("Falling back to CPU.") for line in records)
+    assert any(
+        line.startswith("Migration failed: ") and line.endswith("Falling back to CPU.")
+        for line in records
+    )
 
 
 def a_missing_operator_falls_back(records: list[str]) -> None:
     expected = pipeline(IMAGE)
     missing = frozenset({"aten.index_select"})
-    with pretend_accelerator(missing_operators=missing), PipelineMigrator.from_plan(PLAN) as migrator:
+    with (
+        pretend_accelerator(missing_operators=missing),
+        PipelineMigrator.from_plan(PLAN) as migrator,
+    ):
         got = pipeline(IMAGE)
         stats = migrator.get_stats()
     assert np.array_equal(expected, got)
@@ -141,7 +153,11 @@ def main() -> None:
     ):
         check()
         print("passed", check.__name__)  # noqa: T201
-    for faulty in (out_of_memory_falls_back, a_batch_that_does_not_fit_falls_back, a_missing_operator_falls_back):
+    for faulty in (
+        out_of_memory_falls_back,
+        a_batch_that_does_not_fit_falls_back,
+        a_missing_operator_falls_back,
+    ):
         faulty(heard.lines)
         print("passed", faulty.__name__)  # noqa: T201
 

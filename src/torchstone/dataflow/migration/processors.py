@@ -31,6 +31,8 @@ class Transfer:
     """Results stay on the device, as arrays that come back when somebody looks at them."""
     to_device: int = 0
     to_host: int = 0
+    picture: Any = None
+    """The picture among the arguments: what is made of it inherits its `info`."""
 
 
 class Processors:
@@ -49,6 +51,7 @@ class Processors:
             "image": _image_out,
             "images": lambda value, transfer: tuple(_image_out(item, transfer) for item in value),
             "array": _array_out,
+            "array_as": _array_as_out,
             "picture": _picture_out,
             "tensors": _tensors_out,
             "value": lambda value, transfer: value,
@@ -81,7 +84,7 @@ def _to_device(array: np.ndarray, transfer: Transfer) -> torch.Tensor:
 def _to_host(tensor: torch.Tensor, transfer: Transfer) -> np.ndarray:
     if tensor.device.type != "cpu":
         transfer.to_host += tensor.numel() * tensor.element_size()
-    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+    return np.ascontiguousarray(tensor.detach().cpu().resolve_conj().numpy())
 
 
 def _array_in(value: Any, transfer: Transfer) -> Any:
@@ -112,12 +115,22 @@ def _array_out(value: Any, transfer: Transfer) -> Any:
         return value
     if transfer.keep:
         return DeviceArray(value.contiguous())
-    array = _to_host(value, transfer)
+    array = _to_host(value, transfer).reshape(tuple(value.shape))
     return array if value.ndim else array[()]
+
+
+def _array_as_out(value: tuple[torch.Tensor, np.dtype[Any]], transfer: Transfer) -> Any:
+    """A tensor and the dtype of numpy's result, which torch may not have."""
+    tensor, dtype = value
+    if tensor.dtype == NUMPY_TO_TORCH.get(dtype):
+        return _array_out(tensor, transfer)
+    array = _to_host(tensor, transfer).reshape(tuple(tensor.shape)).astype(dtype)
+    return array if tensor.ndim else array[()]
 
 
 def _picture_in(value: Any, transfer: Transfer) -> Any:
     array = np.asarray(value)
+    transfer.picture = value
     tensor = _to_device(array, transfer)
     planes = tensor[:, :, None] if tensor.ndim == 2 else tensor
     return planes.permute(2, 0, 1)[None]
@@ -131,7 +144,9 @@ def _picture_out(value: tuple[torch.Tensor, str], transfer: Transfer) -> Any:
     plane = tensor[0].permute(1, 2, 0)
     array = _to_host(plane[:, :, 0] if plane.shape[2] == 1 else plane, transfer)
     size = (array.shape[1], array.shape[0])
-    return Image.frombytes(mode, size, array.tobytes())
+    made = Image.frombytes(mode, size, array.tobytes())
+    made.info = dict(transfer.picture.info)
+    return made
 
 
 def _tensors_in(value: Any, transfer: Transfer) -> Any:

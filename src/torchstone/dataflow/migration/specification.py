@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -94,6 +95,14 @@ class OpSpec:
         bound = signature_of(self.case).bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def judge(self, bound: Arguments) -> Case | Refusal:
+        """The case of a call with these arguments, or why it stays."""
+        signature = signature_of(self.case)
+        if all(item.kind is item.POSITIONAL_OR_KEYWORD for item in signature.parameters.values()):
+            return self.case(**bound)
+        whole = inspect.BoundArguments(signature, OrderedDict(bound))
+        return self.case(*whole.args, **whole.kwargs)
 
 
 _SIGNATURES: dict[Callable[..., Any], inspect.Signature] = {}

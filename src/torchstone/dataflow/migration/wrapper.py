@@ -99,7 +99,7 @@ class UniversalWrapper:
         start = time.perf_counter()
         try:
             bound = self.spec.bind(args, kwargs)
-            case = self.spec.case(**bound)
+            case = self.spec.judge(bound)
             if isinstance(case, Case) and self.migration.defer is not None:
                 recorded = self.migration.defer(self, bound, site)
                 if recorded is not None:  # certified where it is computed, which may not be here
@@ -115,7 +115,11 @@ class UniversalWrapper:
             return self._fall_back(_said(error), _EDIT, site, start)
         spent = time.perf_counter() - start
         self._count(transfer, spent)
-        if not keep and bound.get("dst") is None and self.migration.sampler.wants(self.func_path, case):
+        if (
+            not keep
+            and bound.get("dst") is None
+            and self.migration.sampler.wants(self.func_path, case)
+        ):
             result = self._verified(result, Call(args, kwargs), case, site, spent)
         return True, result
 
@@ -157,9 +161,7 @@ class UniversalWrapper:
         count.bytes_to_device += transfer.to_device
         count.bytes_to_host += transfer.to_host
 
-    def _verified(
-        self, result: Any, call: Call, case: Case, site: CallSite, spent: float
-    ) -> Any:
+    def _verified(self, result: Any, call: Call, case: Case, site: CallSite, spent: float) -> Any:
         """The result of the original if the moved one differs from it."""
         start = time.perf_counter()
         expected = self.original_func(*plain(call.args), **plain(call.kwargs))
@@ -321,6 +323,8 @@ def _hashable(value: Any) -> Any:
         return (value.shape, value.dtype.str, value.tobytes())
     if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, _hashable(item)) for name, item in value.items())
     return value
 
 

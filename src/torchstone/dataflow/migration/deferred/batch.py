@@ -172,7 +172,7 @@ def _cases(base: np.ndarray, steps: tuple[Step, ...]) -> list[tuple[str, Case | 
         if step.kind == "call":
             spec = catalogue()[step.name]
             like = np.broadcast_to(np.zeros((), dtype), shape)
-            found.append((step.name, spec.case(**{**step.arguments, spec.data[0]: like})))
+            found.append((step.name, spec.judge({**step.arguments, spec.data[0]: like})))
         shape, dtype = step.shape_and_dtype(shape, dtype)
     return found
 

@@ -77,7 +77,7 @@ def probe(spec: OpSpec, case: Case, original: Compute, moved: Compute) -> Certif
     done, worst = 0, 0.0
     for _ in range(DRAWS):
         call = spec.sample(rng)
-        verdict = spec.case(**spec.bind(call.args, call.kwargs))
+        verdict = spec.judge(spec.bind(call.args, call.kwargs))
         if isinstance(verdict, Refusal) or verdict.name != case.name:
             continue
         expected, got = original(call), moved(call)

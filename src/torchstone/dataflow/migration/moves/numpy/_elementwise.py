@@ -59,9 +59,9 @@ TORCH_OF: dict[str, Callable[..., torch.Tensor]] = {
     "power": torch.pow,
 }
 ROUNDED = frozenset(
-    "exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arctan arctan2 hypot power".split()
+    "sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arctan arctan2 hypot power".split()
 )
-"""The last bit depends on the mathematical library."""
+"""The last bit depends on the mathematical library; torch rounds even square roots otherwise on some CPUs."""
 
 _DTYPES = {
     np.dtype(name): getattr(torch, name)
