@@ -32,7 +32,7 @@ class Transfer:
     to_device: int = 0
     to_host: int = 0
     picture: Any = None
-    """The picture among the arguments: what is made of it inherits its `info`."""
+    """The first picture among the arguments: what is made of it inherits its `info`."""
 
 
 class Processors:
@@ -130,7 +130,7 @@ def _array_as_out(value: tuple[torch.Tensor, np.dtype[Any]], transfer: Transfer)
 
 def _picture_in(value: Any, transfer: Transfer) -> Any:
     array = np.asarray(value)
-    transfer.picture = value
+    transfer.picture = transfer.picture or value
     tensor = _to_device(array, transfer)
     planes = tensor[:, :, None] if tensor.ndim == 2 else tensor
     return planes.permute(2, 0, 1)[None]
