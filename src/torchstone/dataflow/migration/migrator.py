@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,6 +46,8 @@ class PipelineMigrator:
     ) -> None:
         self.plan = plan
         self._defer = defer
+        self.session = ""
+        """Names what computes recorded samples, while the plan is applied."""
         self.targets = _targets(plan, device)
         self._migration = Migration(
             Placement(plan),
@@ -93,7 +95,7 @@ class PipelineMigrator:
         most = max(self.targets, key=planned.count)
         keep = any(item.keep_on_device for item in self.plan.operators)
         try:
-            defer_in_loaders(injector, self._migration, self.targets[most], keep)
+            self.session = defer_in_loaders(injector, self._migration, self.targets[most], keep)
         except BaseException:
             self._injector = None
             injector.restore_all()
@@ -175,6 +177,16 @@ class PipelineMigrator:
     def notes(self) -> tuple[Text, ...]:
         """Devices of the plan that this machine does not have."""
         return tuple(target.note for target in self.targets.values() if target.note.en)
+
+    def to_ray(self, function: Callable[[Any], Any], items: Any, **options: Any) -> Any:
+        """A Ray Data pipeline of `function` over `items`: a CPU stage and a device stage.
+
+        `items` is a sequence or a Ray dataset with a column `item`; the result is a Ray dataset
+        with a column `result`. Needs the extra `ray`. Options: those of `RayOptions`.
+        """
+        from torchstone.dataflow.export.ray_data import RayOptions, ray_dataset
+
+        return ray_dataset(self.plan, function, items, RayOptions(**options))
 
     def verdicts(self) -> tuple[Text, ...]:
         """For every function that was verified: whether moving it pays, by the same calls on both

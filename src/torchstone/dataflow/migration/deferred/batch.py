@@ -16,7 +16,6 @@ from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.deferred.handle import Deferred
 from torchstone.dataflow.migration.deferred.steps import Step
-from torchstone.dataflow.migration.patching.injector import resolve_object_path
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
 from torchstone.dataflow.migration.targets import Target
@@ -101,7 +100,7 @@ def arrived(
     session: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...], _: bool
 ) -> np.ndarray:
     """One handle outside of a batch, as the array."""
-    result = _replayed(session, bases, steps)[0]
+    result = replay(session, bases, steps)[0]
     return np.ascontiguousarray(result.cpu().numpy())
 
 
@@ -115,7 +114,7 @@ def arrived_batch(session: str, groups: list[Group], count: int) -> Tensor:
 
 def _joined(session: str, groups: list[Group], count: int) -> Tensor:
     """The results of all groups in the order of the batch."""
-    parts = [(places, _replayed(session, bases, steps)) for places, bases, steps in groups]
+    parts = [(places, replay(session, bases, steps)) for places, bases, steps in groups]
     if len(parts) == 1:
         return parts[0][1].contiguous()
     first = parts[0][1]
@@ -125,7 +124,7 @@ def _joined(session: str, groups: list[Group], count: int) -> Tensor:
     return whole
 
 
-def _replayed(name: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
+def replay(name: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
     """On the device, or with the original functions if that is not proven or fails."""
     session = _SESSIONS[name]
     try:
@@ -240,9 +239,3 @@ def _note(session: Session, steps: tuple[Step, ...], reason: Text) -> None:
     for step in steps:
         if step.kind == "call":
             session.migration.ledger.fall_back(step.name, reason, edit, "DataLoader", 0.0)
-
-
-def original_function(name: str) -> Callable[..., Any]:
-    holder, attribute = resolve_object_path(name)
-    found = getattr(holder, attribute)
-    return found.original_func if type(found) is UniversalWrapper else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -37,11 +38,12 @@ _FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
 
 def defer_in_loaders(
     injector: PatchInjector, migration: Migration, target: Target, keep: bool
-) -> None:
-    """From now on samples that a DataLoader fetches are recorded rather than computed."""
+) -> str:
+    """From now on samples that a DataLoader fetches are recorded rather than computed. Gives the
+    name of the session that computes them; empty if nothing can be recorded."""
     wrappers = {wrapper.func_path: wrapper for wrapper in injector.wrappers}
     if not any(can_record(wrapper.spec) for wrapper in wrappers.values()):
-        return
+        return ""
     name = uuid.uuid4().hex
     open_session(name, Session(migration, target, wrappers, keep))
     migration.defer = _Recorder(name, wrappers)
@@ -55,6 +57,7 @@ def defer_in_loaders(
     for function in ("from_numpy", "as_tensor", "tensor"):
         _change(injector, torch, function, _computing(getattr(torch, function)))
     _replace_in_cv2(injector)
+    return name
 
 
 class _Recorder:
@@ -87,14 +90,22 @@ class _Recorder:
         return self._wrappers[name].original_func
 
 
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """Calls that the plan moves are recorded inside, in this thread."""
+    before = getattr(_ACTIVE, "fetching", False)
+    _ACTIVE.fetching = True
+    try:
+        yield
+    finally:
+        _ACTIVE.fetching = before
+
+
 def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def fetch_recorded(self: Any, index: Any) -> Any:
-        _ACTIVE.fetching = True
-        try:
+        with recording():
             data = original(self, index)
-        finally:
-            _ACTIVE.fetching = False
         return data if get_worker_info() is not None else settled(data)
 
     return fetch_recorded

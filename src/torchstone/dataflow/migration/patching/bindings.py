@@ -29,7 +29,11 @@ Change = tuple[Callable[[], None], Callable[[], None]]
 
 def is_user_file(path: str | None) -> bool:
     """A file of the program rather than of a library; what has no file (a notebook) is the user's."""
-    return not path or not path.startswith((*_LIBRARIES, _OURS, "<frozen"))
+    if not path:
+        return True
+    return not path.startswith((*_LIBRARIES, _OURS, "<frozen")) and not any(
+        folder in path for folder in ("/site-packages/", "/dist-packages/", "\\site-packages\\")
+    )
 
 
 def user_modules() -> list[ModuleType]:
@@ -56,7 +60,9 @@ def _visit(holder: Any, replace: Replace, seen: set[int], depth: int) -> Iterato
         return
     seen.add(id(holder))
     if isinstance(holder, ModuleType):
-        yield from _mapping(vars(holder), replace, seen, depth)
+        if id(vars(holder)) not in seen:
+            seen.add(id(vars(holder)))
+            yield from _mapping(vars(holder), replace, seen, depth)
     elif isinstance(holder, FunctionType):
         yield from _function(holder, replace, seen, depth)
     elif isinstance(holder, functools.partial):
@@ -73,15 +79,22 @@ def _visit(holder: Any, replace: Replace, seen: set[int], depth: int) -> Iterato
     elif isinstance(holder, type):
         if is_user_file(getattr(sys.modules.get(holder.__module__), "__file__", None)):
             yield from _attributes(holder, replace, seen, depth)
-    elif _is_user_object(holder):
-        yield from _mapping(vars(holder), replace, seen, depth - 1)
+    elif (attributes := _attributes_of(holder)) is not None:
+        yield from _mapping(attributes, replace, seen, depth - 1)
 
 
 def _is_user_object(value: Any) -> bool:
-    """Also a list of a library that holds the user's functions (Compose, Dataset, DataLoader)."""
-    return isinstance(getattr(value, "__dict__", None), dict) and not isinstance(
-        value, ModuleType | type
-    )
+    """Also an object of a library: a Compose or a Dataset holds functions of the user."""
+    return _attributes_of(value) is not None and not isinstance(value, ModuleType | type)
+
+
+def _attributes_of(value: Any) -> dict[str, Any] | None:
+    """Without the object's own `__getattr__`, which may do or raise anything."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except (AttributeError, TypeError):
+        return None
+    return found if type(found) is dict else None
 
 
 def _mapping(
@@ -129,6 +142,9 @@ def _function(
             functools.partial(setattr, holder, "__defaults__", new),
             functools.partial(setattr, holder, "__defaults__", defaults),
         )
+    if id(holder.__globals__) not in seen:  # a function that was sent here without its module
+        seen.add(id(holder.__globals__))
+        yield from _mapping(holder.__globals__, replace, seen, depth - 1)
     if holder.__kwdefaults__:
         yield from _mapping(holder.__kwdefaults__, replace, seen, depth)
     for cell in holder.__closure__ or ():

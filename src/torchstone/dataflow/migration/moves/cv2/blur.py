@@ -48,7 +48,7 @@ def box_case(
     ):  # white becomes black or stays, by the place in the row
         return unsupported("ksize", tuple(ksize))
     if normalize and ksize[0] * ksize[1] > 256:
-        return Case("uint8, more than 256 pixels", 1)
+        return Case("uint8, more than 256 pixels")
     return Case("uint8")
 
 
@@ -60,7 +60,7 @@ def box_filter(
     src: Tensor, ddepth: int, ksize: Any, anchor: Any, normalize: bool, borderType: int
 ) -> Tensor:
     width, height = int(ksize[0]), int(ksize[1])
-    if borderType & ~16 != 0:
+    if borderType & ~16 != 0 and borderType & 16:
         width = 1 if src.shape[-1] == 1 and normalize else width
         height = 1 if src.shape[-2] == 1 and normalize else height
     total = box_sum(src, width, height, borderType)

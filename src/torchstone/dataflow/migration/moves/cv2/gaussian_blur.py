@@ -55,7 +55,7 @@ class GaussianBlur:
 
     def __call__(self, src: Tensor) -> Tensor:
         across, down = self._kernels_for(src.dtype)
-        values = src.int() if src.dtype == torch.uint8 else src
+        values = (src.int() if src.dtype == torch.uint8 else src).contiguous()
         values = _blurred(values, across, -1, self._border)
         values = _blurred(values, down, -2, self._border)
         if src.dtype != torch.uint8:

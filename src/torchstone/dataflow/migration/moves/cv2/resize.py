@@ -196,7 +196,7 @@ def _weighted(
     src: Tensor, rows: tuple[np.ndarray, np.ndarray], columns: tuple[np.ndarray, np.ndarray]
 ) -> Tensor:
     if src.dtype == torch.uint8:
-        return _weighted_fixed(src.int(), rows, columns)
+        return _weighted_fixed(src.int().contiguous(), rows, columns)
     across = _sum(src, columns, -1, torch.float32)
     return _sum(across, rows, -2, torch.float32)
 

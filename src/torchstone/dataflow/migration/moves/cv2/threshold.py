@@ -90,8 +90,6 @@ def adaptive_case(
         return unsupported("adaptiveMethod", "ADAPTIVE_THRESH_GAUSSIAN_C (a float mean, rounded)")
     if thresholdType not in (BINARY, BINARY_INV):
         return unsupported("thresholdType", thresholdType)
-    if blockSize * blockSize > 256:
-        return unsupported("blockSize", blockSize)
     return Case("uint8, mean")
 
 
@@ -126,7 +124,7 @@ def sample(rng: np.random.Generator) -> Call:
 def adaptive_sample(rng: np.random.Generator) -> Call:
     image = random_image(rng, (1,))
     return call(
-        image, float(rng.uniform(0, 300)), 0, int(rng.integers(2)), int(rng.integers(1, 8)) * 2 + 1, float(rng.uniform(-9, 9))
+        image, float(rng.uniform(0, 300)), 0, int(rng.integers(2)), int(rng.integers(1, 14)) * 2 + 1, float(rng.uniform(-9, 9))
     )  # fmt: skip
 
 
