@@ -39,7 +39,7 @@ def _equivalence() -> str:
     )  # fmt: skip
     if made.returncode == 0:
         found["4.x"] = _rows(made.stdout.strip().splitlines()[-1], "cv2")
-    parts = [_table(name, *rows) for name, rows in found.items()]
+    parts = [_table(*rows) for rows in found.values()]
     if "4.x" not in found:
         parts.append("OpenCV 4.x could not be installed here.\n")
     return "\n".join(parts)
@@ -52,7 +52,7 @@ def _rows(python: str, prefix: str) -> tuple[str, list[dict[str, Any]]]:
     return first["cv2"], rest
 
 
-def _table(name: str, version: str, rows: list[dict[str, Any]]) -> str:
+def _table(version: str, rows: list[dict[str, Any]]) -> str:
     exact = [row for row in rows if row["exact"]]
     others = [row for row in rows if not row["exact"]]
     bad = [row for row in rows if row["equal"] < row["calls"]]
@@ -66,10 +66,17 @@ def _table(name: str, version: str, rows: list[dict[str, Any]]) -> str:
         f"| {len(others)} | within a tolerance | {sum(row['equal'] == row['calls'] for row in others)} | {sum(row['calls'] for row in others):,} |",
         "",
     ]
-    lines += [f"- not as declared: {row['function']} ({row['case']}): {row['wrong']}" for row in bad]
+    lines += [
+        f"- not as declared: {row['function']} ({row['case']}): {row['wrong']}" for row in bad
+    ]
     lines += [f"- only {row['calls']} calls: {row['function']} ({row['case']})" for row in few]
-    inexact = [row for row in others if row["function"].startswith("cv2") and "uint8" in row["case"]]
-    lines += [f"- within one: {row['function']} ({row['case']}), largest difference {row['largest']:g}" for row in inexact]
+    inexact = [
+        row for row in others if row["function"].startswith("cv2") and "uint8" in row["case"]
+    ]
+    lines += [
+        f"- within one: {row['function']} ({row['case']}), largest difference {row['largest']:g}"
+        for row in inexact
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -94,11 +94,13 @@ class PretendTensor(torch.Tensor):
         made.held = held
         return made
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"tensor({self.held.tolist()!r:.200}, device='{NAME}:0')"
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return _dispatch(func, args, kwargs or {})
 
 
@@ -117,7 +119,7 @@ def _dispatch(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     known = _storages(args)
     result = func(*tree_map(_held, args), **tree_map(_held, kwargs))
     _CURRENT.computed(name, _bytes_in(result))
-    return _wrapped(result, args, known)
+    return _wrapped(result, known)
 
 
 def _copied(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -180,7 +182,7 @@ def _storages(args: Any) -> dict[int, PretendTensor]:
     return found
 
 
-def _wrapped(result: Any, args: Any, known: dict[int, PretendTensor]) -> Any:
+def _wrapped(result: Any, known: dict[int, PretendTensor]) -> Any:
     """New results are on the device; a result that is an argument (in-place) stays that object."""
     owned = {item.held.untyped_storage()._cdata for item in known.values()}
 
@@ -221,7 +223,7 @@ def _empty_strided(size: Sequence[int], stride: Sequence[int], **kwargs: Any) ->
     return _made(torch.empty_strided(size, stride, dtype=kwargs.get("dtype")))
 
 
-def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> Any:
+def _copy_from(source: torch.Tensor, target: torch.Tensor, *_: Any, **__: Any) -> Any:
     return _copied(None, "aten._copy_from", (source, target), {})
 
 

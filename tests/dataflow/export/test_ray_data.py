@@ -47,9 +47,12 @@ def plan_with(cpu: float, device: float):
 
 
 @pytest.mark.parametrize(
-    ("cpu", "device", "cpus", "expected"), [(8.0, 2.0, 16, (4, 1)), (8.0, 0.1, 16, (15, 1)), (1.0, 5.0, 16, (1, 1))]
+    ("cpu", "device", "cpus", "expected"),
+    [(8.0, 2.0, 16, (4, 1)), (8.0, 0.1, 16, (15, 1)), (1.0, 5.0, 16, (1, 1))],
 )
-def test_pools_are_sized_by_the_rates_of_the_plan(cpu: float, device: float, cpus: int, expected: tuple[int, int]) -> None:
+def test_pools_are_sized_by_the_rates_of_the_plan(
+    cpu: float, device: float, cpus: int, expected: tuple[int, int]
+) -> None:
     sizes = pool_sizes(plan_with(cpu, device), RayOptions(), cpus)
     assert (sizes.cpu, sizes.device) == expected
 

@@ -11,7 +11,9 @@ from torchstone.dataflow import PipelineMigrator
 
 
 def migrated(*names: str, **options):
-    return PipelineMigrator.from_plan({"context_device_map": dict.fromkeys(names, "cuda:0")}, **options)
+    return PipelineMigrator.from_plan(
+        {"context_device_map": dict.fromkeys(names, "cuda:0")}, **options
+    )
 
 
 def a_picture() -> Image.Image:
@@ -57,7 +59,14 @@ def test_calls_of_libraries_are_not_the_pipelines() -> None:
 
 def test_a_kept_array_is_an_array_to_the_program() -> None:
     image = np.random.default_rng(0).integers(0, 256, (12, 10, 3), np.uint8)
-    operators = [{"context": "numpy.pad", "function": "numpy.pad", "device": "cuda:0", "keep_on_device": True}]
+    operators = [
+        {
+            "context": "numpy.pad",
+            "function": "numpy.pad",
+            "device": "cuda:0",
+            "keep_on_device": True,
+        }
+    ]
     plan = {"context_device_map": {"numpy.pad": "cuda:0"}, "operators": operators}
 
     def pipeline():

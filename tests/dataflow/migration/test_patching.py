@@ -156,10 +156,15 @@ def test_an_interrupt_while_patching_takes_everything_back(monkeypatch: pytest.M
 
 def test_an_interrupt_of_the_program_restores_on_the_way_out() -> None:
     before = a_program.everything_held()
-    with pytest.raises(KeyboardInterrupt), migrator():
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted_program()
+    assert _same_objects(before, a_program.everything_held())
+
+
+def _interrupted_program() -> None:
+    with migrator():
         a_program.by_name(a_program.an_image())
         signal.raise_signal(signal.SIGINT)
-    assert _same_objects(before, a_program.everything_held())
 
 
 def test_the_original_error_reaches_the_program_unchanged() -> None:

@@ -51,7 +51,9 @@ def pool_sizes(plan: MigrationPlan, options: RayOptions, cpus: int) -> PoolSizes
     return PoolSizes(options.cpu_workers or max(1, min(wanted, cpus - device)), device)
 
 
-def ray_dataset(plan: MigrationPlan, function: Callable[[Any], Any], items: Any, options: RayOptions) -> Any:
+def ray_dataset(
+    plan: MigrationPlan, function: Callable[[Any], Any], items: Any, options: RayOptions
+) -> Any:
     """A Ray dataset with a column `result`."""
     ray_data = _ray_data()
     sizes = pool_sizes(plan, options, _cpus())
@@ -78,7 +80,9 @@ def ray_dataset(plan: MigrationPlan, function: Callable[[Any], Any], items: Any,
 class RecordStage:
     """An actor of the CPU stage."""
 
-    def __init__(self, plan: dict[str, Any], function: Callable[[Any], Any], device: str | None) -> None:
+    def __init__(
+        self, plan: dict[str, Any], function: Callable[[Any], Any], device: str | None
+    ) -> None:
         from torchstone.dataflow.migration import PipelineMigrator
 
         self._function = function
@@ -140,6 +144,9 @@ def _ray_data() -> Any:
             "flow export --ray",
             "no module named 'ray'",
             Text("Ray Data 2.x", "Ray Data 2.x"),
-            Text('install it with `pip install "torchstone[ray]"`', '请运行 `pip install "torchstone[ray]"` 安装'),
+            Text(
+                'install it with `pip install "torchstone[ray]"`',
+                '请运行 `pip install "torchstone[ray]"` 安装',
+            ),
         ) from None
     return ray.data

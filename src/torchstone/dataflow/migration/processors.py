@@ -54,7 +54,7 @@ class Processors:
             "array_as": _array_as_out,
             "picture": _picture_out,
             "tensors": _tensors_out,
-            "value": lambda value, transfer: value,
+            "value": lambda value, _: value,
         }
 
     def get_input_processor(self, rule: str) -> Callable[[Any, Transfer], Any] | None:

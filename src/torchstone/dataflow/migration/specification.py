@@ -74,7 +74,7 @@ class OpSpec:
     """Computes the result from tensors; for a FactoryOp it makes the instance that does."""
     args_trans: Mapping[str, str] = field(default_factory=dict)
     """Parameter → rule by which its value becomes a tensor on the device."""
-    output: str = "image"
+    output: str | tuple[str, ...] = "image"
     """Rule by which the result becomes what the original would have returned."""
     strategy: Strategy = "StandardOp"
     value_maps: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class Migration:
     ledger: Ledger = field(default_factory=Ledger)
     certificates: Certificates = field(default_factory=Certificates)
     sampler: Sampler = field(default_factory=Sampler)
-    defer: Callable[[UniversalWrapper, Arguments, CallSite], Any] | None = None
+    defer: Callable[[UniversalWrapper, Arguments], Any] | None = None
     """In a loader's worker: records the call instead of computing it."""
 
 
@@ -101,7 +101,7 @@ class UniversalWrapper:
             bound = self.spec.bind(args, kwargs)
             case = self.spec.judge(bound)
             if isinstance(case, Case) and self.migration.defer is not None:
-                recorded = self.migration.defer(self, bound, site)
+                recorded = self.migration.defer(self, bound)
                 if recorded is not None:  # certified where it is computed, which may not be here
                     return True, recorded
             verdict = case if isinstance(case, Refusal) else self.certified(case, target)
@@ -272,7 +272,7 @@ class UniversalWrapper:
             raise AttributeError(name)
         return getattr(self.original_func, name)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """`isinstance(np.add, np.ufunc)` stays true."""
         return type(self.original_func)

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from torchstone.dataflow.migration import catalogue, list_supported_functions
+from torchstone.dataflow.migration.contexts import Placement
 from torchstone.dataflow.migration.patching.injector import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Refusal
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
-from torchstone.dataflow.migration.contexts import Placement
 from torchstone.dataflow.plan import plan_from_data
 
 CALLS = 12
@@ -58,13 +58,20 @@ def test_what_was_asked_for_is_there() -> None:
     supported = [name for names in list_supported_functions().values() for name in names]
     assert set(EXACT) <= set(supported)
     assert len(supported) == len(set(supported)) == len(SPECS)
-    assert {"numpy.mean", "PIL.Image.Image.resize", "torch.nn.functional.interpolate", "scipy.signal.stft"} <= set(supported)
+    assert {
+        "numpy.mean",
+        "PIL.Image.Image.resize",
+        "torch.nn.functional.interpolate",
+        "scipy.signal.stft",
+    } <= set(supported)
 
 
 def test_calls_are_bound_by_signature() -> None:
     image = np.zeros((4, 6, 3), np.uint8)
     spec = SPECS["cv2.resize"]
-    assert spec.bind((image, (3, 2), None, 0, 0, 2), {}) == spec.bind((image,), {"dsize": (3, 2), "interpolation": 2})
+    assert spec.bind((image, (3, 2), None, 0, 0, 2), {}) == spec.bind(
+        (image,), {"dsize": (3, 2), "interpolation": 2}
+    )
     with pytest.raises(TypeError):
         spec.bind((image,), {"size": (3, 2)})
 

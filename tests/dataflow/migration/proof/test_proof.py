@@ -27,12 +27,14 @@ def with_backend(monkeypatch: pytest.MonkeyPatch, name: str, backend) -> None:
     monkeypatch.setattr(migrator_module, "catalogue", lambda: changed)
 
 
-def test_a_certificate_is_made_once_and_read_by_the_next_process(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_is_made_once_and_read_by_the_next_process(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with PipelineMigrator.from_plan(PLAN, certificates=tmp_path):
         cv2.flip(IMAGE, 1)
     kept = json.loads((tmp_path / "certificates.json").read_text())
     assert len(kept) == 1
-    (key, certificate), = kept.items()
+    ((key, certificate),) = kept.items()
     assert certificate == {"passed": True, "calls": 6, "largest_error": 0.0, "reason": ""}
     assert key.startswith("cv2.flip | any | cpu ")
     assert f"cv2 {cv2.__version__}" in key
@@ -44,7 +46,9 @@ def test_a_certificate_is_made_once_and_read_by_the_next_process(tmp_path, monke
         assert second.get_stats()["calls_migrated"] == 1
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"a": 3}', '{"a": {"passed": 1}}', "\x00" * 50])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"a": 3}', '{"a": {"passed": 1}}', "\x00" * 50]
+)
 def test_a_broken_cache_is_an_empty_one(tmp_path, content: str) -> None:
     (tmp_path / "certificates.json").write_text(content)
     with PipelineMigrator.from_plan(PLAN, certificates=tmp_path) as migrator:
@@ -52,8 +56,10 @@ def test_a_broken_cache_is_an_empty_one(tmp_path, content: str) -> None:
         assert migrator.get_stats()["calls_migrated"] == 1
 
 
-def test_an_entry_that_is_wrong_here_is_never_used(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_backend(monkeypatch, "cv2.flip", lambda src, flipCode: src)
+def test_an_entry_that_is_wrong_here_is_never_used(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_backend(monkeypatch, "cv2.flip", lambda src, **options: src)
     expected = cv2.flip(IMAGE, 1)
     with PipelineMigrator.from_plan(PLAN, certificates=tmp_path) as migrator:
         got = cv2.flip(IMAGE, 1)
@@ -64,12 +70,14 @@ def test_an_entry_that_is_wrong_here_is_never_used(tmp_path, monkeypatch: pytest
     assert stats["fallbacks"][0]["edit"] == "leave the call on the CPU"
 
 
-def test_an_entry_that_fails_in_production_is_quarantined(tmp_path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+def test_an_entry_that_fails_in_production_is_quarantined(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, caplog
+) -> None:
     calls = []
 
-    def sometimes_wrong(src, flipCode):
+    def sometimes_wrong(src, **options):
         calls.append(1)
-        right = catalogue()["cv2.flip"].backend(src, flipCode)
+        right = catalogue()["cv2.flip"].backend(src, **options)
         return right if len(calls) <= 8 else src
 
     with_backend(monkeypatch, "cv2.flip", sometimes_wrong)
@@ -85,7 +93,9 @@ def test_an_entry_that_fails_in_production_is_quarantined(tmp_path, monkeypatch:
 
 
 def test_verification_takes_the_first_call_and_a_share(tmp_path) -> None:
-    with PipelineMigrator.from_plan(PLAN, certificates=tmp_path, verify_rate=0.25, seed=1) as migrator:
+    with PipelineMigrator.from_plan(
+        PLAN, certificates=tmp_path, verify_rate=0.25, seed=1
+    ) as migrator:
         for _ in range(400):
             cv2.flip(IMAGE, 1)
         verified = migrator.get_stats()["calls_verified"]

@@ -69,7 +69,7 @@ def stack(items: Sequence[Deferred]) -> Any:
     return DeferredBatch(items)
 
 
-def collate(batch: Sequence[Deferred], *, collate_fn_map: Any = None) -> DeferredBatch:
+def collate(batch: Sequence[Deferred], *, collate_fn_map: Any = None) -> DeferredBatch:  # noqa: ARG001
     """What `default_collate` does with arrays."""
     return DeferredBatch(batch)
 

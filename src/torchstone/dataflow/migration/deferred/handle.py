@@ -78,7 +78,7 @@ class Deferred(NDArrayOperatorsMixin):
 
     # -- what an array is
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return np.ndarray
 
@@ -185,7 +185,7 @@ class Deferred(NDArrayOperatorsMixin):
                 return made
         return self.torchstone_materialise().astype(dtype, *args, **kwargs)
 
-    def copy(self, *args: Any) -> Deferred:
+    def copy(self) -> Deferred:
         return Deferred(self._base.copy(), self._steps, self._session, self._originals)
 
     def __float__(self) -> float:

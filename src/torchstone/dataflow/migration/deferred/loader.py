@@ -17,7 +17,6 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from torchstone.dataflow.migration.contexts import CallSite
 from torchstone.dataflow.migration.deferred.batch import (
     DeferredBatch,
     Session,
@@ -67,9 +66,7 @@ class _Recorder:
         self._session = session
         self._wrappers = wrappers
 
-    def __call__(
-        self, wrapper: UniversalWrapper, bound: Arguments, site: CallSite
-    ) -> Deferred | None:
+    def __call__(self, wrapper: UniversalWrapper, bound: Arguments) -> Deferred | None:
         """None outside of a fetch, and for calls that cannot be recorded."""
         if not getattr(_ACTIVE, "fetching", False) or not can_record(wrapper.spec):
             return None

@@ -63,7 +63,9 @@ def _computed(session: str, parcels: Sequence[Parcel]) -> list[np.ndarray]:
         groups.setdefault((parcel.base.shape, parcel.base.dtype.str, steps), []).append(place)
     found: dict[int, np.ndarray] = {}
     for places in groups.values():
-        batch = replay(session, tuple(parcels[place].base for place in places), parcels[places[0]].steps)
+        batch = replay(
+            session, tuple(parcels[place].base for place in places), parcels[places[0]].steps
+        )
         found.update(zip(places, np.ascontiguousarray(batch.cpu().numpy()), strict=True))
     return [found[place] for place in range(len(parcels))]
 

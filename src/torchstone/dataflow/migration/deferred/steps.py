@@ -31,8 +31,7 @@ class Step:
     def shape_and_dtype(
         self, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        found = _outcome(_Keyed(self), shape, dtype)
-        return found
+        return _outcome(_Keyed(self), shape, dtype)
 
     def of_batch(self, batch: Tensor) -> Tensor:
         """For items stacked along the first axis."""

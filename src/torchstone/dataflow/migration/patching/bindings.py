@@ -40,8 +40,7 @@ def user_modules() -> list[ModuleType]:
     return [
         module
         for name, module in list(sys.modules.items())
-        if isinstance(module, ModuleType)
-        and name not in sys.builtin_module_names
+        if name not in sys.builtin_module_names
         and name.partition(".")[0] not in sys.stdlib_module_names - {"__main__"}
         and (name == "__main__" or is_user_file(getattr(module, "__file__", None)))
         and not name.startswith(("torchstone.", "_pytest.", "pytest"))
@@ -181,11 +180,15 @@ def _partial(
         before = (holder.func, holder.args, dict(holder.keywords), vars(holder) or None)
         after = (func, args, keywords, vars(holder) or None)
         yield (
-            functools.partial(holder.__setstate__, after),
-            functools.partial(holder.__setstate__, before),
+            functools.partial(_set_parts, holder, after),
+            functools.partial(_set_parts, holder, before),
         )
     elif _may_hold(holder.func):
         yield from _visit(holder.func, replace, seen, depth - 1)
+
+
+def _set_parts(holder: Any, parts: tuple[Any, ...]) -> None:
+    holder.__setstate__(parts)
 
 
 def _replaced(value: Any, replace: Replace) -> Any:

@@ -34,4 +34,5 @@ def random_signal(rng: np.random.Generator, length: int, dtype: str | None = Non
     """Tones and noise."""
     at = np.arange(length)
     wave = np.sin(at * rng.uniform(0.01, 1.0)) + 0.3 * rng.standard_normal(length)
-    return wave.astype(dtype or str(rng.choice(["float32", "float64"])))
+    made: np.ndarray = wave.astype(dtype or str(rng.choice(["float32", "float64"])))
+    return made

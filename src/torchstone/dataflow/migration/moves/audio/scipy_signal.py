@@ -36,7 +36,7 @@ def fft_convolve(in1: Tensor, in2: Tensor, mode: str, axes: None) -> Tensor:
     axes_all = tuple(range(in1.ndim))
     sizes = tuple(a + b - 1 for a, b in zip(in1.shape, in2.shape, strict=True))
     product = torch.fft.rfftn(in1, sizes, axes_all) * torch.fft.rfftn(in2, sizes, axes_all)
-    whole = torch.fft.irfftn(product, sizes, axes_all)
+    whole: Tensor = torch.fft.irfftn(product, sizes, axes_all)
     if mode == "full":
         return whole
     wanted = (
@@ -70,7 +70,8 @@ def resample(x: Tensor, num: int, t: None, axis: int, window: None, domain: str)
     result[..., :half] = spectrum[..., :half]
     if few % 2 == 0 and num != count:  # the middle frequency is shared by both halves
         result[..., few // 2] *= 2.0 if num < count else 0.5
-    return (torch.fft.irfft(result, num) * (num / count)).movedim(-1, axis)
+    longer: Tensor = torch.fft.irfft(result, num) * (num / count)
+    return longer.movedim(-1, axis)
 
 
 def convolve_sample(rng: np.random.Generator) -> Call:

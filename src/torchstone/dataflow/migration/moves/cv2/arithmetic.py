@@ -116,7 +116,7 @@ def split_case(m: Any, mv: Any = None) -> Case | Refusal:
 
 
 def split(m: Tensor, mv: None) -> Sequence[Tensor]:
-    return m.split(1, 1)
+    return [m[:, index : index + 1] for index in range(m.shape[1])]
 
 
 def merge_case(mv: Any, dst: Any = None) -> Case | Refusal:

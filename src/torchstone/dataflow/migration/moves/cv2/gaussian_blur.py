@@ -84,7 +84,7 @@ def _blurred(values: Tensor, kernel: list[Any], axis: int, border: int) -> Tenso
     sides = (0, 0, half, half) if axis == -1 else (half, half, 0, 0)
     padded = pad(values, *sides, border)
     size = values.shape[axis]
-    total = padded.narrow(axis, 0, size) * kernel[0]
+    total: Tensor = padded.narrow(axis, 0, size) * kernel[0]
     for index, weight in enumerate(kernel[1:], 1):
         total = total + padded.narrow(axis, index, size) * weight
     return total

@@ -169,7 +169,8 @@ def _lanczos_weights(x: np.ndarray) -> np.ndarray:
     exact = x < 1.1920929e-07
     stacked[:, exact] = 0
     stacked[3, exact] = 1
-    return stacked.astype(np.float32)
+    made: np.ndarray = stacked.astype(np.float32)
+    return made
 
 
 def _taps(

@@ -177,7 +177,8 @@ def _perspective_fixed(m: np.ndarray, width: int, height: int, scale: int) -> tu
 
 
 def _to_int(values: np.ndarray) -> np.ndarray:
-    return np.rint(np.clip(values, -(2.0**31), 2.0**31 - 1)).astype(np.int64)
+    whole: np.ndarray = np.rint(np.clip(values, -(2.0**31), 2.0**31 - 1)).astype(np.int64)
+    return whole
 
 
 def _affine_floats(m: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ def not_an_array(value: Any) -> Refusal | None:
 def not_default(**options: Any) -> Refusal | None:
     """Arguments that have no counterpart on the device."""
     for name, value in options.items():
-        if value is not None and value is not np._NoValue:  # type: ignore[attr-defined]
+        if value is not None and value is not np._NoValue:
             return refuse(
                 f"no kernel for {name}=",
                 f"没有支持 {name}= 的算子",

@@ -73,7 +73,8 @@ _BACK = {tensor: array for array, tensor in _DTYPES.items()}
 def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
     if dtype not in _DTYPES:
         raise TypeError(f"torch computes no {dtype}")
-    return _DTYPES[dtype]
+    found: torch.dtype = _DTYPES[dtype]
+    return found
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:

@@ -66,7 +66,8 @@ def inverse_case(a: Any) -> Case | Refusal:
 
 
 def inverse(a: Tensor) -> Tensor:
-    return torch.linalg.inv(a)
+    made: Tensor = torch.linalg.inv(a)
+    return made
 
 
 def einsum_case(subscripts: Any, *operands: Any, **kwargs: Any) -> Case | Refusal:
@@ -76,7 +77,8 @@ def einsum_case(subscripts: Any, *operands: Any, **kwargs: Any) -> Case | Refusa
 
 
 def einsum(subscripts: str, operands: list[Tensor], kwargs: dict[str, Any]) -> Tensor:
-    return torch.einsum(subscripts, *operands)
+    product: Tensor = torch.einsum(subscripts, *operands)
+    return product
 
 
 def _two(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

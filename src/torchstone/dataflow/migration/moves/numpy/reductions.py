@@ -24,7 +24,7 @@ from torchstone.dataflow.migration.moves.numpy._arrays import (
 from torchstone.dataflow.migration.moves.numpy._elementwise import numpy_dtype, torch_dtype
 from torchstone.dataflow.migration.specification import Call, Case, OpSpec, Refusal, call, refuse
 
-NONE: Any = np._NoValue  # type: ignore[attr-defined]
+NONE: Any = np._NoValue
 Reduced = tuple[Tensor, np.dtype[Any]]
 
 
@@ -47,7 +47,8 @@ def _verdict(name: str, a: Any, keepdims: Any, **options: Any) -> Case | Refusal
 
 def _made_by(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of numpy's result."""
-    return np.dtype(getattr(np, name)(np.ones(2, dtype)).dtype)
+    made: np.dtype[Any] = getattr(np, name)(np.ones(2, dtype)).dtype
+    return made
 
 
 def _kept(keepdims: Any) -> bool:

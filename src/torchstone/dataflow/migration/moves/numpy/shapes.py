@@ -22,7 +22,7 @@ from torchstone.dataflow.migration.moves.numpy._arrays import (
     random_axis,
     view_costs_nothing,
 )
-from torchstone.dataflow.migration.moves.numpy._elementwise import numpy_dtype, torch_dtype
+from torchstone.dataflow.migration.moves.numpy._elementwise import numpy_dtype
 from torchstone.dataflow.migration.specification import (
     Call,
     Case,
