@@ -141,6 +141,45 @@ def test_a_collate_function_of_the_program(workers: int) -> None:
     assert same(expected, got)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_without_batches(workers: int) -> None:
+    def samples():
+        return list(DataLoader(Odd(), batch_size=None, num_workers=workers))
+
+    expected = samples()
+    with PipelineMigrator.from_plan(PLAN):
+        got = samples()
+    assert same(expected, got)
+    assert type(got[0]["image"]) is torch.Tensor
+
+
+class Held(Dataset):
+    """Holds a function that is replaced; it travels to a new process by its name."""
+
+    def __init__(self) -> None:
+        self.function = cv2.resize
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.function(load(index), (8, 8))
+
+
+def test_workers_that_are_not_forked_use_the_originals() -> None:
+    def samples(dataset):
+        return list(
+            DataLoader(dataset, batch_size=3, num_workers=1, multiprocessing_context="spawn")
+        )
+
+    dataset = Held()
+    expected = list(DataLoader(dataset, batch_size=3))
+    with PipelineMigrator.from_plan(PLAN, roots=(dataset,)):
+        got = samples(dataset)
+    assert same(expected, got)
+    assert dataset.function is cv2.resize
+
+
 def test_workers_that_outlive_the_plan_send_whole_batches() -> None:
     loader = DataLoader(Images(), batch_size=4, num_workers=2, persistent_workers=True)
     with PipelineMigrator.from_plan(PLAN):

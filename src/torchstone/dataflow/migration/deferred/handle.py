@@ -25,6 +25,8 @@ _VIEWS = ("transpose", "getitem")
 class Deferred(NDArrayOperatorsMixin):
     """An array that is not computed yet."""
 
+    # torch's loaders know an array of numpy by the module of its type
+    __module__ = "numpy"
     __array_priority__ = 1000
 
     def __init__(

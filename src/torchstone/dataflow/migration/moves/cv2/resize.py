@@ -23,6 +23,12 @@ from torchstone.dataflow.migration.moves.cv2._images import (
     unsupported,
     version,
 )
+from torchstone.dataflow.migration.moves.cv2._resize_taps import (
+    cubic_weights,
+    lanczos_weights,
+    linear_weights,
+    taps,
+)
 from torchstone.dataflow.migration.specification import Call, Case, OpSpec, Refusal, call
 
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS4, LINEAR_EXACT, NEAREST_EXACT = range(7)
@@ -130,66 +136,9 @@ def _nearest_exact(src: Tensor, plan: _Plan) -> Tensor:
 # -- two, four and eight taps
 
 
-def _positions(count: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The pixel below and the fraction, in the precision of OpenCV."""
-    exact = ((np.arange(count) + 0.5) * scale - 0.5).astype(np.float32)
-    below = np.floor(exact)
-    return below.astype(np.int64), exact - below.astype(np.float32)
-
-
-def _linear_weights(fraction: np.ndarray) -> np.ndarray:
-    return np.stack([np.float32(1) - fraction, fraction])
-
-
-def _cubic_weights(x: np.ndarray) -> np.ndarray:
-    a = np.float32(-0.75)
-    one = np.float32(1)
-    w0 = ((a * (x + one) - np.float32(5) * a) * (x + one) + np.float32(8) * a) * (
-        x + one
-    ) - np.float32(4) * a
-    w1 = ((a + np.float32(2)) * x - (a + np.float32(3))) * x * x + one
-    y = one - x
-    w2 = ((a + np.float32(2)) * y - (a + np.float32(3))) * y * y + one
-    return np.stack([w0, w1, w2, one - w0 - w1 - w2])
-
-
-def _lanczos_weights(x: np.ndarray) -> np.ndarray:
-    s45 = 0.70710678118654752440084436210485
-    turns = [(1, 0), (-s45, -s45), (0, 1), (s45, -s45), (-1, 0), (s45, s45), (0, -1), (-s45, s45)]
-    y0 = -(x.astype(np.float64) + 3) * math.pi * 0.25
-    s0, c0 = np.sin(y0), np.cos(y0)
-    weights = []
-    for i, (s, c) in enumerate(turns):
-        y = -(x.astype(np.float64) + 3 - i) * math.pi * 0.25
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weights.append(((s * s0 + c * c0) / (y * y)).astype(np.float32))
-    stacked = np.stack(weights)
-    total = stacked.sum(0, dtype=np.float32)
-    stacked = stacked * (np.float32(1) / total)
-    exact = x < 1.1920929e-07
-    stacked[:, exact] = 0
-    stacked[3, exact] = 1
-    made: np.ndarray = stacked.astype(np.float32)
-    return made
-
-
-def _taps(
-    size: int, count: int, scale: float, weigh: Callable[[np.ndarray], np.ndarray], keep: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and weights, (taps, count). Rows keep the fraction at the border, columns do not."""
-    below, fraction = _positions(count, scale)
-    if weigh is _linear_weights and not keep:
-        outside = (below < 0) | (below >= size - 1)
-        fraction = np.where(outside, np.float32(0), fraction)
-        below = below.clip(0, size - 1)
-    weights = weigh(fraction)
-    first = -(len(weights) // 2 - 1)
-    return np.stack([below + first + i for i in range(len(weights))]).clip(0, size - 1), weights
-
-
 def _gathered(src: Tensor, plan: _Plan, weigh: Callable[[np.ndarray], np.ndarray]) -> Tensor:
-    columns = _taps(src.shape[-1], plan.width, plan.scale_x, weigh, keep=False)
-    rows = _taps(src.shape[-2], plan.height, plan.scale_y, weigh, keep=True)
+    columns = taps(src.shape[-1], plan.width, plan.scale_x, weigh, keep=False)
+    rows = taps(src.shape[-2], plan.height, plan.scale_y, weigh, keep=True)
     return _weighted(src, rows, columns)
 
 
@@ -202,9 +151,11 @@ def _weighted(
     return _sum(across, rows, -2, torch.float32)
 
 
-def _sum(src: Tensor, taps: tuple[np.ndarray, np.ndarray], axis: int, dtype: torch.dtype) -> Tensor:
+def _sum(
+    src: Tensor, pairs: tuple[np.ndarray, np.ndarray], axis: int, dtype: torch.dtype
+) -> Tensor:
     total: Tensor | None = None
-    for at, weight in zip(*taps, strict=True):
+    for at, weight in zip(*pairs, strict=True):
         part = src.index_select(axis, torch.from_numpy(at).to(src.device))
         factor = torch.from_numpy(np.ascontiguousarray(weight)).to(src.device, dtype)
         part = part * (factor if axis == -1 else factor[:, None])
@@ -213,8 +164,8 @@ def _sum(src: Tensor, taps: tuple[np.ndarray, np.ndarray], axis: int, dtype: tor
     return total
 
 
-def _fixed(taps: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    return taps[0], np.rint(taps[1] * np.float32(_ONE)).clip(-32768, 32767).astype(np.int32)
+def _fixed(pairs: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    return pairs[0], np.rint(pairs[1] * np.float32(_ONE)).clip(-32768, 32767).astype(np.int32)
 
 
 def _weighted_fixed(
@@ -238,7 +189,7 @@ def _weighted_fixed(
 def _area_up(src: Tensor, plan: _Plan) -> Tensor:
     """Where it enlarges in one direction, AREA is LINEAR with other fractions."""
 
-    def taps(size: int, count: int, scale: float, keep: bool) -> tuple[np.ndarray, np.ndarray]:
+    def area_taps(size: int, count: int, scale: float, keep: bool) -> tuple[np.ndarray, np.ndarray]:
         at = np.arange(count)
         below = np.floor(at * scale).astype(np.int64)
         fraction = ((at + 1) - (below + 1) * (1 / scale)).astype(np.float32)
@@ -246,12 +197,12 @@ def _area_up(src: Tensor, plan: _Plan) -> Tensor:
         if not keep:
             fraction = np.where((below < 0) | (below >= size - 1), np.float32(0), fraction)
             below = below.clip(0, size - 1)
-        return np.stack([below, below + 1]).clip(0, size - 1), _linear_weights(
+        return np.stack([below, below + 1]).clip(0, size - 1), linear_weights(
             fraction.astype(np.float32)
         )
 
-    columns = taps(src.shape[-1], plan.width, plan.scale_x, keep=False)
-    return _weighted(src, taps(src.shape[-2], plan.height, plan.scale_y, keep=True), columns)
+    columns = area_taps(src.shape[-1], plan.width, plan.scale_x, keep=False)
+    return _weighted(src, area_taps(src.shape[-2], plan.height, plan.scale_y, keep=True), columns)
 
 
 def _area_whole(src: Tensor, plan: _Plan) -> Tensor:
@@ -298,7 +249,7 @@ def _area_matrix(size: int, count: int, scale: float) -> Tensor:
 def _linear_exact(src: Tensor, plan: _Plan) -> Tensor:
     """16-bit fixed point with 8 fractional bits."""
 
-    def taps(size: int, count: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    def exact_taps(size: int, count: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
         exact = scale * (np.arange(count) + 0.5) - 0.5
         below = np.floor(exact)
         fraction = np.rint((exact - below) * 256).astype(np.int32)
@@ -309,8 +260,8 @@ def _linear_exact(src: Tensor, plan: _Plan) -> Tensor:
             [256 - fraction, fraction]
         )
 
-    columns = taps(src.shape[-1], plan.width, plan.scale_x)
-    rows = taps(src.shape[-2], plan.height, plan.scale_y)
+    columns = exact_taps(src.shape[-1], plan.width, plan.scale_x)
+    rows = exact_taps(src.shape[-2], plan.height, plan.scale_y)
     across = _sum(src.int(), columns, -1, torch.int32)
     return to_uint8((_sum(across, rows, -2, torch.int32) + (1 << 15)) >> 16)
 
@@ -318,9 +269,9 @@ def _linear_exact(src: Tensor, plan: _Plan) -> Tensor:
 _KINDS: dict[str, Callable[[Tensor, _Plan], Tensor]] = {
     "nearest": _nearest,
     "nearest-exact": _nearest_exact,
-    "linear": lambda src, plan: _gathered(src, plan, _linear_weights),
-    "cubic": lambda src, plan: _gathered(src, plan, _cubic_weights),
-    "lanczos4": lambda src, plan: _gathered(src, plan, _lanczos_weights),
+    "linear": lambda src, plan: _gathered(src, plan, linear_weights),
+    "cubic": lambda src, plan: _gathered(src, plan, cubic_weights),
+    "lanczos4": lambda src, plan: _gathered(src, plan, lanczos_weights),
     "linear-exact": _linear_exact,
     "area": _area,
     "area-whole": _area_whole,

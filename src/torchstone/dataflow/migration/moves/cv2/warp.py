@@ -24,11 +24,18 @@ from torchstone.dataflow.migration.moves.cv2._images import (
     unsupported,
     version,
 )
+from torchstone.dataflow.migration.moves.cv2._warp_coordinates import (
+    affine_fixed,
+    affine_floats,
+    inverse,
+    inverse_affine,
+    perspective_fixed,
+    perspective_floats,
+)
 from torchstone.dataflow.migration.specification import Call, Case, OpSpec, Refusal, call
 
 NEAREST, LINEAR, INVERSE_MAP = 0, 1, 16
 BORDERS = (BORDER_CONSTANT, BORDER_REPLICATE, BORDER_REFLECT, BORDER_REFLECT_101)
-_BLOCK = 32
 
 
 def affine_case(
@@ -85,13 +92,13 @@ def warp_affine(
 ) -> Tensor:  # fmt: skip
     matrix = M.astype(np.float64)
     if not flags & INVERSE_MAP:
-        matrix = _inverse_affine(matrix)
+        matrix = inverse_affine(matrix)
     width, height = _size(dsize, src)
     if version() >= (5, 0):
-        x, y = _affine_floats(matrix, width, height)
+        x, y = affine_floats(matrix, width, height)
         return _linear_floats(src, x, y, borderMode, borderValue)
     linear = flags & ~INVERSE_MAP == LINEAR
-    x, y = _affine_fixed(matrix, width, height, 16 if linear else 512)
+    x, y = affine_fixed(matrix, width, height, 16 if linear else 512)
     if linear:
         return _linear_fixed(src, x >> 5, y >> 5, borderMode, borderValue)
     return _picked(src, x >> 10, y >> 10, borderMode, borderValue)
@@ -102,13 +109,13 @@ def warp_perspective(
 ) -> Tensor:  # fmt: skip
     matrix = M.astype(np.float64)
     if not flags & INVERSE_MAP:
-        matrix = _inverse(matrix)
+        matrix = inverse(matrix)
     width, height = _size(dsize, src)
     if version() >= (5, 0):
-        x, y = _perspective_floats(matrix, width, height)
+        x, y = perspective_floats(matrix, width, height)
         return _linear_floats(src, x, y, borderMode, borderValue)
     linear = flags & ~INVERSE_MAP == LINEAR
-    x, y = _perspective_fixed(matrix, width, height, 32 if linear else 1)
+    x, y = perspective_fixed(matrix, width, height, 32 if linear else 1)
     if linear:
         return _linear_fixed(src, x, y, borderMode, borderValue)
     return _picked(src, x, y, borderMode, borderValue)
@@ -118,88 +125,6 @@ def _size(dsize: Any, src: Tensor) -> tuple[int, int]:
     if not dsize or not (dsize[0] and dsize[1]):
         return src.shape[-1], src.shape[-2]
     return int(dsize[0]), int(dsize[1])
-
-
-def _inverse_affine(m: np.ndarray) -> np.ndarray:
-    d = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
-    d = 1 / d if d else 0.0
-    a, b, c, e = m[1, 1] * d, m[0, 1] * -d, m[1, 0] * -d, m[0, 0] * d
-    x = -a * m[0, 2] - b * m[1, 2]
-    y = -c * m[0, 2] - e * m[1, 2]
-    return np.array([[a, b, x], [c, e, y]])
-
-
-def _inverse(m: np.ndarray) -> np.ndarray:
-    """Cofactors over the determinant, in OpenCV's order."""
-    (a, b, c), (d, e, f), (g, h, i) = m
-    det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-    if det == 0:
-        return np.zeros((3, 3))
-    t = 1 / det
-    return np.array(
-        [
-            [(e * i - f * h) * t, (c * h - b * i) * t, (b * f - c * e) * t],
-            [(f * g - d * i) * t, (a * i - c * g) * t, (c * d - a * f) * t],
-            [(d * h - e * g) * t, (b * g - a * h) * t, (a * e - b * d) * t],
-        ]
-    )
-
-
-# -- coordinates
-
-
-def _affine_fixed(m: np.ndarray, width: int, height: int, half: int) -> tuple[Tensor, Tensor]:
-    """In 1/1024 of a pixel."""
-    across, down = np.arange(width), np.arange(height)
-    found = []
-    for row in m:
-        step = _to_int(row[0] * across * 1024)
-        start = _to_int((row[1] * down + row[2]) * 1024) + half
-        found.append(torch.from_numpy(start[:, None] + step[None]))
-    return found[0], found[1]
-
-
-def _perspective_fixed(m: np.ndarray, width: int, height: int, scale: int) -> tuple[Tensor, Tensor]:
-    """In 1/scale of a pixel; sums are made block by block, as OpenCV makes them."""
-    tall = min(_BLOCK // 2, height)
-    wide = min(_BLOCK * _BLOCK // tall, width)
-    column, row = np.arange(width), np.arange(height)[:, None]
-    start, rest = column // wide * wide, column % wide
-    x, y, w = (line[0] * start + line[1] * row + line[2] for line in m)
-    depth = w + m[2, 0] * rest
-    with np.errstate(divide="ignore"):
-        depth = np.where(depth != 0, scale / depth, 0.0)
-    found = [
-        torch.from_numpy(_to_int(np.clip((at + line[0] * rest) * depth, -(2.0**31), 2.0**31 - 1)))
-        for at, line in ((x, m[0]), (y, m[1]))
-    ]
-    return found[0], found[1]
-
-
-def _to_int(values: np.ndarray) -> np.ndarray:
-    whole: np.ndarray = np.rint(np.clip(values, -(2.0**31), 2.0**31 - 1)).astype(np.int64)
-    return whole
-
-
-def _affine_floats(m: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:
-    """float32, each product added with one rounding."""
-    found = []
-    for row in m.astype(np.float32).astype(np.float64):
-        base = (np.arange(height) * row[1] + row[2]).astype(np.float32).astype(np.float64)
-        found.append(
-            torch.from_numpy((np.arange(width)[None] * row[0] + base[:, None]).astype(np.float32))
-        )
-    return found[0], found[1]
-
-
-def _perspective_floats(m: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:
-    column, row = np.arange(width)[None], np.arange(height)[:, None]
-    x, y, w = (line[0] * column + line[1] * row + line[2] for line in m)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = [
-            torch.from_numpy(np.where(w != 0, at / w, 0.0).astype(np.float32)) for at in (x, y)
-        ]
-    return found[0], found[1]
 
 
 # -- pixels

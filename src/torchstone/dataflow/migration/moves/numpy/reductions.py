@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from torchstone.dataflow.migration.moves.numpy._arrays import (
-    array_of,
     not_an_array,
     not_default,
     random_array,
@@ -28,7 +27,7 @@ NONE: Any = np._NoValue
 Reduced = tuple[Tensor, np.dtype[Any]]
 
 
-def _axes(a: Tensor, axis: Any) -> tuple[int, ...]:
+def axes_of(a: Tensor, axis: Any) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(a.ndim))
     return tuple(
@@ -86,7 +85,7 @@ def _reduction(name: str, compute: Callable[..., Tensor]) -> OpSpec:
     def backend(a: Tensor, axis: Any, keepdims: Any, **_: Any) -> Reduced:
         made = _made_by(name, numpy_dtype(a.dtype))
         wide = torch.int64 if made.kind in "ui" else torch_dtype(made)
-        return compute(a, _axes(a, axis), _kept(keepdims), wide), made
+        return compute(a, axes_of(a, axis), _kept(keepdims), wide), made
 
     return OpSpec(f"numpy.{name}", case, sample, backend, {"a": "array"}, "array_as")
 
@@ -111,7 +110,7 @@ def _spread(name: str, compute: Callable[..., Tensor]) -> OpSpec:
 
     def backend(a: Tensor, axis: Any, keepdims: Any, **_: Any) -> Reduced:
         made = _made_by(name, numpy_dtype(a.dtype))
-        return compute(a, _axes(a, axis), _kept(keepdims), torch_dtype(made)), made
+        return compute(a, axes_of(a, axis), _kept(keepdims), torch_dtype(made)), made
 
     return OpSpec(f"numpy.{name}", case, sample, backend, {"a": "array"}, "array_as")
 
@@ -129,7 +128,7 @@ def _extreme(name: str, compute: Callable[..., Tensor]) -> OpSpec:
         return Case(verdict.name) if isinstance(verdict, Case) else verdict
 
     def backend(a: Tensor, axis: Any, keepdims: Any, **_: Any) -> Tensor:
-        return compute(a, _axes(a, axis), _kept(keepdims))
+        return compute(a, axes_of(a, axis), _kept(keepdims))
 
     return OpSpec(f"numpy.{name}", case, sample, backend, {"a": "array"}, "array")
 
@@ -248,41 +247,6 @@ def quantile_sample(rng: np.random.Generator) -> Call:
     return call(array, float(rng.uniform(0, 1)), random_axis(rng, array))
 
 
-def histogram_case(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> Case | Refusal:
-    if refused := not_an_array(a) or not_default(density=density, weights=weights):
-        return refused
-    if a.dtype != np.uint8 or bins != 256 or tuple(range or ()) not in ((0, 256), (0.0, 256.0)):
-        return refuse("only 256 bins of uint8", "仅支持 uint8 的 256 个区间")
-    return Case("uint8, 256 bins")
-
-
-def histogram(
-    a: Tensor, bins: int, range: Any, density: None, weights: None
-) -> tuple[Tensor, np.ndarray]:
-    return torch.bincount(a.flatten().long(), minlength=256), np.linspace(0, 256, 257)
-
-
-def histogram_sample(rng: np.random.Generator) -> Call:
-    return call(array_of(rng, (9, 8), "uint8"), 256, (0, 256))
-
-
-def count_case(a: Any, axis: Any = None, keepdims: Any = False) -> Case | Refusal:
-    if keepdims or axis is None:
-        return refuse("numpy returns a Python number", "numpy 返回 Python 数字")
-    return not_an_array(a) or Case("any")
-
-
-def count_nonzero(a: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    return (a != 0).sum(_axes(a, axis))
-
-
-def count_sample(rng: np.random.Generator) -> Call:
-    array = random_array(rng)
-    return call(array, int(rng.integers(array.ndim)))
-
-
 _A = {"a": "array"}
 MOVES = (
     _reduction("sum", _sum),
@@ -297,6 +261,4 @@ MOVES = (
     OpSpec("numpy.percentile", percentile_case, percentile_sample, percentile, _A, "array_as"),
     OpSpec("numpy.quantile", percentile_case, quantile_sample, quantile, _A, "array_as"),
     OpSpec("numpy.cumsum", cumsum_case, sample, cumsum, _A, "array_as"),
-    OpSpec("numpy.count_nonzero", count_case, count_sample, count_nonzero, _A, "array"),
-    OpSpec("numpy.histogram", histogram_case, histogram_sample, histogram, _A, ("array", "value")),
 )
