@@ -1,0 +1,1 @@
+"""A plan for engines that run on more than one machine."""

@@ -1,0 +1,113 @@
+"""Which call this is: the user's functions that led to it, and what the plan says of it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torchstone.dataflow.migration.patching.bindings import is_user_file
+from torchstone.dataflow.plan import MigrationPlan, context_key, device_in
+
+_FRAMES = 64
+"""Frames that are looked at: a pipeline is rarely called from deeper."""
+_NO_FUNCTIONS = ("<module>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a call comes from."""
+
+    path: tuple[str, ...]
+    file: str
+    line: int
+    from_user: bool
+    """The calling line itself is the user's, not a library's."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "?"
+
+
+class ContextTracker:
+    """The replaced functions that are running, innermost last; every thread has its own."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._is_user: dict[str, bool] = {}
+
+    @property
+    def _stack(self) -> list[str]:
+        stack: list[str] | None = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        return stack
+
+    def enter(self, function: str) -> None:
+        self._stack.append(function)
+
+    def exit(self) -> None:
+        if self._stack:
+            self._stack.pop()
+
+    @property
+    def depth(self) -> int:
+        return len(self._stack)
+
+    def reset(self) -> None:
+        self._local = threading.local()
+
+    def call_site(self, above: int = 1) -> CallSite:
+        """The site of the call, `above` frames above the caller of this."""
+        frame = sys._getframe(above + 1)
+        caller, line = frame.f_code.co_filename, frame.f_lineno
+        from_user = self._of_user(caller)
+        file, at = (caller, line) if from_user else ("", 0)
+        names: list[str] = []
+        walked = frame
+        for _ in range(_FRAMES):
+            code = walked.f_code
+            if self._of_user(code.co_filename):
+                if not file:
+                    file, at = code.co_filename, walked.f_lineno
+                if not code.co_name.startswith("<") or code.co_name not in _NO_FUNCTIONS:
+                    names.append(code.co_qualname)
+            if walked.f_back is None:
+                break
+            walked = walked.f_back
+        return CallSite(tuple(reversed(names)), file or caller, at or line, from_user)
+
+    def current_key(self) -> str:
+        """The context of the innermost replaced function that is running."""
+        return context_key(self.call_site().path, self._stack[-1] if self._stack else "")
+
+    def _of_user(self, file: str) -> bool:
+        if file not in self._is_user:
+            self._is_user[file] = is_user_file(file)
+        return self._is_user[file]
+
+
+class Placement:
+    """What a plan says of calls; every question is answered once."""
+
+    def __init__(self, plan: MigrationPlan) -> None:
+        self._devices = plan.context_device_map
+        self._kept = {item.context: "keep" for item in plan.operators if item.keep_on_device}
+        self._default = plan.default_device
+        self._known: dict[tuple[tuple[str, ...], str, int], tuple[str, bool]] = {}
+
+    def find(self, site: CallSite, function: str) -> tuple[str, bool]:
+        """The device that is named, and whether the result stays there."""
+        key = (site.path, function, site.line)
+        if key not in self._known:
+            device = device_in(self._devices, *key)
+            keep = bool(self._kept) and device_in(self._kept, *key) is not None
+            self._known[key] = (self._default if device is None else device, keep)
+        return self._known[key]
+
+
+def functions_in(devices: Mapping[str, str], stay: str) -> list[str]:
+    """The functions that a plan moves, each once."""
+    moved = (context for context, device in devices.items() if device != stay)
+    names = (context.rpartition("/")[2].partition("@")[0].partition("#")[0] for context in moved)
+    return list(dict.fromkeys(names))

@@ -1,0 +1,236 @@
+"""The handle that stands for an image in a worker: the image as it was, and what is to be done.
+
+To the program it is a numpy array. Whatever cannot be recorded computes it there and then with the
+original functions. Views share memory with their origin as soon as somebody writes to either.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from torchstone.dataflow.migration.deferred.steps import ITEM, Step, step
+from torchstone.dataflow.migration.moves.numpy._elementwise import ROUNDED, TORCH_OF
+
+Originals = Callable[[str], Callable[..., Any]]
+_UFUNCS = {name: name for name in TORCH_OF if name not in ROUNDED} | {"divide": "true_divide"}
+_VIEWS = ("transpose", "getitem")
+
+
+class Deferred(NDArrayOperatorsMixin):
+    """An array that is not computed yet."""
+
+    # torch's loaders know an array of numpy by the module of its type
+    __module__ = "numpy"
+    __array_priority__ = 1000
+
+    def __init__(
+        self, base: np.ndarray, steps: tuple[Step, ...], session: str, originals: Originals,
+        origin: tuple[Deferred, Step] | None = None,
+    ) -> None:  # fmt: skip
+        self._base = base
+        self._steps = steps
+        self._session = session
+        self._originals = originals
+        self._origin = origin
+        self._views: list[weakref.ref[Deferred]] = []
+
+    # -- recording
+
+    def recorded(self, new: Step) -> Deferred:
+        """The same with one step more. Raises if the step does not fit the array."""
+        new.shape_and_dtype(self.shape, self.dtype)
+        origin = (self, new) if new.kind in _VIEWS else None
+        made = Deferred(self._base, (*self._steps, new), self._session, self._originals, origin)
+        if origin:
+            self._views.append(weakref.ref(made))
+        return made
+
+    def _try(self, kind: str, name: str, arguments: Any) -> Deferred | None:
+        if not self._steps:  # computed already: numpy does the rest
+            return None
+        try:
+            return self.recorded(step(kind, name, arguments))
+        except (TypeError, ValueError, IndexError, RuntimeError, KeyError, NotImplementedError):
+            return None
+
+    def torchstone_materialise(self) -> np.ndarray:
+        """The array, computed with the original functions; kept, so that views and writes agree."""
+        if self._origin is not None:
+            self._origin[0].torchstone_materialise()  # settles its views, this one among them
+        elif self._steps or self._views:
+            value = self._base
+            for item in self._steps:
+                value = item.of_item(value, self._originals)
+            self._settle(value)
+        return self._base
+
+    def _settle(self, value: np.ndarray) -> None:
+        views, self._views = self._views, []
+        self._base, self._steps, self._origin = value, (), None
+        for reference in views:
+            view = reference()
+            if view is not None and view._origin is not None:
+                view._settle(view._origin[1].of_item(value, self._originals))
+
+    # -- what an array is
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._outcome()[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._outcome()[1]
+
+    def _outcome(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        shape, dtype = self._base.shape, self._base.dtype
+        for item in self._steps:
+            shape, dtype = item.shape_and_dtype(shape, dtype)
+        return shape, dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.torchstone_materialise()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.torchstone_materialise().__array_interface__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = _UFUNCS.get(ufunc.__name__)
+        if (
+            method == "__call__"
+            and not kwargs
+            and name
+            and sum(type(i) is Deferred for i in inputs) == 1
+        ):
+            operands = tuple(ITEM if item is self else _snapshot(item) for item in inputs)
+            if (made := self._try("ufunc", name, operands)) is not None:
+                return made
+        out = kwargs.get("out", ())
+        if out:
+            kwargs["out"] = tuple(materialised(item) for item in out)
+        result = getattr(ufunc, method)(*map(materialised, inputs), **materialised(kwargs))
+        return out[0] if len(out) == 1 else result
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if args and args[0] is self:
+            if func is np.transpose and not kwargs and len(args) <= 2:
+                return self.transpose(*args[1:])
+            if (
+                func.__name__ in ("ascontiguousarray", "asarray", "array", "copy")
+                and len(args) == 1
+                and not kwargs
+            ):
+                return self.copy()
+        return func(*materialised(args), **materialised(kwargs))
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from torchstone.dataflow.migration.deferred.batch import stack
+
+        if func is torch.stack and len(args) == 1 and not kwargs:
+            if all(type(item) is Deferred for item in args[0]):
+                return stack(args[0])
+        return func(*as_tensors(args), **as_tensors(kwargs or {}))
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if all(isinstance(part, slice) and (part.step is None or part.step > 0) for part in parts):
+            if (made := self._try("getitem", "", parts)) is not None:
+                return made
+        return self.torchstone_materialise()[materialised(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.torchstone_materialise()[materialised(key)] = materialised(value)
+
+    def __iter__(self) -> Any:
+        return iter(self.torchstone_materialise())
+
+    def transpose(self, *axes: Any) -> Any:
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = tuple(int(axis) for axis in order or reversed(range(self.ndim)))
+        made = self._try("transpose", "", tuple(axis % self.ndim for axis in order))
+        return self.torchstone_materialise().transpose(*axes) if made is None else made
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - numpy's name
+        return self.transpose()
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        wanted = np.dtype(dtype)
+        if not args and not kwargs and (self.dtype.kind in "bui" or wanted.kind == "f"):
+            if (made := self._try("astype", "", wanted.str)) is not None:
+                return made
+        return self.torchstone_materialise().astype(dtype, *args, **kwargs)
+
+    def copy(self) -> Deferred:
+        return Deferred(self._base.copy(), self._steps, self._session, self._originals)
+
+    def __float__(self) -> float:
+        return float(self.torchstone_materialise())
+
+    def __bool__(self) -> bool:
+        return bool(self.torchstone_materialise())
+
+    def __repr__(self) -> str:
+        return repr(self.torchstone_materialise())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.torchstone_materialise(), name)
+
+    def __reduce__(self) -> Any:
+        """A handle that leaves its process arrives as the array."""
+        from torchstone.dataflow.migration.deferred.batch import arrived
+
+        return arrived, (self._session, (self._base,), self._steps, False)
+
+
+def materialised(value: Any) -> Any:
+    """The same with every handle computed."""
+    if type(value) is Deferred:
+        return value.torchstone_materialise()
+    if type(value) in (tuple, list):
+        return type(value)(map(materialised, value))
+    if type(value) is dict:
+        return {key: materialised(item) for key, item in value.items()}
+    return value
+
+
+def as_tensors(value: Any) -> Any:
+    if type(value) is Deferred:
+        return torch.from_numpy(value.torchstone_materialise())
+    if type(value) in (tuple, list):
+        return type(value)(map(as_tensors, value))
+    if type(value) is dict:
+        return {key: as_tensors(item) for key, item in value.items()}
+    return value
+
+
+def _snapshot(operand: Any) -> Any:
+    return operand.copy() if isinstance(operand, np.ndarray) else operand

@@ -1,0 +1,171 @@
+"""What is changed around a DataLoader while a plan is applied."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils import fetch
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+from torchstone.dataflow.migration.deferred.batch import (
+    DeferredBatch,
+    Session,
+    collate,
+    open_session,
+)
+from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
+from torchstone.dataflow.migration.deferred.steps import can_record, step
+from torchstone.dataflow.migration.patching.bindings import find_changes
+from torchstone.dataflow.migration.patching.injector import PatchInjector
+from torchstone.dataflow.migration.specification import Arguments
+from torchstone.dataflow.migration.targets import Target
+from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
+
+_ACTIVE = threading.local()
+_FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
+
+
+def defer_in_loaders(
+    injector: PatchInjector, migration: Migration, target: Target, keep: bool
+) -> str:
+    """From now on samples that a DataLoader fetches are recorded rather than computed. Gives the
+    name of the session that computes them; empty if nothing can be recorded."""
+    wrappers = {wrapper.func_path: wrapper for wrapper in injector.wrappers}
+    if not any(can_record(wrapper.spec) for wrapper in wrappers.values()):
+        return ""
+    name = uuid.uuid4().hex
+    open_session(name, Session(migration, target, wrappers, keep))
+    migration.defer = _Recorder(name, wrappers)
+    injector.change(lambda: None, lambda: setattr(migration, "defer", None))
+    for fetcher in _FETCHERS:
+        _change(injector, fetcher, "fetch", _recording(fetcher.fetch))
+    injector.change(
+        lambda: default_collate_fn_map.__setitem__(Deferred, collate),
+        lambda: default_collate_fn_map.pop(Deferred, None),
+    )
+    for function in ("from_numpy", "as_tensor", "tensor"):
+        _change(injector, torch, function, _computing(getattr(torch, function)))
+    _replace_in_cv2(injector)
+    return name
+
+
+class _Recorder:
+    """Records a call, or says that it cannot."""
+
+    def __init__(self, session: str, wrappers: dict[str, UniversalWrapper]) -> None:
+        self._session = session
+        self._wrappers = wrappers
+
+    def __call__(self, wrapper: UniversalWrapper, bound: Arguments) -> Deferred | None:
+        """None outside of a fetch, and for calls that cannot be recorded."""
+        if not getattr(_ACTIVE, "fetching", False) or not can_record(wrapper.spec):
+            return None
+        if bound.get("dst") is not None:
+            return None
+        data = wrapper.spec.data[0]
+        image = bound[data]
+        arguments = {name: value for name, value in bound.items() if name not in (data, "dst")}
+        try:
+            recorded = step("call", wrapper.func_path, arguments)
+            if type(image) is not Deferred or not image._steps:
+                image = Deferred(np.array(image), (), self._session, self._original)
+            return image.recorded(recorded)
+        except (TypeError, RuntimeError, NotImplementedError):
+            return None
+
+    def _original(self, name: str) -> Callable[..., Any]:
+        return self._wrappers[name].original_func
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """Calls that the plan moves are recorded inside, in this thread."""
+    before = getattr(_ACTIVE, "fetching", False)
+    _ACTIVE.fetching = True
+    try:
+        yield
+    finally:
+        _ACTIVE.fetching = before
+
+
+def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def fetch_recorded(self: Any, index: Any) -> Any:
+        with recording():
+            data = original(self, index)
+        return data if get_worker_info() is not None else settled(data)
+
+    return fetch_recorded
+
+
+def settled(data: Any) -> Any:
+    """The same with every handle computed, batches on the device."""
+    if type(data) is DeferredBatch:
+        return data.settle()
+    if type(data) is Deferred:
+        function, arguments = data.__reduce__()
+        return function(*arguments)
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(settled, data))
+    if type(data) in (tuple, list):
+        return type(data)(map(settled, data))
+    if type(data) is dict:
+        return {key: settled(value) for key, value in data.items()}
+    return data
+
+
+def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that take only real arrays."""
+
+    @functools.wraps(original)
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        if any(_holds(item) for item in (*args, *kwargs.values())):
+            return original(*materialised(args), **materialised(kwargs))
+        return original(*args, **kwargs)
+
+    return computed
+
+
+def _holds(value: Any) -> bool:
+    return type(value) is Deferred or (
+        type(value) in (tuple, list) and any(type(item) is Deferred for item in value)
+    )
+
+
+def _replace_in_cv2(injector: PatchInjector) -> None:
+    """The functions of cv2 that are not replaced refuse a handle: they get the array instead."""
+    cv2 = sys.modules.get("cv2")
+    if cv2 is None:
+        return
+    shims = {id(function): (function, _computing(function)) for function in _plain_functions(cv2)}
+    for name, value in list(vars(cv2).items()):
+        if id(value) in shims:
+            _change(injector, cv2, name, shims[id(value)][1])
+
+    def replace(value: Any) -> Any:
+        function, shim = shims.get(id(value), (None, None))
+        return shim if function is value and shim is not None else value
+
+    for make, take_back in list(find_changes(replace)):
+        injector.change(make, take_back)
+
+
+def _plain_functions(module: Any) -> Iterator[Any]:
+    for value in vars(module).values():
+        if type(value) is BuiltinFunctionType:
+            yield value
+
+
+def _change(injector: PatchInjector, holder: Any, name: str, value: Any) -> None:
+    before = vars(holder)[name]
+    injector.change(lambda: setattr(holder, name, value), lambda: setattr(holder, name, before))

@@ -1,0 +1,180 @@
+"""One recorded operation: how the original does it, and how a batch of items does it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torchstone.dataflow.migration.catalogue import catalogue
+from torchstone.dataflow.migration.moves.numpy import _elementwise as elementwise
+from torchstone.dataflow.migration.specification import OpSpec
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation without its data. `key` tells equal steps: they are computed together."""
+
+    kind: str
+    """`call`, `ufunc`, `astype`, `transpose`, `getitem`."""
+    name: str
+    arguments: Any
+    key: Key
+
+    def shape_and_dtype(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        return _outcome(_Keyed(self), shape, dtype)
+
+    def of_batch(self, batch: Tensor) -> Tensor:
+        """For items stacked along the first axis."""
+        return _BATCHED[self.kind](self, batch)
+
+    def of_item(
+        self, item: np.ndarray, originals: Callable[[str], Callable[..., Any]]
+    ) -> np.ndarray:
+        """As the program itself would have done it."""
+        if self.kind == "call":
+            spec = catalogue()[self.name]
+            arguments = {**self.arguments, spec.data[0]: item}
+            return np.asarray(originals(self.name)(**arguments))
+        if self.kind == "ufunc":
+            operands = [item if operand is ITEM else operand for operand in self.arguments]
+            return np.asarray(getattr(np, self.name)(*operands))
+        if self.kind == "astype":
+            return item.astype(self.arguments)
+        return item.transpose(self.arguments) if self.kind == "transpose" else item[self.arguments]
+
+
+class _Item:
+    """The place of the item among operands; one object, also after pickling."""
+
+    def __reduce__(self) -> str:
+        return "ITEM"
+
+
+ITEM = _Item()
+
+
+class _Keyed:
+    """A step that hashes by its key."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def __hash__(self) -> int:
+        return hash((self.step.kind, self.step.name, self.step.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and (
+            (self.step.kind, self.step.name, self.step.key)
+            == (other.step.kind, other.step.name, other.step.key)
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _outcome(
+    keyed: _Keyed, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Found on the meta device, where nothing is computed."""
+    item = torch.empty((1, *shape), dtype=elementwise.torch_dtype(dtype), device="meta")
+    result = keyed.step.of_batch(item)
+    return tuple(result.shape[1:]), elementwise.numpy_dtype(result.dtype)
+
+
+def can_record(spec: OpSpec) -> bool:
+    return spec.batched and len(spec.data) == 1 and spec.output == "image"
+
+
+def hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, list | tuple):
+        return tuple(map(hashable, value))
+    if isinstance(value, dict):
+        return tuple((key, hashable(item)) for key, item in value.items())
+    return (type(value).__name__, value)
+
+
+def step(kind: str, name: str, arguments: Any) -> Step:
+    made = Step(kind, name, arguments, hashable(arguments))
+    hash(made.key)  # what cannot be compared cannot be recorded
+    return made
+
+
+# -- batches
+
+
+def _call(recorded: Step, batch: Tensor) -> Tensor:
+    spec = catalogue()[recorded.name]
+    images = batch[..., None] if batch.ndim == 3 else batch
+    arguments = dict(recorded.arguments)
+    arguments.pop("dst", None)
+    backend = _backend(spec, arguments, batch.device)
+    result = backend(**{spec.data[0]: images.permute(0, 3, 1, 2)}).permute(0, 2, 3, 1)
+    return result[..., 0] if result.shape[-1] == 1 else result
+
+
+def _backend(
+    spec: OpSpec, arguments: dict[str, Any], device: torch.device
+) -> Callable[..., Tensor]:
+    assert spec.backend is not None
+    maps, renames = spec.value_maps, spec.renames
+    arguments = {
+        renames.get(name, name): maps.get(name, {}).get(value, value) if name in maps else value
+        for name, value in arguments.items()
+    }
+    arguments = {**spec.inject, **arguments}
+    if spec.strategy == "FactoryOp":
+        made: Callable[..., Tensor] = spec.backend(**arguments, device=device)
+        return made
+
+    def computed(**data: Tensor) -> Tensor:
+        whole = {**arguments, **data}
+        assert spec.backend is not None
+        result: Tensor = spec.backend(**(spec.structure(whole) if spec.structure else whole))
+        return result
+
+    return computed
+
+
+def _ufunc(recorded: Step, batch: Tensor) -> Tensor:
+    operands = []
+    for operand in recorded.arguments:
+        if operand is ITEM:
+            operands.append(batch)
+        elif isinstance(operand, np.ndarray):
+            operands.append(torch.from_numpy(np.ascontiguousarray(operand)).to(batch.device))
+        else:
+            operands.append(operand)
+    return elementwise.apply_ufunc(recorded.name, *operands)
+
+
+def _astype(recorded: Step, batch: Tensor) -> Tensor:
+    return batch.to(elementwise.torch_dtype(np.dtype(recorded.arguments)))
+
+
+def _transpose(recorded: Step, batch: Tensor) -> Tensor:
+    return batch.permute(0, *(axis + 1 for axis in recorded.arguments))
+
+
+def _getitem(recorded: Step, batch: Tensor) -> Tensor:
+    return batch[(slice(None), *recorded.arguments)]
+
+
+_BATCHED: dict[str, Callable[[Step, Tensor], Tensor]] = {
+    "call": _call,
+    "ufunc": _ufunc,
+    "astype": _astype,
+    "transpose": _transpose,
+    "getitem": _getitem,
+}

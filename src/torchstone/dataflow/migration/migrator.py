@@ -1,0 +1,221 @@
+"""`PipelineMigrator`: a plan applied to the running program, for as long as it is wanted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from torchstone.core.text import Text
+from torchstone.dataflow.migration.catalogue import catalogue
+from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
+from torchstone.dataflow.migration.deferred.loader import defer_in_loaders
+from torchstone.dataflow.migration.ledger import Fallback
+from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
+from torchstone.dataflow.migration.proof.certificates import Certificates
+from torchstone.dataflow.migration.proof.sampling import RATE, Sampler
+from torchstone.dataflow.migration.targets import STAY, Target, find_target
+from torchstone.dataflow.migration.wrapper import Migration
+from torchstone.dataflow.plan import MigrationPlan, load_plan, plan_from_data
+
+logger = logging.getLogger(__name__)
+
+
+class PipelineMigrator:
+    """Applies a plan: calls that it moves run on its devices, everything else as before.
+
+    `device` runs the planned calls on another device than the plan names (`cpu` for torch's CPU
+    kernels). `roots` are objects that hold functions and are not reachable from a module, such as
+    a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
+    batches in the main process. One call in 1 / `verify_rate` is computed on both sides.
+    """
+
+    def __init__(
+        self,
+        plan: MigrationPlan,
+        *,
+        device: str | None = None,
+        verify_rate: float = RATE,
+        seed: int | None = None,
+        certificates: Path | None = None,
+        roots: tuple[Any, ...] = (),
+        defer: bool = True,
+    ) -> None:
+        self.plan = plan
+        self._defer = defer
+        self.session = ""
+        """Names what computes recorded samples, while the plan is applied."""
+        self.targets = _targets(plan, device)
+        self._migration = Migration(
+            Placement(plan),
+            self.targets,
+            ContextTracker(),
+            certificates=Certificates(certificates),
+            sampler=Sampler(verify_rate, seed),
+        )
+        self._roots = roots
+        self._injector: PatchInjector | None = None
+        self._unpatched: tuple[Unpatched, ...] = ()
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_plan(
+        cls, plan: Mapping[str, Any] | MigrationPlan | str | Path, **options: Any
+    ) -> Self:
+        """From what `get_migration_plan` returned, or from the file that holds it."""
+        read = load_plan(plan) if isinstance(plan, str | Path) else plan_from_data(plan)
+        return cls(read, **options)
+
+    @property
+    def context_device_map(self) -> Mapping[str, str]:
+        return self.plan.context_device_map
+
+    def apply(self) -> dict[str, int]:
+        """Replace the functions of the plan: how many were patched, failed, skipped."""
+        with self._lock:
+            if self._injector is not None:
+                return {"patched": 0, "failed": 0, "skipped": 0}
+            for note in self.notes():
+                logger.warning("%s", note.en)
+            functions = functions_in(self.context_device_map, STAY)
+            injector = PatchInjector(functions, catalogue(), self._migration, self._roots)
+            stats = injector.apply_all()
+            self._injector = injector
+            if self._defer and self.targets:
+                self._defer_in_loaders(injector)
+            self._unpatched = tuple(injector.unpatched)
+            return stats
+
+    def _defer_in_loaders(self, injector: PatchInjector) -> None:
+        """One device for what workers record: the one that most calls are planned for."""
+        planned = [name for name in self.context_device_map.values() if name in self.targets]
+        most = max(self.targets, key=planned.count)
+        keep = any(item.keep_on_device for item in self.plan.operators)
+        try:
+            self.session = defer_in_loaders(injector, self._migration, self.targets[most], keep)
+        except BaseException:
+            self._injector = None
+            injector.restore_all()
+            raise
+
+    def restore(self) -> int:
+        """Put the originals back: how many."""
+        with self._lock:
+            if self._injector is None:
+                return 0
+            injector, self._injector = self._injector, None
+            try:
+                return injector.restore_all()
+            finally:
+                self._migration.tracker.reset()
+
+    def is_applied(self) -> bool:
+        return self._injector is not None
+
+    def __enter__(self) -> Self:
+        self.apply()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.restore()
+
+    def get_stats(self) -> dict[str, Any]:
+        """Calls that moved, fell back or stayed, bytes, proofs; ready for `json.dump`."""
+        total = self._migration.ledger.total()
+        return {
+            "calls_migrated": total.migrated,
+            "calls_deferred": total.deferred,
+            "calls_fallback": total.fallback,
+            "calls_stayed": total.stayed,
+            "bytes_moved": total.bytes_to_device + total.bytes_to_host,
+            "bytes_to_device": total.bytes_to_device,
+            "bytes_to_host": total.bytes_to_host,
+            "calls_verified": total.verified,
+            "quarantined": self._migration.sampler.quarantined(),
+            "devices": {name: str(target.device) for name, target in self.targets.items()},
+            "kept_on_device": [item.context for item in self.plan.operators if item.keep_on_device],
+            "functions": {
+                name: {
+                    "migrated": count.migrated,
+                    "deferred": count.deferred,
+                    "fallback": count.fallback,
+                    "stayed": count.stayed,
+                    "bytes_to_device": count.bytes_to_device,
+                    "bytes_to_host": count.bytes_to_host,
+                }
+                for name, count in sorted(self._migration.ledger.functions.items())
+            },
+            "fallbacks": [
+                {
+                    "function": item.function,
+                    "reason": item.reason.en,
+                    "line": item.line,
+                    "edit": item.edit.en,
+                    "calls": item.calls,
+                    "seconds": item.seconds,
+                }
+                for item in self.fallbacks()
+            ],
+        }
+
+    def fallbacks(self) -> tuple[Fallback, ...]:
+        """Calls that stayed with the original: why, what the attempt cost, and what to edit."""
+        return self._migration.ledger.fallbacks()
+
+    def unpatched(self) -> tuple[Unpatched, ...]:
+        """Functions of the plan that the last `apply` did not replace, and why."""
+        return self._unpatched
+
+    def notes(self) -> tuple[Text, ...]:
+        """Devices of the plan that this machine does not have."""
+        return tuple(target.note for target in self.targets.values() if target.note.en)
+
+    def to_ray(self, function: Callable[[Any], Any], items: Any, **options: Any) -> Any:
+        """A Ray Data pipeline of `function` over `items`: a CPU stage and a device stage.
+
+        `items` is a sequence or a Ray dataset with a column `item`; the result is a Ray dataset
+        with a column `result`. Needs the extra `ray`. Options: those of `RayOptions`.
+        """
+        from torchstone.dataflow.export.ray_data import RayOptions, ray_dataset
+
+        return ray_dataset(self.plan, function, items, RayOptions(**options))
+
+    def verdicts(self) -> tuple[Text, ...]:
+        """For every function that was verified: whether moving it pays, by the same calls on both
+        sides."""
+        found = []
+        for name, count in sorted(self._migration.ledger.functions.items()):
+            moved, original = count.verified_migrated_seconds, count.verified_original_seconds
+            if not count.verified or not original or not moved:
+                continue
+            ratio, calls = moved / original, count.verified
+            if ratio > 1:
+                found.append(
+                    Text(
+                        f"moving {name} does not pay: {ratio:.1f} × the original's time ({calls} calls)",
+                        f"迁移 {name} 不划算：耗时是原函数的 {ratio:.1f} 倍（{calls} 次调用）",
+                    )
+                )
+            else:
+                found.append(
+                    Text(
+                        f"moving {name} pays: {1 / ratio:.1f} × faster ({calls} calls)",
+                        f"迁移 {name} 有收益：快 {1 / ratio:.1f} 倍（{calls} 次调用）",
+                    )
+                )
+        return tuple(found)
+
+
+def _targets(plan: MigrationPlan, instead: str | None) -> dict[str, Target]:
+    named = {device for device in plan.context_device_map.values() if device != STAY}
+    if plan.default_device != STAY:
+        named.add(plan.default_device)
+    return {name: find_target(name, instead) for name in sorted(named)}

@@ -1,0 +1,1 @@
+"""Signal processing: scipy.signal, and librosa where it is installed."""

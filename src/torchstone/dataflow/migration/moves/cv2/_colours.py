@@ -1,0 +1,141 @@
+"""Colour conversions in OpenCV's arithmetic. An image is (N, C, H, W), blue first."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torchstone.dataflow.migration.moves.cv2._images import to_uint8
+
+
+def swap(image: Tensor) -> Tensor:
+    """Red and blue change places; alpha stays."""
+    return torch.cat([image[:, :3].flip(1), image[:, 3:]], 1)
+
+
+def with_alpha(image: Tensor) -> Tensor:
+    full = 255 if image.dtype == torch.uint8 else 1
+    return torch.cat([image, torch.full_like(image[:, :1], full)], 1)
+
+
+def to_gray(image: Tensor) -> Tensor:
+    b, g, r = image[:, 0:1], image[:, 1:2], image[:, 2:3]
+    if image.dtype == torch.uint8:
+        b, g, r = b.int(), g.int(), r.int()
+        return ((b * 3735 + g * 19235 + r * 9798 + (1 << 14)) >> 15).to(torch.uint8)
+    return b * 0.114 + g * 0.587 + r * 0.299
+
+
+def from_gray(image: Tensor) -> Tensor:
+    return image.expand(-1, 3, -1, -1)
+
+
+def to_hsv(image: Tensor, full: bool) -> Tensor:
+    b, g, r = image[:, 0].int(), image[:, 1].int(), image[:, 2].int()
+    value = torch.maximum(torch.maximum(b, g), r)
+    spread = value - torch.minimum(torch.minimum(b, g), r)
+    turn = 256 if full else 180
+    hues, saturations = (table.to(image.device) for table in _divisions(turn))
+    saturation = (spread * saturations[value.long()] + (1 << 11)) >> 12
+    hue = torch.where(
+        value == r, g - b, torch.where(value == g, b - r + 2 * spread, r - g + 4 * spread)
+    )
+    hue = (hue * hues[spread.long()] + (1 << 11)) >> 12
+    hue = torch.where(hue < 0, hue + turn, hue)
+    return torch.stack([to_uint8(hue), to_uint8(saturation), value.to(torch.uint8)], 1)
+
+
+@functools.cache
+def _divisions(turn: int) -> tuple[Tensor, Tensor]:
+    """Divisions by multiplication in 12 bits."""
+    by = np.arange(1, 256, dtype=np.float64)
+    hues = np.concatenate([[0], np.rint((turn << 12) / (6 * by))])
+    saturations = np.concatenate([[0], np.rint((255 << 12) / by)])
+    return torch.from_numpy(hues.astype(np.int32)), torch.from_numpy(saturations.astype(np.int32))
+
+
+def from_hsv(image: Tensor, full: bool) -> Tensor:
+    h, s, v = (image[:, index].float() for index in range(3))
+    hue = h * np.float32(6 / (255 if full else 180)).item()
+    s, v = s * np.float32(1 / 255).item(), v * np.float32(1 / 255).item()
+    sector = hue.floor()
+    part = hue - sector
+    sector = sector.long() % 6
+    low, down, up = v * (1 - s), v * (1 - s * part), v * (1 - s * (1 - part))
+    options = torch.stack([v, low, down, up])
+    which = torch.tensor(
+        [[1, 3, 0], [1, 0, 2], [3, 0, 1], [0, 2, 1], [0, 1, 3], [2, 1, 0]], device=image.device
+    )
+    channels = [options.gather(0, which[sector][..., i][None])[0] for i in range(3)]
+    return to_uint8(torch.stack(channels, 1) * 255)
+
+
+def to_ycrcb(image: Tensor, yuv: bool) -> Tensor:
+    b, g, r = (image[:, index].int() for index in range(3))
+    y = (b * 1868 + g * 9617 + r * 4899 + (1 << 13)) >> 14
+    red, blue = (14369, 8061) if yuv else (11682, 9241)
+    middle = (128 << 14) + (1 << 13)
+    cr, cb = ((r - y) * red + middle) >> 14, ((b - y) * blue + middle) >> 14
+    return to_uint8(torch.stack([y, cb, cr] if yuv else [y, cr, cb], 1))
+
+
+def from_ycrcb(image: Tensor, yuv: bool) -> Tensor:
+    y, second, third = (image[:, index].int() for index in range(3))
+    cb, cr = (second - 128, third - 128) if yuv else (third - 128, second - 128)
+    red, green_r, green_b, blue = (
+        (18678, -9519, -6472, 33292) if yuv else (22987, -11698, -5636, 29049)
+    )
+    half = 1 << 13
+    r = y + ((cr * red + half) >> 14)
+    g = y + ((cb * green_b + cr * green_r + half) >> 14)
+    b = y + ((cb * blue + half) >> 14)
+    return to_uint8(torch.stack([b, g, r], 1))
+
+
+def to_lab(image: Tensor) -> Tensor:
+    gamma, root, weights = (table.to(image.device) for table in _lab_tables())
+    b, g, r = (gamma[image[:, index].long()] for index in range(3))
+    x, y, z = (root[((r * w[0] + g * w[1] + b * w[2] + (1 << 11)) >> 12).long()] for w in weights)
+    scale, shift = (116 * 255 + 50) // 100, -((16 * 255 * (1 << 15) + 50) // 100)
+    half = 1 << 14
+    light = (scale * y + shift + half) >> 15
+    a = (500 * (x - y) + 128 * (1 << 15) + half) >> 15
+    beta = (200 * (y - z) + 128 * (1 << 15) + half) >> 15
+    return to_uint8(torch.stack([light, a, beta], 1))
+
+
+def _cube_root(x: np.ndarray) -> np.ndarray:
+    """OpenCV's cube root puts its mantissa together from bits: what lies below the 24th is cut."""
+    exact = np.cbrt(x.astype(np.float64))
+    nearest = exact.astype(np.float32)
+    return np.where(nearest > exact, np.nextafter(nearest, np.float32(0)), nearest)
+
+
+@functools.cache
+def _lab_tables() -> tuple[Tensor, Tensor, Tensor]:
+    at = (np.arange(256, dtype=np.float32) * np.float32(1 / 255)).astype(np.float64)
+    linear = np.where(at <= 0.04045, at / 12.92, ((at + 0.055) / 1.055) ** 2.4)
+    gamma = np.rint(np.float32(255 * 8) * linear.astype(np.float32)).astype(np.int32)
+    x = np.arange(256 * 3 // 2 * 8, dtype=np.float32) * np.float32(1 / (255 * 8))
+    root = np.where(
+        x < np.float32(216 / 24389),
+        x * np.float32(841 / 108) + np.float32(16 / 116),
+        _cube_root(x),
+    )
+    matrix = np.array(
+        [
+            [0.412453, 0.357580, 0.180423],
+            [0.212671, 0.715160, 0.072169],
+            [0.019334, 0.119193, 0.950227],
+        ]
+    )
+    white = np.array([0.950456, 1.0, 1.088754])
+    weights = np.rint(4096 * matrix / white[:, None]).astype(np.int32)
+    return (
+        torch.from_numpy(gamma),
+        torch.from_numpy(np.rint(np.float32(1 << 15) * root).astype(np.int32)),
+        torch.from_numpy(weights),
+    )

@@ -1,0 +1,1 @@
+"""Functions of numpy, with the dtype rules of numpy."""

@@ -1,0 +1,1 @@
+"""Methods of PIL images."""

@@ -1,0 +1,1 @@
+"""Functions of torch: their arguments are moved, the function stays."""

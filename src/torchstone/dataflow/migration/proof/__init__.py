@@ -1,0 +1,1 @@
+"""Moved calls give what the original gives: compared, certified, and sampled in production."""

@@ -1,0 +1,367 @@
+"""What stands in for a function while a plan is applied: it decides, computes, proves, or falls back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchstone.core.text import Text
+from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
+from torchstone.dataflow.migration.ledger import Ledger
+from torchstone.dataflow.migration.processors import Processors, Transfer
+from torchstone.dataflow.migration.proof.certificates import Certificates
+from torchstone.dataflow.migration.proof.comparison import difference
+from torchstone.dataflow.migration.proof.sampling import Sampler
+from torchstone.dataflow.migration.specification import Arguments, Call, Case, OpSpec, Refusal
+from torchstone.dataflow.migration.targets import STAY, Target
+
+logger = logging.getLogger(__name__)
+INSTANCES = 64
+"""Instances of a FactoryOp that are kept per function: a pipeline has few configurations."""
+
+
+@dataclass(slots=True)
+class Migration:
+    """What all wrappers of one migrator share."""
+
+    placement: Placement
+    targets: Mapping[str, Target]
+    tracker: ContextTracker = field(default_factory=ContextTracker)
+    processors: Processors = field(default_factory=Processors)
+    ledger: Ledger = field(default_factory=Ledger)
+    certificates: Certificates = field(default_factory=Certificates)
+    sampler: Sampler = field(default_factory=Sampler)
+    defer: Callable[[UniversalWrapper, Arguments], Any] | None = None
+    """In a loader's worker: records the call instead of computing it."""
+
+
+class UniversalWrapper:
+    """Stands in for one function. It looks, compares and pickles as the original does."""
+
+    def __init__(
+        self, original_func: Callable[..., Any], func_path: str, spec: OpSpec, migration: Migration
+    ) -> None:
+        self.original_func = original_func
+        self.func_path = func_path
+        self.spec = spec
+        self.migration = migration
+        self._instances: dict[Any, Callable[..., Any]] = {}
+        self._needs_user_caller = func_path.startswith(("numpy.", "torch.", "scipy."))
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            if hasattr(original_func, name):
+                setattr(self, name, getattr(original_func, name))
+        self.__wrapped__ = original_func
+
+    # -- the call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tracker = self.migration.tracker
+        if tracker.depth:  # inside another replaced function: its result is what is proven
+            return self.original_func(*args, **kwargs)
+        tracker.enter(self.func_path)
+        try:
+            site = tracker.call_site()
+            named, keep = self.migration.placement.find(site, self.func_path)
+            if self._should_migrate(named, site):
+                moved, result = self._try_migrated(
+                    args, kwargs, self.migration.targets[named], keep, site
+                )
+                if moved:
+                    return result
+            else:
+                self.migration.ledger.of(self.func_path).stayed += 1
+            return self.original_func(*plain(args), **plain(kwargs))
+        finally:
+            tracker.exit()
+
+    def _should_migrate(self, named: str, site: CallSite) -> bool:
+        """Libraries call numpy and torch for their own ends; those calls are not the pipeline's."""
+        if named == STAY or named not in self.migration.targets:
+            return False
+        return site.from_user or not self._needs_user_caller
+
+    def _try_migrated(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        target: Target,
+        keep: bool,
+        site: CallSite,
+    ) -> tuple[bool, Any]:
+        """Whether the call was moved, and its result."""
+        start = time.perf_counter()
+        try:
+            bound = self.spec.bind(args, kwargs)
+            case = self.spec.judge(bound)
+            if isinstance(case, Case) and self.migration.defer is not None:
+                recorded = self.migration.defer(self, bound)
+                if recorded is not None:  # certified where it is computed, which may not be here
+                    return True, recorded
+            verdict = case if isinstance(case, Refusal) else self.certified(case, target)
+            if isinstance(verdict, Refusal):
+                return self._fall_back(verdict.reason, verdict.edit, site, start)
+            case, bound = verdict, plain_handles(bound)
+            transfer = Transfer(target.device, keep)
+            result = self.compute(bound, transfer)
+        except Exception as error:
+            logger.warning("Migration failed: %s. Falling back to CPU.", error)
+            return self._fall_back(_said(error), _EDIT, site, start)
+        spent = time.perf_counter() - start
+        self._count(transfer, spent)
+        if (
+            not keep
+            and bound.get("dst") is None
+            and self.migration.sampler.wants(self.func_path, case)
+        ):
+            result = self._verified(result, Call(args, kwargs), case, site, spent)
+        return True, result
+
+    def certified(self, case: Case, target: Target) -> Case | Refusal:
+        """The case if it is certified on the device, else why its calls stay."""
+        shared = self.migration
+        if reason := shared.sampler.reason(self.func_path, case):
+            return _quarantined(case, reason)
+        known = shared.certificates.find(self.spec, case, target.device)
+        if known is None:
+            known = shared.certificates.prove(
+                self.spec, case, target.device, self._original_of, self._moved_of(target)
+            )
+        if not known.passed:
+            return _not_certified(case, known.reason)
+        return case
+
+    def _original_of(self, call: Call) -> Any:
+        return self.original_func(*call.args, **call.kwargs)
+
+    def _moved_of(self, target: Target) -> Callable[[Call], Any]:
+        def moved(call: Call) -> Any:
+            return self.compute(self.spec.bind(call.args, call.kwargs), Transfer(target.device))
+
+        return moved
+
+    def _fall_back(
+        self, reason: Text, edit: Text, site: CallSite, start: float
+    ) -> tuple[bool, None]:
+        spent = time.perf_counter() - start
+        if self.migration.ledger.fall_back(self.func_path, reason, edit, str(site), spent):
+            logger.info("%s at %s stays on the CPU: %s", self.func_path, site, reason.en)
+        return False, None
+
+    def _count(self, transfer: Transfer, seconds: float) -> None:
+        count = self.migration.ledger.of(self.func_path)
+        count.migrated += 1
+        count.migrated_seconds += seconds
+        count.bytes_to_device += transfer.to_device
+        count.bytes_to_host += transfer.to_host
+
+    def _verified(self, result: Any, call: Call, case: Case, site: CallSite, spent: float) -> Any:
+        """The result of the original if the moved one differs from it."""
+        start = time.perf_counter()
+        expected = self.original_func(*plain(call.args), **plain(call.kwargs))
+        count = self.migration.ledger.of(self.func_path)
+        count.verified += 1
+        count.verified_original_seconds += time.perf_counter() - start
+        count.verified_migrated_seconds += spent
+        if wrong := difference(expected, result, case):
+            self.migration.sampler.quarantine(self.func_path, case, wrong)
+            logger.warning(
+                "%s (%s) gave another result than the original (%s): quarantined, its calls run "
+                "on the CPU from now on.", self.func_path, case.name, wrong,
+            )  # fmt: skip
+            quarantined = _quarantined(case, wrong)
+            self._fall_back(quarantined.reason, quarantined.edit, site, start)
+            return expected
+        return result
+
+    # -- computing
+
+    def compute(self, bound: Arguments, transfer: Transfer) -> Any:
+        """The result for these arguments, computed on the device."""
+        with torch.no_grad():
+            if self.spec.strategy == "MoveOnly":
+                return self._execute_move_only(bound, transfer)
+            dst = bound.get("dst")
+            if self.spec.strategy == "FactoryOp":
+                result = self._execute_factory_op(bound, transfer)
+            else:
+                result = self._execute_standard_op(bound, transfer)
+        return result if dst is None else _into(dst, result)
+
+    def _execute_move_only(self, bound: Arguments, transfer: Transfer) -> Any:
+        """The function itself, with its tensors on the device."""
+        moved = self.migration.processors.get_input_processor("tensors")
+        back = self.migration.processors.get_output_processor("tensors")
+        assert moved is not None
+        args = moved(tuple(bound.get("args", ())), transfer)
+        kwargs = moved(dict(bound.get("kwargs", {})), transfer)
+        return back(self.original_func(*args, **kwargs), transfer)
+
+    def _execute_standard_op(self, bound: Arguments, transfer: Transfer) -> Any:
+        arguments = self._transform_args(bound, transfer)  # 1
+        arguments = self._apply_value_maps(arguments)  # 2
+        arguments = self._apply_renames(arguments)  # 3
+        arguments = self._inject_kwargs(arguments)  # 4
+        arguments = self._apply_structural_ops(arguments)  # 5
+        backend = self._get_backend()  # 6
+        result = backend(**arguments)  # 7
+        return self._process_output(result, transfer)  # 8
+
+    def _execute_factory_op(self, bound: Arguments, transfer: Transfer) -> Any:
+        """Data apart from configuration; the instance for a configuration is made once."""
+        arguments = self._transform_args(bound, transfer)
+        data = {name: arguments.pop(name) for name in self.spec.data}
+        arguments = self._inject_kwargs(self._apply_renames(self._apply_value_maps(arguments)))
+        instance = self._get_instance(arguments, transfer.device)
+        return self._process_output(instance(**data), transfer)
+
+    def _get_instance(self, config: Arguments, device: torch.device) -> Callable[..., Any]:
+        key = (device, *((name, _hashable(value)) for name, value in config.items()))
+        if key not in self._instances:
+            if len(self._instances) >= INSTANCES:
+                self._instances.pop(next(iter(self._instances)))
+            self._instances[key] = self._get_backend()(**config, device=device)
+        return self._instances[key]
+
+    def _transform_args(self, bound: Arguments, transfer: Transfer) -> Arguments:
+        arguments = {name: value for name, value in bound.items() if name != "dst"}
+        for name, rule in self.spec.args_trans.items():
+            processor = self.migration.processors.get_input_processor(rule)
+            if processor is not None and name in arguments:
+                arguments[name] = processor(arguments[name], transfer)
+        return arguments
+
+    def _apply_value_maps(self, arguments: Arguments) -> Arguments:
+        maps = self.spec.value_maps
+        return {
+            name: maps[name].get(value, value) if name in maps else value
+            for name, value in arguments.items()
+        }
+
+    def _apply_renames(self, arguments: Arguments) -> Arguments:
+        return {self.spec.renames.get(name, name): value for name, value in arguments.items()}
+
+    def _inject_kwargs(self, arguments: Arguments) -> Arguments:
+        return {**self.spec.inject, **arguments}
+
+    def _apply_structural_ops(self, arguments: Arguments) -> Arguments:
+        return self.spec.structure(arguments) if self.spec.structure else arguments
+
+    def _get_backend(self) -> Callable[..., Any]:
+        assert self.spec.backend is not None
+        return self.spec.backend
+
+    def _process_output(self, result: Any, transfer: Transfer) -> Any:
+        return self.migration.processors.get_output_processor(self.spec.output)(result, transfer)
+
+    # -- looking like the original
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if not self.spec.method or instance is None:
+            return self
+        return MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("original_func", "spec", "migration"):  # not yet set while unpickling
+            raise AttributeError(name)
+        return getattr(self.original_func, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """`isinstance(np.add, np.ufunc)` stays true."""
+        return type(self.original_func)
+
+    def __reduce__(self) -> Any:
+        """Pickled by name, as the original is."""
+        return _resolved, (self.func_path,)
+
+    def __repr__(self) -> str:
+        return repr(self.original_func)
+
+    def __eq__(self, other: Any) -> bool:
+        return other is self or other is self.original_func
+
+    def __hash__(self) -> int:
+        return hash(self.original_func)
+
+
+def plain(value: Any) -> Any:
+    """The same arguments with arrays brought back from the device."""
+    if hasattr(value, "torchstone_materialise"):
+        return value.torchstone_materialise()
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    if type(value) is dict:
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+def plain_handles(bound: Arguments) -> Arguments:
+    """Arguments that were recorded by a loader's worker are computed; device arrays stay."""
+    return {name: plain(value) if _is_handle(value) else value for name, value in bound.items()}
+
+
+def _is_handle(value: Any) -> bool:
+    return hasattr(value, "torchstone_materialise") and not hasattr(value, "tensor")
+
+
+def _resolved(path: str) -> Any:
+    from torchstone.dataflow.migration.patching.injector import resolve_object_path
+
+    holder, name = resolve_object_path(path)
+    return getattr(holder, name)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, _hashable(item)) for name, item in value.items())
+    return value
+
+
+def _into(dst: Any, result: Any) -> Any:
+    """cv2 writes into `dst` if it fits and returns it."""
+    if not isinstance(dst, np.ndarray) or dst.shape != result.shape or dst.dtype != result.dtype:
+        return result
+    np.copyto(dst, result)
+    return dst
+
+
+def _said(error: Exception) -> Text:
+    text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return Text(text, text)
+
+
+_EDIT = Text(
+    "take the call out of the plan, or report the call if the original accepts it",
+    "请将该调用移出计划；若原函数可以执行，请反馈该问题",
+)
+
+
+def _not_certified(case: Case, reason: str) -> Refusal:
+    return Refusal(
+        Text(
+            f"not equal to the original on this machine ({case.name}: {reason})",
+            f"在本机上与原函数结果不一致（{case.name}：{reason}）",
+        ),
+        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+    )
+
+
+def _quarantined(case: Case, reason: str) -> Refusal:
+    return Refusal(
+        Text(
+            f"quarantined: a verified call differed ({case.name}: {reason})",
+            f"已隔离：抽检调用的结果不一致（{case.name}：{reason}）",
+        ),
+        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+    )

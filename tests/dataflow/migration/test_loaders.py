@@ -1,0 +1,205 @@
+"""DataLoaders: the device half of a sample is computed in batches, and batches are the same."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from torchstone.dataflow import PipelineMigrator
+
+PLAN = {
+    "context_device_map": {
+        "cv2.resize": "cuda:0",
+        "cv2.cvtColor": "cuda:0",
+        "cv2.flip": "cuda:0",
+        "cv2.GaussianBlur": "cuda:0",
+    }
+}
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
+
+
+def load(index: int) -> np.ndarray:
+    return np.random.default_rng(index).integers(0, 256, (60 + index % 3, 50, 3), np.uint8)
+
+
+class Images(Dataset):
+    """Decode, resize, colour, augment, normalise; random as real ones are."""
+
+    def __len__(self) -> int:
+        return 22
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        image = cv2.resize(load(index), (32, 24))
+        if random.random() < 0.5:
+            image = cv2.flip(image, 1)
+        if np.random.rand() < 0.3:
+            image = cv2.GaussianBlur(image, (3, 3), 0)
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+        top = int(torch.randint(0, 4, ()))
+        image = image[top : top + 20, 2:30]
+        image = image.astype(np.float32) / 255.0
+        image = (image - MEAN) / STD
+        return image.transpose(2, 0, 1), index
+
+
+class Odd(Dataset):
+    """Uses the image in ways that cannot be recorded."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        image = cv2.resize(load(index), (32, 24))
+        height, width = image.shape[:2]
+        assert isinstance(image, np.ndarray)
+        corner = image[:4, :4]
+        corner[:] = 7  # writes into the image
+        cv2.rectangle(image, (5, 5), (9, 9), (255, 0, 0))
+        small = cv2.pyrDown(image)
+        image -= 3
+        mean = image.mean()
+        tensor = torch.from_numpy(cv2.flip(small, 0)).permute(2, 0, 1).float() / 255
+        return {
+            "image": image,
+            "tensor": tensor,
+            "mean": mean,
+            "size": (height, width),
+            "corner": corner,
+        }
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        for index in range(7):
+            yield cv2.resize(load(index), (16, 16))
+
+
+def stacked(samples):
+    return torch.stack([torch.as_tensor(image) for image, _ in samples]), [
+        number for _, number in samples
+    ]
+
+
+def batches(dataset, workers: int, **options):
+    random.seed(3)
+    np.random.seed(3)
+    torch.manual_seed(3)
+    loader = DataLoader(dataset, batch_size=4, num_workers=workers, **options)
+    return list(loader), (
+        random.getstate(),
+        pickle.dumps(np.random.get_state()),
+        torch.get_rng_state().tolist(),
+    )
+
+
+def same(one, other) -> bool:
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("dataset", [Images, Odd, Stream])
+def test_batches_are_the_same_bit_for_bit(dataset, workers: int) -> None:
+    expected, state = batches(dataset(), workers)
+    with PipelineMigrator.from_plan(PLAN) as migrator:
+        got, state_after = batches(dataset(), workers)
+        counts = migrator.get_stats()
+    assert same(expected, got)
+    assert state == state_after
+    if dataset is not Odd:
+        assert counts["calls_deferred"] > 0
+        assert counts["calls_fallback"] == 0
+    assert counts["quarantined"] == {}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_order_is_preserved_with_shuffling(workers: int) -> None:
+    expected, _ = batches(Images(), workers, shuffle=True)
+    with PipelineMigrator.from_plan(PLAN):
+        got, _ = batches(Images(), workers, shuffle=True)
+    assert same(expected, got)
+    assert [number for _, numbers in got for number in numbers.tolist()] != list(range(22))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collate_function_of_the_program(workers: int) -> None:
+    expected, _ = batches(Images(), workers, collate_fn=stacked)
+    with PipelineMigrator.from_plan(PLAN):
+        got, _ = batches(Images(), workers, collate_fn=stacked)
+    assert same(expected, got)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_without_batches(workers: int) -> None:
+    def samples():
+        return list(DataLoader(Odd(), batch_size=None, num_workers=workers))
+
+    expected = samples()
+    with PipelineMigrator.from_plan(PLAN):
+        got = samples()
+    assert same(expected, got)
+    assert type(got[0]["image"]) is torch.Tensor
+
+
+class Held(Dataset):
+    """Holds a function that is replaced; it travels to a new process by its name."""
+
+    def __init__(self) -> None:
+        self.function = cv2.resize
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.function(load(index), (8, 8))
+
+
+def test_workers_that_are_not_forked_use_the_originals() -> None:
+    def samples(dataset):
+        return list(
+            DataLoader(dataset, batch_size=3, num_workers=1, multiprocessing_context="spawn")
+        )
+
+    dataset = Held()
+    expected = list(DataLoader(dataset, batch_size=3))
+    with PipelineMigrator.from_plan(PLAN, roots=(dataset,)):
+        got = samples(dataset)
+    assert same(expected, got)
+    assert dataset.function is cv2.resize
+
+
+def test_workers_that_outlive_the_plan_send_whole_batches() -> None:
+    loader = DataLoader(Images(), batch_size=4, num_workers=2, persistent_workers=True)
+    with PipelineMigrator.from_plan(PLAN):
+        iterator = iter(loader)
+        next(iterator)
+    rest = list(iterator)
+    assert all(type(images) is torch.Tensor and images.dtype == torch.float32 for images, _ in rest)
+
+
+def test_everything_around_the_loader_is_put_back() -> None:
+    from torch.utils.data._utils import collate, fetch
+
+    def held():
+        return (
+            dict(vars(cv2)), fetch._MapDatasetFetcher.fetch, fetch._IterableDatasetFetcher.fetch,
+            dict(collate.default_collate_fn_map), torch.from_numpy, torch.as_tensor, torch.tensor,
+        )  # fmt: skip
+
+    before = held()
+    with PipelineMigrator.from_plan(PLAN):
+        assert held() != before
+    assert held() == before
+    assert all(vars(cv2)[name] is value for name, value in before[0].items())
