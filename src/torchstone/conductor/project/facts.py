@@ -40,6 +40,11 @@ class EntryPoint:
         return first.arguments
 
     @property
+    def ranks(self) -> int:
+        """Processes of the largest documented start."""
+        return max((item.ranks for item in self.launches), default=1)
+
+    @property
     def alone(self) -> Launch | None:
         return next((item for item in self.launches if item.ranks == 1), None)
 
