@@ -135,3 +135,28 @@ def test_other_programs_sockets_are_hidden(folder: Path, tmp_path: Path) -> None
         done = run(code, folder)
         assert done.exit_code == 1
         assert "FileNotFoundError" in done.output
+
+
+@needs_namespaces
+def test_modes_and_times_of_other_files_stay(folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("x")
+    mine.chmod(0o640)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("x")
+    for path in (mine, data / "a.txt"):
+        os.utime(path, (1, 1))
+        if os.getuid() == 0:
+            os.chown(path, 65534, 65534)  # the command runs as this user: only the walls are left
+    code = (
+        "import os\nfor p in ({!r}, {!r}):\n"
+        "    for act in (lambda: os.chmod(p, 0o777), lambda: os.utime(p, (5, 5))):\n"
+        "        try: act(); print('DONE', p)\n        except OSError as e: print(e.errno)\n"
+        "open('own', 'w'); os.chmod('own', 0o600); os.utime('own', (5, 5)); print('OWN')"
+    ).format(str(mine), str(data / "a.txt"))
+    done = run_confined([sys.executable, "-c", code], folder, seconds=60, readable=(data,))
+    assert "DONE" not in done.output
+    assert "OWN" in done.output, done.output
+    assert mine.stat().st_mode & 0o777 == 0o640
+    assert mine.stat().st_mtime == 1

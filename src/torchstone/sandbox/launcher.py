@@ -20,6 +20,7 @@ from torchstone.sandbox.cell import Limits, Program, enter, readable_paths
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_REC, _MS_PRIVATE, _MS_BIND, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 4096, 2, 4
+_MOUNT_SETATTR, _AT_RECURSIVE, _RDONLY = 442, 0x8000, 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 """Where sockets and files of the user's other programs lie; empty folders in their place."""
@@ -95,23 +96,39 @@ def _switch_loopback_on() -> None:
 
 
 def _hide(order: Order) -> None:
-    """Empty folders over the shared ones; what the command needs is put back into them."""
+    """Everything is read-only but the folder; empty folders lie over the shared ones, and what the
+    command needs of them is put back."""
     _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
     needed = [order.folder, *order.readable, sys.prefix, sys.base_prefix, *sys.path]
     kept = {
         path: os.open(path, os.O_PATH)
         for path in sorted(set(map(os.path.realpath, filter(None, needed))), key=len)
-        if path.startswith(tuple(f"{folder}/" for folder in HIDDEN)) and os.path.isdir(path)
+        if path == os.path.realpath(order.folder) or (_is_hidden(path) and os.path.isdir(path))
     }
+    _set_read_only("/", _AT_RECURSIVE)
     for folder in HIDDEN:
         _mount(b"tmpfs", folder, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777,size=1g")
     done: list[str] = []
     for path, handle in kept.items():
-        if not any(path.startswith(f"{above}/") for above in done):
+        if not any(path.startswith(f"{above}/") for above in done) or path == order.folder:
             os.makedirs(path, exist_ok=True)
             _mount(f"/proc/self/fd/{handle}".encode(), path, None, _MS_BIND | _MS_REC, None)
             done.append(path)
         os.close(handle)
+    _set_read_only(os.path.realpath(order.folder), 0, clear=True)
+
+
+def _is_hidden(path: str) -> bool:
+    return path.startswith(tuple(f"{folder}/" for folder in HIDDEN))
+
+
+def _set_read_only(path: str, flags: int, clear: bool = False) -> None:
+    """`mount_setattr`, Linux 5.12 and newer: modes and times of files are not Landlock's business."""
+    wanted = (0, _RDONLY) if clear else (_RDONLY, 0)
+    attributes = ctypes.create_string_buffer(struct.pack("<QQQQ", *wanted, 0, 0))
+    done = _LIBC.syscall(_MOUNT_SETATTR, -100, os.fsencode(path), flags, attributes, 32)
+    if done != 0:
+        raise OSError(ctypes.get_errno(), f"{path} could not be made read-only")
 
 
 def _mount(source: bytes, target: str, kind: bytes | None, flags: int, data: bytes | None) -> None:
