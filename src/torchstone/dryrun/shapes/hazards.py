@@ -9,7 +9,7 @@ import torch
 from torchstone.dryrun.record import Place
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
-from torchstone.dryrun.shapes.history import function_name, operands_of
+from torchstone.dryrun.shapes.history import function_name, operands_of, step_of
 
 _PAIRED = frozenset(
     "sub __sub__ __rsub__ add __add__ mul __mul__ div __truediv__ eq __eq__ ne lt gt le ge "
@@ -46,7 +46,7 @@ class Hazards:
         left, right = args[0], args[1]
         if not (is_fake(left) or is_fake(right)) or left.shape == right.shape:
             return
-        if crosses(tuple(left.shape), tuple(right.shape)):
+        if crosses(tuple(left.shape), tuple(right.shape)) and not _is_written_out(left, right):
             both = (tuple(left.shape), tuple(right.shape))
             out = torch.broadcast_shapes(*both)
             self._session.hazard(
@@ -91,6 +91,16 @@ class Hazards:
             if expected < version <= now and (wanted is None or size == wanted)
         ]
         return tuple(dict.fromkeys(reversed(found)))
+
+
+_INSERTS = ("__getitem__", "unsqueeze")
+
+
+def _is_written_out(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Was an axis inserted on the very line of the call: `a[:, None] * b` is an outer product."""
+    here = own_spot(5)
+    steps = [step for item in (left, right) if (step := step_of(item)) is not None]
+    return any(step.op.rpartition(".")[2] in _INSERTS and step.spot == here for step in steps)
 
 
 def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
