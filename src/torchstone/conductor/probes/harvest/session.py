@@ -87,7 +87,7 @@ class _CompilerLeftOut(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        del sys.modules["torch._dynamo"]
+        del sys.modules["torch._dynamo"], torch._dynamo
         torch._dynamo = importlib.import_module("torch._dynamo")
         return getattr(torch._dynamo, name)
 

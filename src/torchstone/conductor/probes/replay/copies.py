@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,8 +69,13 @@ def floats(value: Any) -> list[torch.Tensor]:
             if isinstance(item, torch.Tensor) and item.is_floating_point()]  # fmt: skip
 
 
-def cases(run: Recording, *, top: bool = False, stateless: bool = True) -> Iterator[Case]:
+@functools.lru_cache(maxsize=4)
+def cases(run: Recording, *, top: bool = False, stateless: bool = True) -> tuple[Case, ...]:
     """One case for each class (for models: each instance) of the project that was called."""
+    return tuple(_cases(run, top, stateless))
+
+
+def _cases(run: Recording, top: bool, stateless: bool) -> Iterator[Case]:
     seen: set[Any] = set()
     order = sorted(run.calls, key=lambda call: (call.training, call.number))
     for call in order:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -35,7 +36,13 @@ class Routing:
         return type(self.case.module).__name__
 
 
-def routings(run: Recording) -> Iterator[Routing]:
+@functools.lru_cache(maxsize=1)
+def routings(run: Recording) -> tuple[Routing, ...]:
+    """Every layer class of the project that routes tokens to a list of experts."""
+    return tuple(_routings(run))
+
+
+def _routings(run: Recording) -> Iterator[Routing]:
     """Every layer class of the project that routes tokens to a list of experts."""
     for case in cases(run):
         experts = _experts(case.module)
