@@ -136,4 +136,8 @@ def _on_rank_zero(file: SourceFile, place: Place) -> Iterator[Fix]:
     ways += ["dist.get_rank() == 0"] if "dist." in source else ["torch.distributed.get_rank() == 0"]
     for way in ways:
         text = file.source(statement).replace("\n", "\n    ")
-        yield fix([file.replace(statement, f"if {way}:\n{depth}    {text}")], "write on rank 0 only", "仅在 rank 0 上写入")
+        yield fix(
+            [file.replace(statement, f"if {way}:\n{depth}    {text}")],
+            "write on rank 0 only",
+            "仅在 rank 0 上写入",
+        )

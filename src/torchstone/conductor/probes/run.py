@@ -9,13 +9,12 @@ import functools
 import importlib
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,10 +31,12 @@ from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.sources.discover import SKIPPED
 
 SCRIPT_SECONDS = 5.0
 """For the script itself; the checks on what it left take their own time."""
 _TEST_SECONDS = 3.0
+_LARGE_BYTES = 4 << 20
 _RUN_SECONDS = 40.0
 _TRIAL_SECONDS = 8.0
 """All trials of edits together; what is not tried here is tried when patches are verified."""
@@ -92,7 +93,9 @@ def _outcome(subject: Subject) -> Outcome:
         outcomes = _in_children(works, _RUN_SECONDS)
     shown = compare_ranks(subject.root, [item.rank for item in outcomes])
     findings = tuple(finding_of(item, subject.root, subject.command) for item in shown)
-    return _joined((outcomes[0], outcomes[-1], Outcome(findings, tuple(item.fixes[1:] for item in shown))))
+    return _joined(
+        (outcomes[0], outcomes[-1], Outcome(findings, tuple(item.fixes[1:] for item in shown)))
+    )
 
 
 def _joined(outcomes: tuple[Outcome, ...]) -> Outcome:
@@ -100,7 +103,11 @@ def _joined(outcomes: tuple[Outcome, ...]) -> Outcome:
     pairs = {item.fingerprint: (item, others) for outcome in reversed(outcomes)
              for item, others in zip(outcome.findings, outcome.others, strict=True)}  # fmt: skip
     found = tuple(pairs.values())
-    return replace(outcomes[0], findings=tuple(item for item, _ in found), others=tuple(others for _, others in found))
+    return replace(
+        outcomes[0],
+        findings=tuple(item for item, _ in found),
+        others=tuple(others for _, others in found),
+    )
 
 
 def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
@@ -114,11 +121,13 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
     if 0 < rank < subject.world - 1:  # stages differ most between the first and the last rank
         return Outcome(rank=facts_of(run))
     if subject.tests and not rank and not _enough_modules(run):
-        harvest_tests(run, hooks, subject.tests, _TEST_SECONDS)
+        harvest_tests(hooks, subject.tests, _TEST_SECONDS)
     shown: list[Shown] = []
     gaps: list[Gap] = []
     if run.ended not in ("", "time"):
-        gaps.append(_gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}"))
+        gaps.append(
+            _gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}")
+        )
     for module in all_checks().values():
         try:
             shown += list(module.check(run))
@@ -172,15 +181,33 @@ def _holds(subject: Subject, finding: Finding, fix: Fix, before: set[str]) -> bo
     """Whether the finding is gone after the edit and nothing new came."""
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         root = Path(folder, "project")
-        shutil.copytree(subject.root, root, symlinks=True)
+        _copy_project(subject.root, root)
         if not _apply(root, fix.edits):
             return False
         after = _outcome(replace(subject, root=root))
     now = {item.fingerprint for item in after.findings}
-    moved = [item for item in after.findings if item.fingerprint not in before and item.rule == finding.rule]
+    moved = [
+        item
+        for item in after.findings
+        if item.fingerprint not in before and item.rule == finding.rule
+    ]
     gone = finding.fingerprint not in now and not moved
     fresh = [item for item in after.findings if item.fingerprint not in before]
     return gone and not fresh and not after.gaps
+
+
+def _copy_project(source: Path, target: Path) -> None:
+    """Contents only: behind walls neither modes nor times of files can be set. Large files are linked."""
+    for place, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        home = target / Path(place).relative_to(source)
+        home.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            file = Path(place, name)
+            if file.is_symlink() or file.stat().st_size > _LARGE_BYTES:
+                (home / name).symlink_to(file.resolve())
+            else:
+                (home / name).write_bytes(file.read_bytes())
 
 
 def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
@@ -188,7 +215,9 @@ def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
         file = root / path
         text = file.read_text("utf-8")
         try:
-            file.write_text(apply_edits(text, [edit for edit in edits if edit.path == path]), "utf-8")
+            file.write_text(
+                apply_edits(text, [edit for edit in edits if edit.path == path]), "utf-8"
+            )
         except ValueError:
             return False
     return True
@@ -199,7 +228,7 @@ def _in_child(work: Callable[[], Outcome], seconds: float) -> Outcome:
     return _in_children([work], seconds)[0]
 
 
-def _in_children(works: list[Callable[[], Outcome]], seconds: float) -> list[Outcome]:
+def _in_children(works: Sequence[Callable[[], Outcome]], seconds: float) -> list[Outcome]:
     """The same for several that need each other at the same time."""
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         until = time.monotonic() + seconds
@@ -220,7 +249,9 @@ def _read(answer: Path, late: bool) -> Outcome:
     try:
         return from_data(Outcome, json.loads(answer.read_text("utf-8")), "outcome")
     except OSError:
-        reason = Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
+        reason = (
+            Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
+        )
         return Outcome(gaps=(Gap("probes", Message("probes.child", reason), "", tool=TOOL),))
 
 

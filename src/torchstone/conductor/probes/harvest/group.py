@@ -173,7 +173,9 @@ class FileGroup(dist.ProcessGroup):
     def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
         if FileGroup.alone:
             return _done(tensors)
-        for item, sent in zip(tensors, self._get(self._letter(source, self._rank_here, tag)), strict=True):
+        for item, sent in zip(
+            tensors, self._get(self._letter(source, self._rank_here, tag)), strict=True
+        ):
             _write(item, sent)
         return _done(tensors)
 

@@ -114,7 +114,9 @@ class Hooks:
             init(module, *args, **kwargs)
             if hooks._is_own(module):
                 hooks.run.modules.append(module)
-                stack = [place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")]
+                stack = [
+                    place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")
+                ]
                 if stack:
                     hooks.run.made_at[id(module)] = stack[0]
 
@@ -211,7 +213,9 @@ class Hooks:
         if not terms or not tensor.requires_grad:
             return
         try:
-            found = torch.autograd.grad(tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(
+                tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True
+            )
         except RuntimeError:
             return
         for item, gradient in zip(terms, found, strict=True):
@@ -358,7 +362,8 @@ class Hooks:
         )  # fmt: skip
         hooks = self
 
-        def recorded_init(scaler: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
+        def recorded_init(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
+            kwargs.pop("device", None)
             init(scaler, "cpu", *args, **kwargs)
             if not hooks.quiet and scaler.is_enabled():
                 hooks.run.scalers.append(scaler)
@@ -395,7 +400,9 @@ class Hooks:
         kind.__init__, kind.scale, kind.unscale_ = recorded_init, recorded_scale, recorded_unscale
         kind.step, kind.update = recorded_step, recorded_update
         old: Any = torch.cuda.amp.GradScaler
-        old.__init__ = lambda scaler, *args, **kwargs: recorded_init(scaler, "cuda", *args, **kwargs)
+        old.__init__ = lambda scaler, *args, **kwargs: recorded_init(
+            scaler, "cuda", *args, **kwargs
+        )
 
     _keep: Any = None
     _in_loss = False
@@ -590,7 +597,9 @@ def _parameters(optimizer: Any) -> Iterator[torch.Tensor]:
 
 
 def _norm(items: Iterable[torch.Tensor]) -> float:
-    squares = [float(item.grad.detach().double().pow(2).sum()) for item in items if item.grad is not None]
+    squares = [
+        float(item.grad.detach().double().pow(2).sum()) for item in items if item.grad is not None
+    ]
     return math.sqrt(sum(squares)) if squares else 0.0
 
 

@@ -54,7 +54,9 @@ class Case:
 
     @property
     def tensors(self) -> list[torch.Tensor]:
-        return [item for item in tree_leaves((self.args, self.kwargs)) if isinstance(item, torch.Tensor)]
+        return [
+            item for item in tree_leaves((self.args, self.kwargs)) if isinstance(item, torch.Tensor)
+        ]
 
     @property
     def tokens(self) -> torch.Tensor | None:
@@ -113,7 +115,9 @@ def widened(value: Any) -> Any:
 
 
 def _is_plain(item: Any) -> bool:
-    return isinstance(item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device))
+    return isinstance(
+        item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device)
+    )
 
 
 def shortened(case: Case) -> Case:
@@ -152,7 +156,11 @@ def with_other_tokens(case: Case, where: torch.Tensor) -> Case:
     shape = tuple(tokens.shape)
 
     def change(item: Any) -> Any:
-        if isinstance(item, torch.Tensor) and item.dtype == tokens.dtype and tuple(item.shape) == shape:
+        if (
+            isinstance(item, torch.Tensor)
+            and item.dtype == tokens.dtype
+            and tuple(item.shape) == shape
+        ):
             if torch.equal(item, tokens):
                 return torch.where(where, (item + 1 + item % 2) % max(known, 2), item)
         return item

@@ -66,7 +66,9 @@ def _experts(module: nn.Module) -> str | None:
 
 
 def _routing(run: Recording, case: Case, experts: str) -> Routing | None:
-    inputs = next((item for item in case.tensors if item.is_floating_point() and item.dim() > 1), None)
+    inputs = next(
+        (item for item in case.tensors if item.is_floating_point() and item.dim() > 1), None
+    )
     operators = case.traced(run)
     chosen = _chosen(operators, inputs)
     if inputs is None or chosen is None:
