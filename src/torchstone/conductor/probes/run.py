@@ -5,15 +5,16 @@ Each run is a process of its own, forked from one that has torch loaded.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import torch  # noqa: F401  loaded once, before the forks
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding
@@ -29,10 +31,12 @@ from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.sources.discover import SKIPPED
 
 SCRIPT_SECONDS = 5.0
 """For the script itself; the checks on what it left take their own time."""
 _TEST_SECONDS = 3.0
+_LARGE_BYTES = 4 << 20
 _RUN_SECONDS = 40.0
 _TRIAL_SECONDS = 8.0
 """All trials of edits together; what is not tried here is tried when patches are verified."""
@@ -65,27 +69,65 @@ class Outcome:
     steps: int = 0
     modules: int = 0
     ended: str = ""
+    rank: RankFacts = RankFacts()
 
 
 def probe(subject: Subject) -> Report:
     """Every check on one script."""
-    outcome = _in_child(lambda: _look(subject), _RUN_SECONDS)
+    outcome = _outcome(subject)
     findings = _tried(subject, outcome)
     rules = {key: module.RULE.info() for key, module in all_checks().items()}
+    rules |= {rule.id: rule.info() for rule in ALL_RULES}
     return Report(TOOL, findings, gaps=outcome.gaps, rules=rules, subject=subject.command)
 
 
-def _look(subject: Subject) -> Outcome:
+def _outcome(subject: Subject) -> Outcome:
+    """One process, or as many as there are ranks; the checks on modules are made on the first."""
+    if subject.world == 1:
+        return _in_child(lambda: _look(subject), _RUN_SECONDS)
+    importlib.import_module("torch._dynamo")  # collectives need it: loaded once for all ranks
+    with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
+        store = str(Path(folder, "store"))
+
+        works = [functools.partial(_look, subject, rank, store) for rank in range(subject.world)]
+        outcomes = _in_children(works, _RUN_SECONDS)
+    shown = compare_ranks(subject.root, [item.rank for item in outcomes])
+    findings = tuple(finding_of(item, subject.root, subject.command) for item in shown)
+    return _joined(
+        (outcomes[0], outcomes[-1], Outcome(findings, tuple(item.fixes[1:] for item in shown)))
+    )
+
+
+def _joined(outcomes: tuple[Outcome, ...]) -> Outcome:
+    """The first outcome with what the others found besides."""
+    pairs = {item.fingerprint: (item, others) for outcome in reversed(outcomes)
+             for item, others in zip(outcome.findings, outcome.others, strict=True)}  # fmt: skip
+    found = tuple(pairs.values())
+    return replace(
+        outcomes[0],
+        findings=tuple(item for item, _ in found),
+        others=tuple(others for _, others in found),
+    )
+
+
+def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
+    from torchstone.conductor.probes.harvest.group import FileGroup
     from torchstone.conductor.probes.harvest.session import harvest, harvest_tests
 
-    run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS)
+    run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS, rank,
+                         subject.world, store)  # fmt: skip
     hooks.quiet = True
-    if subject.tests and not _enough_modules(run):
-        harvest_tests(run, hooks, subject.tests, _TEST_SECONDS)
+    FileGroup.alone = True
+    if 0 < rank < subject.world - 1:  # stages differ most between the first and the last rank
+        return Outcome(rank=facts_of(run))
+    if subject.tests and not rank and not _enough_modules(run):
+        harvest_tests(hooks, subject.tests, _TEST_SECONDS)
     shown: list[Shown] = []
     gaps: list[Gap] = []
     if run.ended not in ("", "time"):
-        gaps.append(_gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}"))
+        gaps.append(
+            _gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}")
+        )
     for module in all_checks().values():
         try:
             shown += list(module.check(run))
@@ -97,7 +139,7 @@ def _look(subject: Subject) -> Outcome:
     kept = _distinct(shown)
     findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
     return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
-                   len(run.modules), run.ended)  # fmt: skip
+                   len(run.modules), run.ended, facts_of(run))  # fmt: skip
 
 
 def _enough_modules(run: Recording) -> bool:
@@ -139,16 +181,33 @@ def _holds(subject: Subject, finding: Finding, fix: Fix, before: set[str]) -> bo
     """Whether the finding is gone after the edit and nothing new came."""
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         root = Path(folder, "project")
-        shutil.copytree(subject.root, root, symlinks=True)
+        _copy_project(subject.root, root)
         if not _apply(root, fix.edits):
             return False
-        after = _in_child(lambda: _look(replace(subject, root=root)), _RUN_SECONDS)
+        after = _outcome(replace(subject, root=root))
     now = {item.fingerprint for item in after.findings}
-    same = [item for item in after.findings if item.rule == finding.rule and item.path == finding.path]
-    was = [item for item in before if item == finding.fingerprint]
-    gone = finding.fingerprint not in now and len(same) < max(1, len(was) + len(same))
+    moved = [
+        item
+        for item in after.findings
+        if item.fingerprint not in before and item.rule == finding.rule
+    ]
+    gone = finding.fingerprint not in now and not moved
     fresh = [item for item in after.findings if item.fingerprint not in before]
     return gone and not fresh and not after.gaps
+
+
+def _copy_project(source: Path, target: Path) -> None:
+    """Contents only: behind walls neither modes nor times of files can be set. Large files are linked."""
+    for place, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        home = target / Path(place).relative_to(source)
+        home.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            file = Path(place, name)
+            if file.is_symlink() or file.stat().st_size > _LARGE_BYTES:
+                (home / name).symlink_to(file.resolve())
+            else:
+                (home / name).write_bytes(file.read_bytes())
 
 
 def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
@@ -156,7 +215,9 @@ def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
         file = root / path
         text = file.read_text("utf-8")
         try:
-            file.write_text(apply_edits(text, [edit for edit in edits if edit.path == path]), "utf-8")
+            file.write_text(
+                apply_edits(text, [edit for edit in edits if edit.path == path]), "utf-8"
+            )
         except ValueError:
             return False
     return True
@@ -164,18 +225,34 @@ def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
 
 def _in_child(work: Callable[[], Outcome], seconds: float) -> Outcome:
     """Do something in a forked process; what it returns, or an outcome with the reason."""
+    return _in_children([work], seconds)[0]
+
+
+def _in_children(works: Sequence[Callable[[], Outcome]], seconds: float) -> list[Outcome]:
+    """The same for several that need each other at the same time."""
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
-        answer = Path(folder, "outcome.json")
-        child = os.fork()
-        if child == 0:
-            _child(work, answer)
-        late = _wait(child, seconds)
-        try:
-            return from_data(Outcome, json.loads(answer.read_text("utf-8")), "outcome")
-        except OSError:
-            reason = "it took too long" if late else "its process ended"
-            zh = "超时" if late else "进程异常结束"
-            return Outcome(gaps=(Gap("probes", Message("probes.child", Text(reason, zh)), "", tool=TOOL),))
+        until = time.monotonic() + seconds
+        answers = [Path(folder, f"{place}.json") for place in range(len(works))]
+        children = [_fork(work, answer) for work, answer in zip(works, answers, strict=True)]
+        late = [_wait(child, until) for child in children]
+        return [_read(answer, is_late) for answer, is_late in zip(answers, late, strict=True)]
+
+
+def _fork(work: Callable[[], Outcome], answer: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        _child(work, answer)
+    return child
+
+
+def _read(answer: Path, late: bool) -> Outcome:
+    try:
+        return from_data(Outcome, json.loads(answer.read_text("utf-8")), "outcome")
+    except OSError:
+        reason = (
+            Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
+        )
+        return Outcome(gaps=(Gap("probes", Message("probes.child", reason), "", tool=TOOL),))
 
 
 def _child(work: Callable[[], Outcome], answer: Path) -> None:
@@ -192,8 +269,7 @@ def _child(work: Callable[[], Outcome], answer: Path) -> None:
         os._exit(code)
 
 
-def _wait(child: int, seconds: float) -> bool:
-    until = time.monotonic() + seconds
+def _wait(child: int, until: float) -> bool:
     while time.monotonic() < until:
         done, _ = os.waitpid(child, os.WNOHANG)
         if done:

@@ -63,7 +63,9 @@ def _judge(run: Recording, parts: list[_Product], place: Place) -> Shown | None:
     if len(factors) == 1 and any(abs(factor * math.sqrt(width) - 1) < 0.02 for width in widths):
         return None
     implied = 1 / factor**2 if factor else 0.0
-    if len(factors) == 1 and (abs(implied - round(implied)) > 0.02 * max(implied, 1) or implied < 1.5):
+    if len(factors) == 1 and (
+        abs(implied - round(implied)) > 0.02 * max(implied, 1) or implied < 1.5
+    ):
         return None  # a learned or deliberate temperature
     fixes = tuple(_other_width(run, place, total))
     defined = {(edit.path, edit.line) for item in fixes for edit in item.edits}
@@ -159,7 +161,11 @@ def _other_width(run: Recording, place: Place, total: int) -> Iterator[Fix]:
         old = file.source(node)
         for new in (*sums, *exact):
             if new.strip("()") != old.strip("()"):
-                yield fix([file.replace(node, new)], f"scale by the root of {total}", f"按 {total} 的平方根缩放")
+                yield fix(
+                    [file.replace(node, new)],
+                    f"scale by the root of {total}",
+                    f"按 {total} 的平方根缩放",
+                )
 
 
 def _roots(file: SourceFile, name: str) -> Iterator[ast.expr]:

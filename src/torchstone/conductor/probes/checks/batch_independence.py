@@ -60,7 +60,12 @@ def _batch(case: Case) -> int:
 
 def _other_sample(item: Any, batch: int) -> Any:
     """The last sample replaced by the first one turned around."""
-    if not isinstance(item, torch.Tensor) or item.dim() < 2 or item.shape[0] != batch or item.dtype == torch.bool:
+    if (
+        not isinstance(item, torch.Tensor)
+        or item.dim() < 2
+        or item.shape[0] != batch
+        or item.dtype == torch.bool
+    ):
         return item
     other = item.clone()
     other[-1] = item[0].flip(0) if item[0].numel() > 1 else item[0]

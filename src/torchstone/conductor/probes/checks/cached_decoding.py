@@ -70,7 +70,11 @@ def _sessions(run: Recording) -> Iterator[_Session]:
         chunks = [tokens]
         for later in calls[place + 1 :]:
             step = _tokens(later)
-            if later.module is not call.module or step is None or step.shape != (tokens.shape[0], 1):
+            if (
+                later.module is not call.module
+                or step is None
+                or step.shape != (tokens.shape[0], 1)
+            ):
                 break
             chunks.append(step)
         if len(chunks) > 2:
@@ -119,7 +123,10 @@ def _state(session: _Session) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _call(
-    module: nn.Module, session: _Session, tokens: torch.Tensor, state: tuple[tuple[Any, ...], dict[str, Any]]
+    module: nn.Module,
+    session: _Session,
+    tokens: torch.Tensor,
+    state: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]:
     args, kwargs = state
     with torch.no_grad():
@@ -175,8 +182,12 @@ def _traced(
 def _continue_positions(file: SourceFile, place: Place) -> Iterator[Fix]:
     """An arange that starts at zero starts at the length of the cache."""
     function = file.function(place.line)
-    names = [item.arg for item in function.args.args if "cache" in item.arg or "past" in item.arg] if function else []
-    lengths = [name for name in _lengths(file)] or ["length"]
+    names = (
+        [item.arg for item in function.args.args if "cache" in item.arg or "past" in item.arg]
+        if function
+        else []
+    )
+    lengths = list(_lengths(file)) or ["length"]
     for call in file.calls(place.line, "arange"):
         text = file.source(call)
         for name in names:
@@ -199,5 +210,7 @@ def _lengths(file: SourceFile) -> Iterator[str]:
                     if isinstance(node, ast.FunctionDef) and any(
                         word in node.name for word in ("length", "size", "pos", "len")
                     ) and not node.name.startswith("__"):  # fmt: skip
-                        is_property = any("property" in ast.unparse(item) for item in node.decorator_list)
+                        is_property = any(
+                            "property" in ast.unparse(item) for item in node.decorator_list
+                        )
                         yield node.name if is_property else f"{node.name}()"

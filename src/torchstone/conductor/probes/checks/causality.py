@@ -77,7 +77,9 @@ def _later(case: Case, tokens: torch.Tensor, position: int) -> Case:
 
 def _along(outputs: list[torch.Tensor], tokens: torch.Tensor) -> torch.Tensor | None:
     """The first output with a row for every token."""
-    return next((item for item in outputs if item.dim() > 2 and item.shape[:2] == tokens.shape), None)
+    return next(
+        (item for item in outputs if item.dim() > 2 and item.shape[:2] == tokens.shape), None
+    )
 
 
 def _place(run: Recording, case: Case, tokens: torch.Tensor, position: int) -> Place:
@@ -104,7 +106,11 @@ def _place(run: Recording, case: Case, tokens: torch.Tensor, position: int) -> P
 
 
 def _is_square(item: Operator, length: int) -> bool:
-    return item.output.dim() > 1 and item.output.shape[-1] >= length and item.output.shape[-2] >= length
+    return (
+        item.output.dim() > 1
+        and item.output.shape[-1] >= length
+        and item.output.shape[-2] >= length
+    )
 
 
 def _diagonals(file: SourceFile, place: Place) -> Iterator[Fix]:
@@ -116,7 +122,11 @@ def _diagonals(file: SourceFile, place: Place) -> Iterator[Fix]:
         given += call.args[0 if is_method else 1 :][:1]
         for other in (right, "0" if right == "1" else "1"):
             if given and file.source(given[0]) != other:
-                yield fix([file.replace(given[0], other)], "mask from the next position on", "从下一位置起遮蔽")
+                yield fix(
+                    [file.replace(given[0], other)],
+                    "mask from the next position on",
+                    "从下一位置起遮蔽",
+                )
             elif not given:
                 text = file.source(call)[:-1].rstrip().rstrip(",")
                 joint = "" if text.endswith("(") else ", "

@@ -55,7 +55,9 @@ def _add(run: Recording, save: Save, missing: list[str]) -> Iterator[Fix]:
     depth = file.indent(last.lineno)
     several = last.lineno != literal.lineno
     joint = f",\n{depth}" if several else ", "
-    text = file.source(last) + "".join(f'{joint}"{kind}": {names[kind]}.state_dict()' for kind in known)
+    text = file.source(last) + "".join(
+        f'{joint}"{kind}": {names[kind]}.state_dict()' for kind in known
+    )
     yield fix([file.replace(last, text)], "save the missing states too", "一并保存缺失的状态")
 
 

@@ -42,7 +42,11 @@ def check(run: Recording) -> Iterator[Shown]:
         elif isinstance(event, OptimizerStep):
             if clip is None and clips:
                 late = clips[0]
-            elif clip is not None and event.norm > clip.limit * _SLACK and clip.norm_after <= clip.limit * _SLACK:
+            elif (
+                clip is not None
+                and event.norm > clip.limit * _SLACK
+                and clip.norm_after <= clip.limit * _SLACK
+            ):
                 yield _other_parameters(event, clip)
                 return
     if late is not None:
@@ -70,7 +74,10 @@ def _unscale_first(file: SourceFile, place: Place) -> Iterator[Fix]:
         return
     for node in ast.walk(function or file.tree):
         if isinstance(node, ast.Call) and called(node) == "step" and node.args:
-            scaler, optimizer = file.source(node.func).removesuffix(".step"), file.source(node.args[0])
+            scaler, optimizer = (
+                file.source(node.func).removesuffix(".step"),
+                file.source(node.args[0]),
+            )
             yield fix([file.insert_before(statement.lineno, f"{scaler}.unscale_({optimizer})")],
                       "unscale the gradients before they are clipped", "先取消梯度缩放再裁剪")  # fmt: skip
             return
@@ -104,7 +111,11 @@ def _before_step(file: SourceFile, place: Place) -> Iterator[Fix]:
     if clipping is None:
         return
     for node in ast.walk(function or file.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "step":
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and called(node.value) == "step"
+        ):
             if "sched" in file.source(node.value.func).lower():
                 continue
             line = f"{file.indent(node.lineno)}{file.whole(clipping).lstrip()}".removesuffix("\n")

@@ -49,7 +49,11 @@ def _set_epoch(file: SourceFile, place: Place) -> Iterator[Fix]:
     names = {item.arg for item in function.args.args} | {
         node.id for node in ast.walk(function) if isinstance(node, ast.Name)
     }
-    loaders = [node.id for node in ast.walk(statement.iter) if isinstance(node, ast.Name) and node.id != "enumerate"]
+    loaders = [
+        node.id
+        for node in ast.walk(statement.iter)
+        if isinstance(node, ast.Name) and node.id != "enumerate"
+    ]
     if "epoch" in names and loaders:
         yield fix([file.insert_before(statement.lineno, f"{loaders[0]}.sampler.set_epoch(epoch)")],
                   "tell the sampler the epoch", "告知采样器当前 epoch")  # fmt: skip

@@ -47,12 +47,28 @@ def check(run: Recording) -> Iterator[Shown]:
 
 def _widen(file: SourceFile, place: Place) -> Iterator[Fix]:
     for call in file.nodes(place.line, ast.Call):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "half":
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr == "half"
+        ):
             owner = file.source(call.func.value)
-            yield fix([file.replace(call, f"{owner}.float()")], "keep the value in float32", "保持 float32")
+            yield fix(
+                [file.replace(call, f"{owner}.float()")],
+                "keep the value in float32",
+                "保持 float32",
+            )
 
 
 def _larger(file: SourceFile, place: Place) -> Iterator[Fix]:
     for node in file.nodes(place.line, ast.Constant):
-        if isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < 3e-8:
-            yield fix([file.replace(node, "1e-5")], "an eps that float16 can hold", "使用 float16 可表示的 eps")
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, float)
+            and 0 < node.value < 3e-8
+        ):
+            yield fix(
+                [file.replace(node, "1e-5")],
+                "an eps that float16 can hold",
+                "使用 float16 可表示的 eps",
+            )

@@ -24,7 +24,18 @@ RULE = ProbeRule(
     Text("the form for decoding or speed is not the one that was trained", "用于解码或加速的形式与训练时的形式不一致"),
     Text("compare both forms step by step on random weights", "在随机权重上逐步比较两种形式"),
 )  # fmt: skip
-_SWITCHES = ("absorb", "fused", "flash", "sdpa", "naive", "efficient", "fast", "optimized", "optimised", "grouped")
+_SWITCHES = (
+    "absorb",
+    "fused",
+    "flash",
+    "sdpa",
+    "naive",
+    "efficient",
+    "fast",
+    "optimized",
+    "optimised",
+    "grouped",
+)
 """Words of the field for forms that must be equal."""
 _TOLERANCE = 1e-3
 
@@ -82,6 +93,9 @@ def _place(run: Recording, one: Case, other: Case) -> Place:
             continue
         other_value = values[key].pop(0) if values[key] else None
         if last and other_value is not None and other_value.shape == item.output.shape:
-            if item.output.is_floating_point() and difference(other_value, item.output) > _TOLERANCE:
+            if (
+                item.output.is_floating_point()
+                and difference(other_value, item.output) > _TOLERANCE
+            ):
                 return last
     return last

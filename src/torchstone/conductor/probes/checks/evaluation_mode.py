@@ -47,9 +47,7 @@ def check(run: Recording) -> Iterator[Shown]:
 def mode_layers(module: nn.Module) -> int:
     """Layers that act differently in training."""
     kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-    return sum(
-        isinstance(item, kinds) and getattr(item, "p", 1.0) > 0 for item in module.modules()
-    )
+    return sum(isinstance(item, kinds) and getattr(item, "p", 1.0) > 0 for item in module.modules())
 
 
 def depends_on_mode(module: nn.Module) -> bool:

@@ -56,7 +56,12 @@ def check(run: Recording) -> Iterator[Shown]:
         )  # fmt: skip
 
 
-def _spread(first: list[torch.Tensor], module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> float:
+def _spread(
+    first: list[torch.Tensor],
+    module: torch.nn.Module,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> float:
     from torchstone.conductor.probes.replay.copies import floats
 
     torch.manual_seed(12345)
@@ -71,7 +76,10 @@ def _only_in_training(file: SourceFile, place: Place) -> Iterator[Fix]:
     for call in file.calls(place.line, "dropout"):
         text = file.source(call)
         if "training" not in text:
-            yield fix([file.replace(call, f"{text[:-1].rstrip().rstrip(',')}, training=self.training)")], *says)
+            yield fix(
+                [file.replace(call, f"{text[:-1].rstrip().rstrip(',')}, training=self.training)")],
+                *says,
+            )
     for call in file.calls(place.line, "randn_like", "rand_like", "randn", "rand"):
         yield fix([file.replace(call, f"{file.source(call)} * self.training")], *says)
     for call in file.calls(place.line, "scaled_dot_product_attention"):
@@ -81,12 +89,13 @@ def _only_in_training(file: SourceFile, place: Place) -> Iterator[Fix]:
                 yield fix([file.replace(item.value, f"{given} if self.training else 0.0")], *says)
     statement = _condition(file, place)
     if statement is not None:
-        yield fix([file.replace(statement.test, f"{file.source(statement.test)} and self.training")], *says)
+        yield fix(
+            [file.replace(statement.test, f"{file.source(statement.test)} and self.training")],
+            *says,
+        )
 
 
 def _condition(file: SourceFile, place: Place) -> ast.If | None:
     found = [node for node in ast.walk(file.function(place.line) or file.tree)
              if isinstance(node, ast.If) and node.lineno < place.line <= (node.body[-1].end_lineno or 0)]  # fmt: skip
     return found[-1] if found else None
-
-

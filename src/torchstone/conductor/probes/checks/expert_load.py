@@ -52,10 +52,16 @@ def check(run: Recording) -> Iterator[Shown]:
 def _load(run: Recording, routing: Routing) -> torch.Tensor | None:
     """Tokens by expert when random ones are routed."""
     shape = (4, _TOKENS // 4, routing.inputs.shape[-1])
-    given = next(item for item in routing.case.tensors if item.is_floating_point() and item.dim() > 1)
+    given = next(
+        item for item in routing.case.tensors if item.is_floating_point() and item.dim() > 1
+    )
     torch.manual_seed(0)
     values = torch.randn(shape if given.dim() == 3 else (_TOKENS, shape[-1]))
-    case = routing.case.changed(lambda item: values if isinstance(item, torch.Tensor) and item.shape == given.shape else item)
+    case = routing.case.changed(
+        lambda item: (
+            values if isinstance(item, torch.Tensor) and item.shape == given.shape else item
+        )
+    )
     try:
         chosen = next(item.outputs[1] for item in case.traced(run) if item.name == "topk")
     except Exception:

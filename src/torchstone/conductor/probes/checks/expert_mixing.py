@@ -96,13 +96,17 @@ def _add_up(file: SourceFile, place: Place) -> Iterator[Fix]:
     says = ("add the outputs up", "将各输出相加")
     for call in file.calls(place.line, "index_copy", "index_copy_", "scatter", "scatter_"):
         if isinstance(call.func, ast.Attribute):
-            name = call.func.attr.replace("index_copy", "index_add").replace("scatter", "scatter_add")
+            name = call.func.attr.replace("index_copy", "index_add").replace(
+                "scatter", "scatter_add"
+            )
             owner = file.source(call.func.value)
             yield fix([file.replace(call.func, f"{owner}.{name}")], *says)
     statement = file.statement(place.line)
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
         target = statement.targets[0]
-        owner, index, value = (file.source(item) for item in (target.value, target.slice, statement.value))
+        owner, index, value = (
+            file.source(item) for item in (target.value, target.slice, statement.value)
+        )
         yield fix([file.replace(statement, f"{owner}.index_add_(0, {index}, {value})")], *says)
 
 

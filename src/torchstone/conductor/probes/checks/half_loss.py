@@ -49,7 +49,11 @@ def _into_region(file: SourceFile, place: Place) -> Iterator[Fix]:
     """The statement moves to the end of the autocast block right before it."""
     statement = file.statement(place.line)
     for node in ast.walk(file.function(place.line) or file.tree):
-        if isinstance(node, ast.With) and statement is not None and node.end_lineno == statement.lineno - 1:
+        if (
+            isinstance(node, ast.With)
+            and statement is not None
+            and node.end_lineno == statement.lineno - 1
+        ):
             if "autocast" in file.source(node.items[0].context_expr):
                 depth = file.indent(node.body[-1].lineno)
                 rows = file.whole(statement).splitlines()
@@ -57,12 +61,20 @@ def _into_region(file: SourceFile, place: Place) -> Iterator[Fix]:
                 text = "".join(f"{depth}{row.removeprefix(old)}\n" for row in rows)
                 edit = file.delete(statement)
                 moved = type(edit)(edit.path, edit.line, 0, edit.end_line, 0, text)
-                yield fix([moved], "compute the loss inside the autocast region", "在 autocast 区域内计算损失")
+                yield fix(
+                    [moved],
+                    "compute the loss inside the autocast region",
+                    "在 autocast 区域内计算损失",
+                )
 
 
 def _widen(file: SourceFile, place: Place) -> Iterator[Fix]:
     for call in file.nodes(place.line, ast.Call):
-        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], (ast.Name, ast.Attribute)):
+        if (
+            isinstance(call, ast.Call)
+            and call.args
+            and isinstance(call.args[0], (ast.Name, ast.Attribute))
+        ):
             if "loss" in file.source(call.func) or "entropy" in file.source(call.func):
                 yield fix([file.replace(call.args[0], f"{file.source(call.args[0])}.float()")],
                           "compute the loss in float32", "以 float32 计算损失")  # fmt: skip

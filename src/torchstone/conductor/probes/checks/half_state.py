@@ -44,8 +44,16 @@ def check(run: Recording) -> Iterator[Shown]:
 
 def _widen(file: SourceFile, place: Place) -> Iterator[Fix]:
     for node in file.nodes(place.line, ast.expr):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "half":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "half"
+        ):
             yield fix([file.replace(node, f"{file.source(node.func.value)}.float()")],
                       "keep the state in float32", "以 float32 保存状态")  # fmt: skip
         elif isinstance(node, ast.Attribute) and node.attr in ("float16", "half", "bfloat16"):
-            yield fix([file.replace(node, "torch.float32")], "keep the state in float32", "以 float32 保存状态")
+            yield fix(
+                [file.replace(node, "torch.float32")],
+                "keep the state in float32",
+                "以 float32 保存状态",
+            )

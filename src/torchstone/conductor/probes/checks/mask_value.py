@@ -45,7 +45,9 @@ def check(run: Recording) -> Iterator[Shown]:
         except RuntimeError:
             continue
         open_rows = ~mask.all(-1, keepdim=True)
-        weight = float((item.output.float() * (mask & open_rows)).sum(-1).max()) if mask.any() else 0.0
+        weight = (
+            float((item.output.float() * (mask & open_rows)).sum(-1).max()) if mask.any() else 0.0
+        )
         if weight > _MOST_WEIGHT and _is_uniform(item, mask):
             yield Shown(
                 RULE, maker.place,
@@ -65,7 +67,9 @@ def _is_uniform(item: Operator, mask: torch.Tensor) -> bool:
     return bool(output[mask].mean() < output[~mask].mean()) if (~mask).any() else False
 
 
-def _masked(producers: Producers, scores: torch.Tensor) -> tuple[Operator, torch.Tensor, float] | None:
+def _masked(
+    producers: Producers, scores: torch.Tensor
+) -> tuple[Operator, torch.Tensor, float] | None:
     """The operator that filled or added a mask, where, and the value."""
     for _ in range(8):
         maker = producers.maker(scores)
@@ -98,5 +102,9 @@ def _lowest(file: SourceFile, place: Place) -> Iterator[Fix]:
             yield fix([file.replace(call.args[1], f"torch.finfo({owner}.dtype).min")],
                       "fill with the lowest value of the dtype", "使用该数值格式的最小值填充")  # fmt: skip
     for node in file.nodes(place.line, ast.UnaryOp):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        if (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and isinstance(node.operand, ast.Constant)
+        ):
             yield fix([file.replace(node, 'float("-inf")')], "fill with -inf", "使用 -inf 填充")

@@ -88,7 +88,11 @@ def _accumulation(file: SourceFile, place: Place) -> str:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             return file.source(node.right)
     for node in ast.walk(file.function(place.line) or file.tree):
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(node.iter) == "range":
+        if (
+            isinstance(node, ast.For)
+            and isinstance(node.iter, ast.Call)
+            and called(node.iter) == "range"
+        ):
             if node.lineno <= place.line <= (node.end_lineno or 0) and len(node.iter.args) == 1:
                 size = file.source(node.iter.args[0])
     return size

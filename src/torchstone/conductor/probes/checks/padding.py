@@ -32,7 +32,10 @@ def check(run: Recording) -> Iterator[Shown]:
             continue
         padded, keep = found
         other = with_other_tokens(padded, ~keep)
-        size = max((_change(a, b, keep) for a, b in zip(padded.run(), other.run(), strict=False)), default=0.0)
+        size = max(
+            (_change(a, b, keep) for a, b in zip(padded.run(), other.run(), strict=False)),
+            default=0.0,
+        )
         if size <= TOLERANCE:
             continue
         place = _place(run, padded, other, keep)
@@ -54,7 +57,9 @@ def _keep(case: Case, tokens: torch.Tensor) -> tuple[Case, torch.Tensor] | None:
     if len(masks) != 1 or len(torch.unique(masks[0])) > 2:
         return None
     mask = masks[0]
-    kept_value = mask[:, 0].float().median()  # a sequence begins with real tokens more often than not
+    kept_value = (
+        mask[:, 0].float().median()
+    )  # a sequence begins with real tokens more often than not
     keep = mask.float() == kept_value
     if bool(keep.all()):
         return None

@@ -71,7 +71,11 @@ def _product(producers: Producers, item: Operator) -> Operator | None:
 def _without_autocast(file: SourceFile, place: Place) -> Iterator[Fix]:
     """The statement in a region without autocast, on float32 values."""
     statement = file.statement(place.line)
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call) or not statement.value.args:
+    if (
+        not isinstance(statement, ast.Assign)
+        or not isinstance(statement.value, ast.Call)
+        or not statement.value.args
+    ):
         return
     given = statement.value.args[0]
     name = next((node.id for node in ast.walk(given) if isinstance(node, ast.Name)), "")
@@ -79,7 +83,13 @@ def _without_autocast(file: SourceFile, place: Place) -> Iterator[Fix]:
     text = file.source(statement)
     if "float()" not in file.source(given):
         start = text.index(file.source(given))
-        text = f"{text[:start]}{file.source(given)}.float(){text[start + len(file.source(given)):]}"
+        text = (
+            f"{text[:start]}{file.source(given)}.float(){text[start + len(file.source(given)) :]}"
+        )
     region = f"with torch.autocast({name}.device.type, enabled=False):\n{depth}    {text}"
     if name:
-        yield fix([file.replace(statement, region)], "compute the router in float32", "以 float32 计算路由")
+        yield fix(
+            [file.replace(statement, region)],
+            "compute the router in float32",
+            "以 float32 计算路由",
+        )

@@ -29,7 +29,7 @@ def check(run: Recording) -> Iterator[Shown]:
     for routing in routings(run):
         sums = routing.weights.sum(-1)
         top_k = routing.chosen.shape[1]
-        if top_k < 2 or bool(((sums - 1).abs() < _CLOSE).all()) or bool((sums.std() < _CLOSE)):
+        if top_k < 2 or bool(((sums - 1).abs() < _CLOSE).all()) or bool(sums.std() < _CLOSE):
             continue
         over_tokens = abs(float(sums.sum()) - top_k) < 0.05 * top_k and len(sums) > 2 * top_k
         if not over_tokens and (_is_meant(routing) or bool((sums == 0).any())):
@@ -59,7 +59,11 @@ def _place(routing: Routing) -> Place:
     """The line that divides the weights, or else the one that chooses."""
     top = next(item for item in routing.operators if item.name == "topk")
     after = routing.operators[routing.operators.index(top) + 1 :]
-    divided = [item for item in after if item.name in ("div", "div_") and item.place.scope == top.place.scope]
+    divided = [
+        item
+        for item in after
+        if item.name in ("div", "div_") and item.place.scope == top.place.scope
+    ]
     return (divided[0] if divided else top).place
 
 
@@ -67,9 +71,17 @@ def _over_experts(file: SourceFile, place: Place) -> Iterator[Fix]:
     for call in file.calls(place.line, "sum"):
         for item in call.keywords:
             if item.arg == "dim" and file.source(item.value) != "-1":
-                yield fix([file.replace(item.value, "-1")], "sum over the experts of a token", "在该 token 的专家上求和")
+                yield fix(
+                    [file.replace(item.value, "-1")],
+                    "sum over the experts of a token",
+                    "在该 token 的专家上求和",
+                )
         if call.args and file.source(call.args[0]) in ("0", "1"):
-            yield fix([file.replace(call.args[0], "-1")], "sum over the experts of a token", "在该 token 的专家上求和")
+            yield fix(
+                [file.replace(call.args[0], "-1")],
+                "sum over the experts of a token",
+                "在该 token 的专家上求和",
+            )
 
 
 def _normalise(file: SourceFile, place: Place) -> Iterator[Fix]:

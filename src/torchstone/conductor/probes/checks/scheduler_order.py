@@ -33,21 +33,23 @@ def check(run: Recording) -> Iterator[Shown]:
     stepped = False
     since = 0
     for event in run.events:
-        if isinstance(event, OptimizerStep) or (isinstance(event, Scaling) and event.method == "step"):
+        if isinstance(event, OptimizerStep) or (
+            isinstance(event, Scaling) and event.method == "step"
+        ):
             stepped, since = True, 0
         elif isinstance(event, SchedulerStep):
             since += 1
             if not stepped and any(True for _ in run.of(OptimizerStep)):
                 yield _shown(run, event, Text("the schedule moves before the first optimizer step",
-                                              "调度器在第一次优化器更新之前就已前进"), 0)  # fmt: skip
+                                              "调度器在第一次优化器更新之前就已前进"))  # fmt: skip
                 return
             if since == 2 and run.steps > 2:
                 yield _shown(run, event, Text("the schedule moves several times for one optimizer step",
-                                              "每次优化器更新对应多次调度前进"), since)  # fmt: skip
+                                              "每次优化器更新对应多次调度前进"))  # fmt: skip
                 return
 
 
-def _shown(run: Recording, event: SchedulerStep, what: Text, count: int) -> Shown:
+def _shown(run: Recording, event: SchedulerStep, what: Text) -> Shown:
     moves = sum(1 for _ in run.of(SchedulerStep))
     return Shown(
         RULE, event.place, what, {},
@@ -61,7 +63,11 @@ def _after_step(file: SourceFile, place: Place) -> Iterator[Fix]:
     statement = file.statement(place.line)
     moved = file.source(statement) if statement else ""
     for node in ast.walk(file.function(place.line) or file.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "step":
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and called(node.value) == "step"
+        ):
             if statement is None or node is statement or file.source(node) == moved:
                 continue
             yield fix([file.delete(statement), file.insert_after(node, moved)],

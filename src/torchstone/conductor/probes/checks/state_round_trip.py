@@ -31,9 +31,17 @@ def check(run: Recording) -> Iterator[Shown]:
     told: set[tuple[type, str]] = set()
     for module in run.modules:
         for name, value in vars(module).items():
-            if not isinstance(value, torch.Tensor) or (type(module), name) in told or value.requires_grad:
+            if (
+                not isinstance(value, torch.Tensor)
+                or (type(module), name) in told
+                or value.requires_grad
+            ):
                 continue
-            if value.numel() < 1 or not value.is_floating_point() or not _is_kept(type(module), name):
+            if (
+                value.numel() < 1
+                or not value.is_floating_point()
+                or not _is_kept(type(module), name)
+            ):
                 continue
             told.add((type(module), name))
             place = _made_at(run, type(module), name)
@@ -98,5 +106,3 @@ def _register(file: SourceFile, place: Place) -> Iterator[Fix]:
         name, value = statement.targets[0].attr, file.source(statement.value)
         yield fix([file.replace(statement, f'self.register_buffer("{name}", {value})')],
                   "register it as a buffer", "注册为 buffer")  # fmt: skip
-
-

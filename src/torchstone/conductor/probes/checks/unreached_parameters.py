@@ -45,7 +45,9 @@ def check(run: Recording) -> Iterator[Shown]:
             if _siblings_learn(model, name, with_gradient):
                 continue
             lonely = id(parameter) not in owned
-            place = run.optimizer_places[steps[-1].optimizer] if lonely else _place_of(run, model, name)
+            place = (
+                run.optimizer_places[steps[-1].optimizer] if lonely else _place_of(run, model, name)
+            )
             key = (place.path, f"{place.line}{lonely}")
             if place and key not in told:
                 told.add(key)
@@ -87,7 +89,11 @@ def _line_in(run: Recording, kind: type, attribute: str) -> Place:
             if isinstance(node, ast.FunctionDef) and node.name == method:
                 for item in ast.walk(node):
                     if isinstance(item, ast.Attribute) and item.attr == attribute:
-                        return Place(path.removeprefix(root), first + item.lineno - 1, f"{kind.__qualname__}.{method}")
+                        return Place(
+                            path.removeprefix(root),
+                            first + item.lineno - 1,
+                            f"{kind.__qualname__}.{method}",
+                        )
     return Place("", 0)
 
 

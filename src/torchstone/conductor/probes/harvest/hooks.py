@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import hashlib
 import math
 import sys
 import time
@@ -22,7 +23,7 @@ from torch.optim.optimizer import (
 from torch.utils._pytree import tree_leaves, tree_map
 
 from torchstone.conductor.probes.harvest.operators import OperatorTrace
-from torchstone.conductor.probes.harvest.places import Places
+from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
@@ -47,6 +48,7 @@ _MOST_ELEMENTS = 1 << 21
 _MOST_CALLS = {True: 2, False: 4}
 """Kept calls of one module in training and in evaluation."""
 _TRACED_STEPS = 2
+_DIGESTS = 4
 _MOST_LINKED = 16
 """Kept calls of one model that get a cache: a prompt and some decoded tokens."""
 
@@ -72,6 +74,7 @@ class Hooks:
         self._stale = False
         self._tokens: list[torch.Tensor] = []
         self._passes: dict[int, int] = {}
+        self._made: dict[int, Place] = {}
         self._loss_values: list[torch.Tensor] = []
         self._terms: list[torch.Tensor] = []
         self.trace = OperatorTrace(places, self._is_traced)
@@ -82,7 +85,7 @@ class Hooks:
 
     def install(self) -> None:
         for part in (self._modules, self._backward, self._clipping, self._optimizers,
-                     self._schedulers, self._scalers, self._saving, self._losses, self._loaders):  # fmt: skip
+                     self._schedulers, self._scalers, self._wrapping, self._saving, self._losses, self._loaders):  # fmt: skip
             part()
 
     # modules
@@ -111,7 +114,9 @@ class Hooks:
             init(module, *args, **kwargs)
             if hooks._is_own(module):
                 hooks.run.modules.append(module)
-                stack = [place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")]
+                stack = [
+                    place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")
+                ]
                 if stack:
                     hooks.run.made_at[id(module)] = stack[0]
 
@@ -208,7 +213,9 @@ class Hooks:
         if not terms or not tensor.requires_grad:
             return
         try:
-            found = torch.autograd.grad(tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(
+                tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True
+            )
         except RuntimeError:
             return
         for item, gradient in zip(terms, found, strict=True):
@@ -296,6 +303,8 @@ class Hooks:
         if self.quiet:
             return
         items = list(_parameters(optimizer))
+        if len(self.run.digests) < _DIGESTS:
+            self.run.digests.append(digest_of(items))
         have = frozenset(id(item) for item in items if item.grad is not None)
         self._note(OptimizerStep(
             self.places.here(2), self.run.steps, id(optimizer), _norm(items),
@@ -353,7 +362,8 @@ class Hooks:
         )  # fmt: skip
         hooks = self
 
-        def recorded_init(scaler: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
+        def recorded_init(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
+            kwargs.pop("device", None)
             init(scaler, "cpu", *args, **kwargs)
             if not hooks.quiet and scaler.is_enabled():
                 hooks.run.scalers.append(scaler)
@@ -390,7 +400,9 @@ class Hooks:
         kind.__init__, kind.scale, kind.unscale_ = recorded_init, recorded_scale, recorded_unscale
         kind.step, kind.update = recorded_step, recorded_update
         old: Any = torch.cuda.amp.GradScaler
-        old.__init__ = lambda scaler, *args, **kwargs: recorded_init(scaler, "cuda", *args, **kwargs)
+        old.__init__ = lambda scaler, *args, **kwargs: recorded_init(
+            scaler, "cuda", *args, **kwargs
+        )
 
     _keep: Any = None
     _in_loss = False
@@ -398,6 +410,19 @@ class Hooks:
     def _note_scaling(self, method: str, scaler: Any) -> None:
         if not self.quiet:
             self._note(Scaling(self.places.here(3), self.run.steps, method, scaler.is_enabled()))
+
+    def _wrapping(self) -> None:
+        kind: Any = torch.nn.parallel.DistributedDataParallel
+        init = kind.__init__
+        hooks = self
+
+        def recorded_init(wrapper: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+            hooks.run.data_parallel = True
+            kwargs.pop("device_ids", None)
+            kwargs.pop("output_device", None)
+            init(wrapper, module, *args, **kwargs)
+
+        kind.__init__ = recorded_init
 
     # checkpoints, losses, data
 
@@ -476,6 +501,16 @@ class Hooks:
                          "pin_memory_device", "multiprocessing_context"):  # fmt: skip
                 kwargs.pop(name, None)
             init(loader, *args[:5], **kwargs)
+            hooks._made[id(loader)] = hooks.places.here(2)
+
+        sampler: Any = torch.utils.data.distributed.DistributedSampler
+        sampler_init = sampler.__init__
+
+        def recorded_sampler_init(made: Any, *args: Any, **kwargs: Any) -> None:
+            sampler_init(made, *args, **kwargs)
+            hooks._made[id(made)] = hooks.places.here(2)
+
+        sampler.__init__ = recorded_sampler_init
 
         def recorded_iter(loader: Any) -> Iterator[Any]:
             if not hooks.quiet:
@@ -483,6 +518,9 @@ class Hooks:
             for count, batch in enumerate(iterate(loader)):
                 if count >= MOST_BATCHES:
                     return
+                if count == 0 and not hooks.quiet:
+                    place = hooks._made.get(id(loader.sampler)) or hooks._made.get(id(loader))
+                    hooks.run.batches.append((place or hooks.places.here(2), digest_of(batch)))
                 hooks.check_time()
                 yield batch
 
@@ -522,6 +560,15 @@ def copied(value: Any) -> Any:
     return tree_map(copy_of, value)
 
 
+def digest_of(value: Any) -> str:
+    """A short name for the content of all tensors in a structure."""
+    found = hashlib.sha256()
+    for item in tree_leaves(value):
+        if isinstance(item, torch.Tensor) and item.numel() <= _MOST_ELEMENTS:
+            found.update(item.detach().double().numpy().tobytes())
+    return found.hexdigest()[:16]
+
+
 def _is_state(item: Any) -> bool:
     """An argument that is neither number nor tensor: a cache, perhaps."""
     simple = (int, float, str, bool, type(None), torch.Tensor, torch.dtype, torch.device)
@@ -550,7 +597,9 @@ def _parameters(optimizer: Any) -> Iterator[torch.Tensor]:
 
 
 def _norm(items: Iterable[torch.Tensor]) -> float:
-    squares = [float(item.grad.detach().double().pow(2).sum()) for item in items if item.grad is not None]
+    squares = [
+        float(item.grad.detach().double().pow(2).sum()) for item in items if item.grad is not None
+    ]
     return math.sqrt(sum(squares)) if squares else 0.0
 
 

@@ -72,7 +72,9 @@ class OperatorTrace(TorchDispatchMode):
                 key = outputs[0].untyped_storage()._cdata
                 self.made_half.setdefault(key, (outputs[0], place))
             if wanted and place and outputs and self._is_news(place, name, outputs[0].dtype):
-                inputs = tuple(item for item in tree_leaves((args, named)) if isinstance(item, torch.Tensor))
+                inputs = tuple(
+                    item for item in tree_leaves((args, named)) if isinstance(item, torch.Tensor)
+                )
                 self.operators.append(Operator(name, place, args, named, inputs, outputs,
                                                training=torch.is_grad_enabled(),
                                                in_backward=self.in_backward))  # fmt: skip
@@ -89,7 +91,12 @@ class OperatorTrace(TorchDispatchMode):
         if name not in ("add_", "lerp_", "sub_") or not args:
             return None
         target = args[0]
-        if target.dtype not in _HALVES or not target.numel() or self.in_backward or target.requires_grad:
+        if (
+            target.dtype not in _HALVES
+            or not target.numel()
+            or self.in_backward
+            or target.requires_grad
+        ):
             return None
         return target.detach().clone()
 

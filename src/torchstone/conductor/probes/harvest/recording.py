@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +174,7 @@ class ModuleCall:
     autocast: torch.dtype | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Recording:
     """Everything that one run left."""
 
@@ -193,6 +194,12 @@ class Recording:
     autocasts: dict[Place, torch.dtype] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     absorbed: list[tuple[Place, Place, float, torch.dtype]] = field(default_factory=list)
+    data_parallel: bool = False
+    """A model was wrapped in DistributedDataParallel."""
+    batches: list[tuple[Place, str]] = field(default_factory=list)
+    """The first batches of loaders, each as a digest."""
+    digests: list[str] = field(default_factory=list)
+    """The trained parameters at the first step and after it."""
     steps: int = 0
     ended: str = ""
     """Why the script ended before its end, or empty."""
@@ -215,7 +222,7 @@ class Recording:
         return [item for item in self.operators if not item.in_backward]
 
     def producers(self) -> Producers:
-        return Producers(self.forward_operators())
+        return _producers(self)
 
     def top_modules(self) -> list[nn.Module]:
         """Models that the script itself calls, each once."""
@@ -230,3 +237,8 @@ class Recording:
                 if id(item) == parameter and (count := sum(1 for _ in module.parameters())) < size:
                     best, size = (module, name), count
         return best
+
+
+@functools.lru_cache(maxsize=1)
+def _producers(run: Recording) -> Producers:
+    return Producers(run.forward_operators())

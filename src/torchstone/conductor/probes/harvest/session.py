@@ -87,7 +87,7 @@ class _CompilerLeftOut(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        del sys.modules["torch._dynamo"]
+        del sys.modules["torch._dynamo"], torch._dynamo
         torch._dynamo = importlib.import_module("torch._dynamo")
         return getattr(torch._dynamo, name)
 
@@ -124,16 +124,18 @@ def _run(
         run.failed_at = _place(error, places)
 
 
-def harvest_tests(run: Recording, hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
+def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
     """The project's own tests under the same hooks: only modules and their inputs are kept."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     pytest = importlib.import_module("pytest")
     hooks.deadline = time.process_time() + seconds
     words = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=no", *files]
     nothing = io.StringIO()
-    with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
-        with contextlib.suppress(Enough, SystemExit), hooks.mode, _time_limit(seconds):
-            pytest.main(words)
+    with (
+        contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing),
+        contextlib.suppress(Enough, SystemExit), hooks.mode, _time_limit(seconds),
+    ):  # fmt: skip
+        pytest.main(words)
 
 
 def _place(error: BaseException, places: Places) -> Place:

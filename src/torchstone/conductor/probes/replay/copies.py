@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,7 +54,9 @@ class Case:
 
     @property
     def tensors(self) -> list[torch.Tensor]:
-        return [item for item in tree_leaves((self.args, self.kwargs)) if isinstance(item, torch.Tensor)]
+        return [
+            item for item in tree_leaves((self.args, self.kwargs)) if isinstance(item, torch.Tensor)
+        ]
 
     @property
     def tokens(self) -> torch.Tensor | None:
@@ -68,8 +71,13 @@ def floats(value: Any) -> list[torch.Tensor]:
             if isinstance(item, torch.Tensor) and item.is_floating_point()]  # fmt: skip
 
 
-def cases(run: Recording, *, top: bool = False, stateless: bool = True) -> Iterator[Case]:
+@functools.lru_cache(maxsize=4)
+def cases(run: Recording, *, top: bool = False, stateless: bool = True) -> tuple[Case, ...]:
     """One case for each class (for models: each instance) of the project that was called."""
+    return tuple(_cases(run, top, stateless))
+
+
+def _cases(run: Recording, top: bool, stateless: bool) -> Iterator[Case]:
     seen: set[Any] = set()
     order = sorted(run.calls, key=lambda call: (call.training, call.number))
     for call in order:
@@ -107,7 +115,9 @@ def widened(value: Any) -> Any:
 
 
 def _is_plain(item: Any) -> bool:
-    return isinstance(item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device))
+    return isinstance(
+        item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device)
+    )
 
 
 def shortened(case: Case) -> Case:
@@ -146,7 +156,11 @@ def with_other_tokens(case: Case, where: torch.Tensor) -> Case:
     shape = tuple(tokens.shape)
 
     def change(item: Any) -> Any:
-        if isinstance(item, torch.Tensor) and item.dtype == tokens.dtype and tuple(item.shape) == shape:
+        if (
+            isinstance(item, torch.Tensor)
+            and item.dtype == tokens.dtype
+            and tuple(item.shape) == shape
+        ):
             if torch.equal(item, tokens):
                 return torch.where(where, (item + 1 + item % 2) % max(known, 2), item)
         return item

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -35,7 +36,13 @@ class Routing:
         return type(self.case.module).__name__
 
 
-def routings(run: Recording) -> Iterator[Routing]:
+@functools.lru_cache(maxsize=1)
+def routings(run: Recording) -> tuple[Routing, ...]:
+    """Every layer class of the project that routes tokens to a list of experts."""
+    return tuple(_routings(run))
+
+
+def _routings(run: Recording) -> Iterator[Routing]:
     """Every layer class of the project that routes tokens to a list of experts."""
     for case in cases(run):
         experts = _experts(case.module)
@@ -59,7 +66,9 @@ def _experts(module: nn.Module) -> str | None:
 
 
 def _routing(run: Recording, case: Case, experts: str) -> Routing | None:
-    inputs = next((item for item in case.tensors if item.is_floating_point() and item.dim() > 1), None)
+    inputs = next(
+        (item for item in case.tensors if item.is_floating_point() and item.dim() > 1), None
+    )
     operators = case.traced(run)
     chosen = _chosen(operators, inputs)
     if inputs is None or chosen is None:

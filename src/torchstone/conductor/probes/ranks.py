@@ -1,0 +1,143 @@
+"""What only several ranks together show: who writes which file, reads which data, holds which weights."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.conductor.probes.checks._text import IN_THE_RUN
+from torchstone.conductor.probes.harvest.places import Place
+from torchstone.conductor.probes.harvest.recording import OptimizerStep, Recording, Save
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.templates import SourceFile, fix, offered
+from torchstone.core.finding import Severity
+from torchstone.core.fix import Fix
+from torchstone.core.text import Text
+
+ONE_FILE = ProbeRule(
+    "PR401", "ranks-write-one-file", Severity.MEDIUM, "wrong result",
+    Text("several ranks write one file", "多个 rank 写入同一文件"),
+    Text("they write at the same time: the file can end up torn, and on shared storage all wait for each other",
+         "它们同时写入：文件可能损坏，在共享存储上还会互相等待"),
+    Text("write on rank 0 only, with a barrier after it where others read the file",
+         "仅在 rank 0 上写入；若其他 rank 要读取，则在其后加 barrier"),
+)  # fmt: skip
+SAME_DATA = ProbeRule(
+    "PR404", "ranks-read-the-same-data", Severity.HIGH, "wrong result",
+    Text("all ranks of a data-parallel run read the same batches", "数据并行的各 rank 读取相同的批次"),
+    Text("their gradients are equal, so that the ranks repeat each other's work and the batch is not larger",
+         "它们的梯度相同，各 rank 只是在重复劳动，批大小并未增大"),
+    Text("give the loader a DistributedSampler with the rank of the process", "为加载器使用带本进程 rank 的 DistributedSampler"),
+)  # fmt: skip
+DRIFT = ProbeRule(
+    "PR402", "replicas-differ", Severity.HIGH, "wrong result",
+    Text("the replicas of a data-parallel run hold different weights", "数据并行的各副本权重不同"),
+    Text("they step with gradients of their own: the ranks train different models", "它们以各自的梯度更新：各 rank 训练的是不同的模型"),
+    Text("call the wrapped model in training, not `.module`", "训练时调用包装后的模型，而非 `.module`"),
+)  # fmt: skip
+ALL_RULES = (ONE_FILE, SAME_DATA, DRIFT)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file that a rank wrote, and the line."""
+
+    path: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RankFacts:
+    """What one rank did, as far as others can be compared with it."""
+
+    saves: tuple[SavedFile, ...] = ()
+    batches: tuple[tuple[Place, str], ...] = ()
+    digests: tuple[str, ...] = ()
+    step: Place = Place("", 0)
+    data_parallel: bool = False
+
+
+def facts_of(run: Recording) -> RankFacts:
+    step = next(run.of(OptimizerStep), None)
+    return RankFacts(
+        tuple(SavedFile(save.path, save.place) for save in run.of(Save)), tuple(run.batches[:4]),
+        tuple(run.digests), step.place if step else Place("", 0), run.data_parallel,
+    )  # fmt: skip
+
+
+def compare_ranks(root: Path, ranks: list[RankFacts]) -> list[Shown]:
+    """Findings of all ranks together."""
+    return [*_one_file(root, ranks), *_same_data(root, ranks), *_drift(ranks)]
+
+
+def _one_file(root: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
+    first = {item.path: item.place for item in ranks[0].saves}
+    for path, place in first.items():
+        writers = sum(any(item.path == path for item in facts.saves) for facts in ranks)
+        if writers > 1:
+            yield Shown(
+                ONE_FILE, place,
+                Text("{writers} ranks write {path}", "{writers} 个 rank 写入 {path}"),
+                {"writers": str(writers), "path": Path(path).name},
+                (number("writers of one file", "同一文件的写入者", writers, "", IN_THE_RUN),),
+                offered(root, place, _on_rank_zero),
+            )  # fmt: skip
+            return
+
+
+def _same_data(root: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
+    if not all(facts.data_parallel and facts.batches for facts in ranks):
+        return
+    place, digest = ranks[0].batches[0]
+    if all(facts.batches[0][1] == digest for facts in ranks[1:]):
+        yield Shown(
+            SAME_DATA, place,
+            Text("the first batch of all {count} ranks is the same", "全部 {count} 个 rank 的第一个批次相同"),
+            {"count": str(len(ranks))},
+            (number("ranks with the same batch", "批次相同的 rank", len(ranks), "", IN_THE_RUN),),
+            offered(root, place, _own_rank),
+        )  # fmt: skip
+
+
+def _drift(ranks: list[RankFacts]) -> Iterator[Shown]:
+    if not all(facts.data_parallel for facts in ranks):
+        return
+    for step, digests in enumerate(zip(*(facts.digests for facts in ranks), strict=False)):
+        if len(set(digests)) > 1:
+            yield Shown(
+                DRIFT, ranks[0].step,
+                Text("the weights differ between ranks at optimizer step {step}", "在第 {step} 次更新时各 rank 的权重不同"),
+                {"step": str(step)},
+                (number("different sets of weights", "不同的权重组数", len(set(digests)), "", IN_THE_RUN),),
+            )  # fmt: skip
+            return
+
+
+def _own_rank(file: SourceFile, place: Place) -> Iterator[Fix]:
+    for call in file.calls(place.line, "DistributedSampler"):
+        for item in call.keywords:
+            if item.arg == "rank":
+                yield fix([file.replace(item.value, "torch.distributed.get_rank()")],
+                          "give each rank its own share", "为每个 rank 分配各自的数据")  # fmt: skip
+
+
+def _on_rank_zero(file: SourceFile, place: Place) -> Iterator[Fix]:
+    """The statement under a condition on the rank, in whatever way the project asks for it."""
+    statement = file.statement(place.line)
+    if statement is None:
+        return
+    depth = file.indent(statement.lineno)
+    function = file.function(place.line)
+    names = {item.arg for item in function.args.args} if function else set()
+    source = ast.unparse(file.tree)
+    ways = ["rank == 0"] if "rank" in names else []
+    ways += ["dist.get_rank() == 0"] if "dist." in source else ["torch.distributed.get_rank() == 0"]
+    for way in ways:
+        text = file.source(statement).replace("\n", "\n    ")
+        yield fix(
+            [file.replace(statement, f"if {way}:\n{depth}    {text}")],
+            "write on rank 0 only",
+            "仅在 rank 0 上写入",
+        )
