@@ -46,6 +46,8 @@ class Job:
     expected: Text
     runs_project: bool
     """It executes code of the project: only behind walls."""
+    try_fixes: bool = True
+    """Whether it shall look for fixes by running them; not when it is run to check one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,9 @@ def _try(
     with copied(before.copy.project) as copy:
         write_changes(copy.project, changes)
         changed = Copy(copy.home, copy.project, before.copy.original, digest_of(copy.project))
-        results = [run_job(job, changed, before.conditions) for job in jobs]
+        results = [
+            run_job(replace(job, try_fixes=False), changed, before.conditions) for job in jobs
+        ]
         tests = run_tests(changed, before.plan.facts.tests.files) if with_tests else before.tests
     reports = [result.report for result in results]
     verdict = _judge(problem, solution, before, jobs, reports, tests, own, diff)

@@ -72,10 +72,10 @@ class Outcome:
     rank: RankFacts = RankFacts()
 
 
-def probe(subject: Subject) -> Report:
+def probe(subject: Subject, try_fixes: bool = True) -> Report:
     """Every check on one script."""
     outcome = _outcome(subject)
-    findings = _tried(subject, outcome)
+    findings = _tried(subject, outcome) if try_fixes else outcome.findings
     rules = {key: module.RULE.info() for key, module in all_checks().items()}
     rules |= {rule.id: rule.info() for rule in ALL_RULES}
     return Report(TOOL, findings, gaps=outcome.gaps, rules=rules, subject=subject.command)

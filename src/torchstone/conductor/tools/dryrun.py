@@ -80,13 +80,14 @@ def _job(script: EntryPoint, launch: Launch, documented: bool) -> Job:
 
 
 def run(job: Job) -> Report:
-    from torchstone.dryrun.run import dry_run
+    from torchstone.dryrun.options import DryRunOptions
+    from torchstone.dryrun.run import dry_run_command
 
     script, ranks, how, *arguments = job.arguments
-    count = int(ranks)
-    report = dry_run(
-        script, arguments, world_size=count if count > 1 else 0, max_seconds=job.seconds / 3
-    )
+    report = dry_run_command(DryRunOptions(
+        target=script, arguments=tuple(arguments), world_size=int(ranks) if ranks != "1" else 0,
+        max_seconds=job.seconds / 3, no_fixes=not job.try_fixes,
+    ))  # fmt: skip
     return report if how == "documented" else _without_refusals(report, job)
 
 

@@ -58,4 +58,6 @@ def run(job: Job) -> Report:
 
     script, ranks, count, *rest = job.arguments
     tests, arguments = rest[: int(count)], rest[int(count) :]
-    return probe(Subject(Path.cwd(), script, tuple(arguments), tuple(tests), int(ranks)))
+    return probe(
+        Subject(Path.cwd(), script, tuple(arguments), tuple(tests), int(ranks)), job.try_fixes
+    )
