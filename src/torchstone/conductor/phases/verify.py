@@ -33,8 +33,6 @@ Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
 PatchState = Literal["proven", "applies", "sketch", "dropped"]
 _ALWAYS = "lint"
 """Asked again after every change: it costs little and sees the whole project."""
-_QUICK_TESTS_SECONDS = 20.0
-"""Tests that take longer run on all changes together; and on each alone only if that was worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +135,15 @@ def verify(
     proven = [item.solution for item in verdicts if item.state == "proven"]
     fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
     joint, after, left = _join(proven, edits, tried, before, until)
+    if joint is not None and joint.tests_lost:
+        # one of them breaks a test: each is tried with the tests alone, the rest together again
+        verdicts = [
+            _with_tests(item, pair, before, until)
+            for item, pair in zip(verdicts, tried, strict=True)
+        ]
+        proven = [item.solution for item in verdicts if item.state == "proven"]
+        fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
+        joint, after, left = _join(proven, edits, tried, before, until)
     if joint is not None and joint.outcome == "regressed":
         verdicts = [_blamed(item) if item.state == "proven" else item for item in verdicts]
     everything = joint
@@ -161,6 +168,15 @@ def _join(
     return verdict, tests, left
 
 
+def _with_tests(
+    item: Verdict, pair: tuple[Problem, Solution], before: Before, until: float
+) -> Verdict:
+    if item.outcome != "fixed" or time.monotonic() > until:
+        return item
+    problem, solution = pair
+    return _try(problem, solution, solution.edits, before, problem.findings, with_tests=True)[0]
+
+
 def _blamed(item: Verdict) -> Verdict:
     why = Text("together with the others something got worse: apply it alone",
                "与其他修改一起应用时出现退化：请单独应用")  # fmt: skip
@@ -177,8 +193,8 @@ def try_alone(problem: Problem, solution: Solution, before: Before) -> Verdict:
     """One change in a copy of its own."""
     if not solution.edits:
         return _not_tried(problem, solution, Text("no tool has an edit for it", "没有工具给出修改"))
-    quick = before.tests.state == "ran" and before.tests.seconds <= _QUICK_TESTS_SECONDS
-    return _try(problem, solution, solution.edits, before, problem.findings, quick)[0]
+    every = before.tests.state == "ran" and before.plan.scope.reaches("deep")
+    return _try(problem, solution, solution.edits, before, problem.findings, every)[0]
 
 
 def _try(

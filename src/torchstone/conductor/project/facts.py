@@ -89,6 +89,8 @@ class ProjectFacts:
     torch: str = ""
     """The oldest torch that its requirements admit; empty where they do not say."""
     frameworks: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    """What its data code is written with."""
     entry_points: tuple[EntryPoint, ...] = ()
     models: tuple[Place, ...] = ()
     training_loops: tuple[Place, ...] = ()

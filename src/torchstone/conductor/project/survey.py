@@ -32,6 +32,7 @@ _MOST_PLACES = 12
 _README_BYTES = 1 << 20
 _FRAMEWORKS = ("accelerate", "deepspeed", "lightning", "megatron", "pytorch_lightning",
                "transformers", "torchtitan", "ray", "fairscale", "apex", "transformer_engine")  # fmt: skip
+_LIBRARIES = ("cv2", "PIL", "numpy", "scipy", "librosa", "torchvision", "pandas")
 # Identifiers of the code that show a feature; comments and texts are not looked at.
 _PARALLEL = {
     "DDP": {"DistributedDataParallel", "DDP"},
@@ -76,6 +77,7 @@ class _Found:
     data: list[Place] = field(default_factory=list)
     names: dict[str, list[Place]] = field(default_factory=dict)
     frameworks: set[str] = field(default_factory=set)
+    libraries: set[str] = field(default_factory=set)
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
     tests: dict[str, int] = field(default_factory=dict)
     buildable: set[str] = field(default_factory=set)
@@ -95,6 +97,7 @@ def survey(root: Path) -> ProjectFacts:
         lines=found.lines,
         torch=_torch(root),
         frameworks=tuple(sorted(found.frameworks)),
+        libraries=tuple(sorted(found.libraries)),
         entry_points=_entry_points(root, found),
         models=tuple(found.models),
         training_loops=tuple(found.loops),
@@ -162,6 +165,8 @@ def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
             for top in _tops(node):
                 if top in _FRAMEWORKS:
                     found.frameworks.add(top)
+                if top in _LIBRARIES:
+                    found.libraries.add(top)
         for word in _words(node):
             words.add(word)
             found.names.setdefault(word, []).append(Place(name, line, word))
