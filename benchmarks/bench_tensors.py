@@ -72,6 +72,7 @@ def _analysis() -> str:
     analyze_tensor(x[:300], granularities=("tensor",))  # builds the C pass
     ours = _cpu(lambda: analyze_tensor(x, granularities=("tensor",)))
     small = x.reshape(-1)[:_TORCHAO_VALUES].reshape(-1, 1000)
+    _add_torchao()
     _torchao_errors(small[:64])  # imports
     theirs = _cpu(lambda: _torchao_errors(small), 2) * x.numel() / small.numel()
     rows = [
@@ -86,6 +87,15 @@ def _analysis() -> str:
         f"{table}\n\ntorchao over torchstone: {theirs / ours:.1f} × (per value, torchao on "
         f"{small.numel():,} values).\n"
     )
+
+
+def _add_torchao() -> None:
+    """torchao lives beside this environment: importing it changes what transformers prints."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from side_environment import make
+
+    python = make(ROOT / ".venv-torchao", ["torchao"], ["--no-deps"])
+    sys.path.append(str(next((python.parents[1] / "lib").glob("python*/site-packages"))))
 
 
 def _torchao_errors(x: torch.Tensor) -> list[float]:

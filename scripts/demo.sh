@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every tool once, a screenful each, on what lies in examples/; the pages are listed at the end.
+# The main job on an example project, then every other tool in a line or a few; pages are listed at the end.
 set -euo pipefail
 # shellcheck disable=SC2046  # the words of `to` are flags
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,26 +25,30 @@ page() {
     rm -f "$pages/errors.txt"
 }
 
+printf 'A review runs the project several times behind walls and tries every patch: one to three minutes.\n'
+show torchstone review examples/review/amp --output "$pages/review"
+cp "$pages/review/report.html" "$pages/review.html"
+
 project=examples/train_project
-show torchstone check "$project" --format concise --select precision
+show torchstone check "$project/model.py" --format concise
 page check "$project" $(to check)
 
 model=(cost hf:deepseek_v3 --dtype bf16 --train --device h100)
 plan=(--plan data=64,tensor=8,expert=64,zero=3,checkpoint=full)
-show torchstone "${model[@]}" "${plan[@]}"
+show torchstone "${model[@]}" "${plan[@]}" --quiet
 page "${model[@]}" "${plan[@]}" $(to cost)
 
-show torchstone dryrun examples/wrong_shapes.py -- --batch-size 64
+show torchstone dryrun examples/wrong_shapes.py --quiet -- --batch-size 64
 page dryrun examples/wrong_shapes.py $(to dryrun) -- --batch-size 64
 
 printf '\n$ python examples/watched_training.py %s   # all it prints: %s\n' "$pages/watched" "$pages/training.txt"
 .venv/bin/python examples/watched_training.py "$pages/watched" >"$pages/training.txt" 2>&1 || { cat "$pages/training.txt"; exit 1; }
 grep -A 2 -F '[ALERT]' "$pages/training.txt"
-show torchstone watch "$pages/watched"
+show torchstone watch "$pages/watched" --quiet
 page watch "$pages/watched" $(to watch)
 
 kernel=(kernel verify linear_recurrence examples/recurrence_kernel.py --impl c)
-show torchstone "${kernel[@]}"
+show torchstone "${kernel[@]}" --quiet
 page "${kernel[@]}" $(to kernel)
 
 printf '\nPages, to be opened in a browser:\n'
