@@ -81,7 +81,7 @@ class FileGroup(dist.ProcessGroup):
         self._store.wait([key], timedelta(seconds=_SECONDS))
         return _load(io.BytesIO(self._store.get(key)), weights_only=True)
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> Any:
+    def allreduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         own = tensors if isinstance(tensors, list) else [tensors]
         gathered = self._all([item.detach() for item in own])
@@ -89,49 +89,49 @@ class FileGroup(dist.ProcessGroup):
             _write(item, _reduced([row[place] for row in gathered], op))
         return _done(tensors)
 
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         return self.allreduce(tensors, opts)
 
-    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in tensors])
         if self._rank_here == opts.rootRank:
             for place, item in enumerate(tensors):
                 _write(item, _reduced([row[place] for row in gathered], opts.reduceOp))
         return _done(tensors)
 
-    def broadcast(self, tensors: Any, opts: Any = None) -> Any:
+    def broadcast(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in tensors])
         for item, sent in zip(tensors, gathered[opts.rootRank], strict=True):
             _write(item, sent)
         return _done(tensors)
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
         gathered = self._all([item.detach() for item in inputs])
         for place, row in enumerate(outputs):
             for rank, item in enumerate(row):
                 _write(item, gathered[rank][place])
         return _done(outputs)
 
-    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # noqa: ARG002
+    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
         gathered = self._all(given.detach())
         _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
         return _done(output)
 
-    _allgather_base = all_gather_single
+    _allgather_base = all_gather_single  # type: ignore[assignment]
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([[item.detach() for item in row] for row in inputs])
         for place, item in enumerate(outputs):
             parts = [row[place][self._rank_here] for row in gathered]
             _write(item, _reduced(parts, opts.reduceOp))
         return _done(outputs)
 
-    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:
+    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # type: ignore[override]
         whole = _reduced(self._all(given.detach()), opts.reduceOp)
         _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
         return _done(output)
 
-    _reduce_scatter_base = reduce_scatter_single
+    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
 
     def all_to_all_single(
         self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None,  # noqa: ARG002
@@ -141,22 +141,22 @@ class FileGroup(dist.ProcessGroup):
         _write(output, torch.cat([row[self._rank_here] for row in gathered]))
         return _done(output)
 
-    alltoall_base = all_to_all_single
+    alltoall_base = all_to_all_single  # type: ignore[assignment]
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
         gathered = self._all([item.detach() for item in inputs])
         for rank, item in enumerate(outputs):
             _write(item, gathered[rank][self._rank_here])
         return _done(outputs)
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in inputs])
         if self._rank_here == opts.rootRank:
             for rank, item in enumerate(outputs[0]):
                 _write(item, gathered[rank][0])
         return _done(outputs)
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([[item.detach() for item in row] for row in inputs])
         _write(outputs[0], gathered[opts.rootRank][0][self._rank_here])
         return _done(outputs)
@@ -165,12 +165,12 @@ class FileGroup(dist.ProcessGroup):
         self._all(0)
         return _done(None)
 
-    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:
+    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:  # type: ignore[override]
         key = self._letter(self._rank_here, to, tag)
         self._store.set(key, _packed([item.detach() for item in tensors]))
         return _done(tensors)
 
-    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:  # type: ignore[override]
         if FileGroup.alone:
             return _done(tensors)
         for item, sent in zip(

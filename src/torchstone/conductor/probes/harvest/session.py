@@ -85,7 +85,7 @@ class _CompilerLeftOut(types.ModuleType):
         return function
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__path__":  # asked for when a part of it is imported
             raise AttributeError(name)
         del sys.modules["torch._dynamo"], torch._dynamo
         torch._dynamo = importlib.import_module("torch._dynamo")
