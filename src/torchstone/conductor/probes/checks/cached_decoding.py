@@ -141,9 +141,9 @@ def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
     """The first line whose values for the decoded token differ from those of the full pass."""
     prompt = session.chunks[0]
     whole = torch.cat(session.chunks[:2], dim=1)
-    full = _traced(run, module, session, whole, _state(session))
+    full = _traced(run, module, whole, _state(session))
     state = _call(module, prompt, _state(session))[1]
-    step = _traced(run, module, session, session.chunks[1], state)
+    step = _traced(run, module, session.chunks[1], state)
     by_place: dict[tuple[Place, str], list[Operator]] = {}
     for item in full:
         by_place.setdefault((item.place, item.name), []).append(item)
@@ -169,7 +169,7 @@ def _last(full: torch.Tensor, step: torch.Tensor, length: int) -> torch.Tensor |
 
 
 def _traced(
-    run: Recording, module: nn.Module, session: _Session, tokens: torch.Tensor,
+    run: Recording, module: nn.Module, tokens: torch.Tensor,
     state: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> list[Operator]:  # fmt: skip
     trace = OperatorTrace(Places(run.root))

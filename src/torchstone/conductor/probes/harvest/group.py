@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C import _distributed_c10d
 from torch.futures import Future
 
 NAME = "probes"
@@ -29,13 +29,13 @@ def use_own_group(rank: int, world: int, exchange: str) -> None:
 
     def init_process_group(*_: Any, **__: Any) -> None:
         if not dist.is_initialized():
-            store = dist.FileStore(path, world)
+            store = dist.distributed_c10d.FileStore(path, world)  # type: ignore[attr-defined]
             begin(NAME, store=store, rank=rank, world_size=world)
 
     def new_group(ranks: Any = None, *_: Any, **__: Any) -> Any:
         return sub_group(ranks, backend=NAME)
 
-    dist.init_process_group = init_process_group  # type: ignore[assignment]
+    dist.init_process_group = init_process_group
     dist.distributed_c10d.init_process_group = init_process_group
     dist.new_group = new_group
     dist.distributed_c10d.new_group = new_group
@@ -52,7 +52,7 @@ class FileGroup(dist.ProcessGroup):
     """The script has ended and its modules are called again: the other ranks count as equal."""
 
     def __init__(self, store: Any, rank: int, world: int) -> None:
-        super().__init__(rank, world)
+        super().__init__(rank, world)  # type: ignore[call-arg]
         self._store, self._rank_here, self._world = store, rank, world
         self._count = 0
         self._letters: dict[tuple[int, int, int], int] = {}
@@ -89,7 +89,7 @@ class FileGroup(dist.ProcessGroup):
             _write(item, _reduced([row[place] for row in gathered], op))
         return _done(tensors)
 
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
         return self.allreduce(tensors, opts)
 
     def reduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
@@ -105,14 +105,14 @@ class FileGroup(dist.ProcessGroup):
             _write(item, sent)
         return _done(tensors)
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
         gathered = self._all([item.detach() for item in inputs])
         for place, row in enumerate(outputs):
             for rank, item in enumerate(row):
                 _write(item, gathered[rank][place])
         return _done(outputs)
 
-    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
+    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # noqa: ARG002
         gathered = self._all(given.detach())
         _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
         return _done(output)
@@ -126,7 +126,7 @@ class FileGroup(dist.ProcessGroup):
             _write(item, _reduced(parts, opts.reduceOp))
         return _done(outputs)
 
-    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # type: ignore[override]
+    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:
         whole = _reduced(self._all(given.detach()), opts.reduceOp)
         _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
         return _done(output)
@@ -143,7 +143,7 @@ class FileGroup(dist.ProcessGroup):
 
     alltoall_base = all_to_all_single  # type: ignore[assignment]
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]  # noqa: ARG002
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
         gathered = self._all([item.detach() for item in inputs])
         for rank, item in enumerate(outputs):
             _write(item, gathered[rank][self._rank_here])
@@ -165,12 +165,12 @@ class FileGroup(dist.ProcessGroup):
         self._all(0)
         return _done(None)
 
-    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:  # type: ignore[override]
+    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:
         key = self._letter(self._rank_here, to, tag)
         self._store.set(key, _packed([item.detach() for item in tensors]))
         return _done(tensors)
 
-    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:  # type: ignore[override]
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
         if FileGroup.alone:
             return _done(tensors)
         for item, sent in zip(
@@ -199,7 +199,8 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
 def _done(value: Any) -> Any:
     future: Future[Any] = Future()
     future.set_result(value)
-    return _create_work_from_future(future)
+    made: Any = _distributed_c10d
+    return made._create_work_from_future(future)
 
 
 _REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
