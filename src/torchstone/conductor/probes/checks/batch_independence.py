@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ def check(run: Recording) -> Iterator[Shown]:
         batch = _batch(case)
         if batch < 2:
             continue
-        other = case.changed(lambda item, size=batch: _other_sample(item, size))
+        other = case.changed(functools.partial(_other_sample, batch=batch))
         before, after = case.run(), other.run()
         sizes = [difference(a[:-1], b[:-1]) for a, b in zip(before, after, strict=False)
                  if a.dim() > 0 and a.shape[0] == batch]  # fmt: skip

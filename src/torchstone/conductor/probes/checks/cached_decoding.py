@@ -94,11 +94,11 @@ def _tokens(call: ModuleCall) -> torch.Tensor | None:
 def _compare(run: Recording, session: _Session) -> Shown | None:
     module = copy.deepcopy(session.module).float().eval()
     whole = torch.cat(session.chunks, dim=1)
-    full = _logits(_call(module, session, whole, _state(session))[0])
+    full = _logits(_call(module, whole, _state(session))[0])
     state = _state(session)
     outputs: list[torch.Tensor] = []
     for chunk in session.chunks:
-        result, state = _call(module, session, chunk, state)
+        result, state = _call(module, chunk, state)
         outputs.append(_logits(result))
     steps = torch.cat(outputs, dim=1)
     size = difference(full[:, -len(session.chunks) + 1 :], steps[:, -len(session.chunks) + 1 :])
@@ -124,7 +124,6 @@ def _state(session: _Session) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def _call(
     module: nn.Module,
-    session: _Session,
     tokens: torch.Tensor,
     state: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -142,9 +141,9 @@ def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
     """The first line whose values for the decoded token differ from those of the full pass."""
     prompt = session.chunks[0]
     whole = torch.cat(session.chunks[:2], dim=1)
-    full = _traced(run, module, session, whole, _state(session))
-    state = _call(module, session, prompt, _state(session))[1]
-    step = _traced(run, module, session, session.chunks[1], state)
+    full = _traced(run, module, whole, _state(session))
+    state = _call(module, prompt, _state(session))[1]
+    step = _traced(run, module, session.chunks[1], state)
     by_place: dict[tuple[Place, str], list[Operator]] = {}
     for item in full:
         by_place.setdefault((item.place, item.name), []).append(item)
@@ -170,12 +169,12 @@ def _last(full: torch.Tensor, step: torch.Tensor, length: int) -> torch.Tensor |
 
 
 def _traced(
-    run: Recording, module: nn.Module, session: _Session, tokens: torch.Tensor,
+    run: Recording, module: nn.Module, tokens: torch.Tensor,
     state: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> list[Operator]:  # fmt: skip
     trace = OperatorTrace(Places(run.root))
     with trace:
-        _call(module, session, tokens, state)
+        _call(module, tokens, state)
     return trace.operators
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C import _distributed_c10d
 from torch.futures import Future
 
 NAME = "probes"
@@ -29,13 +29,13 @@ def use_own_group(rank: int, world: int, exchange: str) -> None:
 
     def init_process_group(*_: Any, **__: Any) -> None:
         if not dist.is_initialized():
-            store = dist.FileStore(path, world)
+            store = dist.distributed_c10d.FileStore(path, world)  # type: ignore[attr-defined]
             begin(NAME, store=store, rank=rank, world_size=world)
 
     def new_group(ranks: Any = None, *_: Any, **__: Any) -> Any:
         return sub_group(ranks, backend=NAME)
 
-    dist.init_process_group = init_process_group  # type: ignore[assignment]
+    dist.init_process_group = init_process_group
     dist.distributed_c10d.init_process_group = init_process_group
     dist.new_group = new_group
     dist.distributed_c10d.new_group = new_group
@@ -52,7 +52,7 @@ class FileGroup(dist.ProcessGroup):
     """The script has ended and its modules are called again: the other ranks count as equal."""
 
     def __init__(self, store: Any, rank: int, world: int) -> None:
-        super().__init__(rank, world)
+        super().__init__(rank, world)  # type: ignore[call-arg]
         self._store, self._rank_here, self._world = store, rank, world
         self._count = 0
         self._letters: dict[tuple[int, int, int], int] = {}
@@ -81,7 +81,7 @@ class FileGroup(dist.ProcessGroup):
         self._store.wait([key], timedelta(seconds=_SECONDS))
         return _load(io.BytesIO(self._store.get(key)), weights_only=True)
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> Any:
+    def allreduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         own = tensors if isinstance(tensors, list) else [tensors]
         gathered = self._all([item.detach() for item in own])
@@ -92,14 +92,14 @@ class FileGroup(dist.ProcessGroup):
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
         return self.allreduce(tensors, opts)
 
-    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in tensors])
         if self._rank_here == opts.rootRank:
             for place, item in enumerate(tensors):
                 _write(item, _reduced([row[place] for row in gathered], opts.reduceOp))
         return _done(tensors)
 
-    def broadcast(self, tensors: Any, opts: Any = None) -> Any:
+    def broadcast(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in tensors])
         for item, sent in zip(tensors, gathered[opts.rootRank], strict=True):
             _write(item, sent)
@@ -117,9 +117,9 @@ class FileGroup(dist.ProcessGroup):
         _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
         return _done(output)
 
-    _allgather_base = all_gather_single
+    _allgather_base = all_gather_single  # type: ignore[assignment]
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([[item.detach() for item in row] for row in inputs])
         for place, item in enumerate(outputs):
             parts = [row[place][self._rank_here] for row in gathered]
@@ -131,7 +131,7 @@ class FileGroup(dist.ProcessGroup):
         _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
         return _done(output)
 
-    _reduce_scatter_base = reduce_scatter_single
+    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
 
     def all_to_all_single(
         self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None,  # noqa: ARG002
@@ -141,7 +141,7 @@ class FileGroup(dist.ProcessGroup):
         _write(output, torch.cat([row[self._rank_here] for row in gathered]))
         return _done(output)
 
-    alltoall_base = all_to_all_single
+    alltoall_base = all_to_all_single  # type: ignore[assignment]
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
         gathered = self._all([item.detach() for item in inputs])
@@ -149,14 +149,14 @@ class FileGroup(dist.ProcessGroup):
             _write(item, gathered[rank][self._rank_here])
         return _done(outputs)
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([item.detach() for item in inputs])
         if self._rank_here == opts.rootRank:
             for rank, item in enumerate(outputs[0]):
                 _write(item, gathered[rank][0])
         return _done(outputs)
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
         gathered = self._all([[item.detach() for item in row] for row in inputs])
         _write(outputs[0], gathered[opts.rootRank][0][self._rank_here])
         return _done(outputs)
@@ -199,7 +199,8 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
 def _done(value: Any) -> Any:
     future: Future[Any] = Future()
     future.set_result(value)
-    return _create_work_from_future(future)
+    made: Any = _distributed_c10d
+    return made._create_work_from_future(future)
 
 
 _REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -133,7 +133,7 @@ class Hooks:
                 hooks._depth += 1000
 
         nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
-        nn.Module.__init__ = recorded_init  # type: ignore[method-assign]
+        nn.Module.__init__ = recorded_init  # type: ignore[method-assign, assignment]
         nn.Module.train = recorded_train  # type: ignore[method-assign, assignment]
 
     def _record_call(
@@ -170,7 +170,7 @@ class Hooks:
     # gradients
 
     def _backward(self) -> None:
-        backward = torch.Tensor.backward
+        backward: Any = torch.Tensor.backward
         hooks = self
 
         def recorded(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -213,7 +213,7 @@ class Hooks:
         if not terms or not tensor.requires_grad:
             return
         try:
-            found = torch.autograd.grad(
+            found: tuple[Any, ...] = torch.autograd.grad(
                 tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True
             )
         except RuntimeError:
@@ -228,7 +228,9 @@ class Hooks:
         if not values or tensor.numel() != 1 or not tensor.requires_grad:
             return math.nan
         try:
-            found = torch.autograd.grad(tensor, values, retain_graph=True, allow_unused=True)
+            found: tuple[Any, ...] = torch.autograd.grad(
+                tensor, values, retain_graph=True, allow_unused=True
+            )
         except RuntimeError:  # a graph that was freed already
             return math.nan
         known = [abs(float(item)) for item in found if item is not None]
@@ -288,9 +290,9 @@ class Hooks:
             module_zero(module, *args, **kwargs)
             hooks._cleared()
 
-        torch.optim.Optimizer.__init__ = recorded_init  # type: ignore[method-assign]
-        torch.optim.Optimizer.zero_grad = recorded_zero  # type: ignore[method-assign]
-        nn.Module.zero_grad = recorded_module_zero  # type: ignore[method-assign]
+        torch.optim.Optimizer.__init__ = recorded_init  # type: ignore[method-assign, assignment]
+        torch.optim.Optimizer.zero_grad = recorded_zero  # type: ignore[method-assign, assignment]
+        nn.Module.zero_grad = recorded_module_zero  # type: ignore[method-assign, assignment]
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
 
@@ -437,7 +439,7 @@ class Hooks:
                                  frozenset(_states(value, hooks.run)), hooks._local_names()))  # fmt: skip
             return save(value, file, *args, **kwargs)
 
-        torch.save = recorded
+        torch.save = recorded  # type: ignore[assignment]
 
     def _local_names(self) -> tuple[tuple[str, str], ...]:
         """What the saving function calls the optimizer, the scheduler and the scaler."""

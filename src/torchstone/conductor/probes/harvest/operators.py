@@ -40,7 +40,7 @@ class OperatorTrace(TorchDispatchMode):
     """Writes operators down while it is on."""
 
     def __init__(self, places: Places, wanted: Callable[[], bool] = lambda: True) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operators: list[Operator] = []
         self.made_half: dict[int, tuple[torch.Tensor, Place]] = {}
         """Where half-precision storages were made."""
@@ -90,7 +90,7 @@ class OperatorTrace(TorchDispatchMode):
         """What a tensor in half precision held before something is added to it in place."""
         if name not in ("add_", "lerp_", "sub_") or not args:
             return None
-        target = args[0]
+        target: torch.Tensor = args[0]
         if (
             target.dtype not in _HALVES
             or not target.numel()

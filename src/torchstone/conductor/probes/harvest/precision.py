@@ -104,6 +104,5 @@ def answer_for_accelerators() -> None:
     for name in ("max_memory_allocated", "memory_allocated", "memory_reserved", "current_device"):
         setattr(cuda, name, lambda *_, **__: 0)
     cuda.is_bf16_supported = lambda *_, **__: True
-    torch.nn.Module.cuda = lambda module, *_: module  # type: ignore[method-assign, assignment]
-    torch.backends.mkldnn.enabled = False  # half products of mkldnn are not on every CPU
-    torch._C._set_mkldnn_enabled(False)
+    torch.nn.Module.cuda = lambda module, *_: module  # type: ignore[method-assign]
+    torch._C._set_mkldnn_enabled(False)  # its half products are not on every CPU

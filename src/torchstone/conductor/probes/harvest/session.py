@@ -36,7 +36,7 @@ _GRACE_SECONDS = 2.0
 
 def harvest(
     root: Path, script: str, arguments: tuple[str, ...], seconds: float, rank: int = 0,
-    world: int = 1, exchange: str = "",
+    world: int = 1, exchange: str = "", pretend: bool = True,
 ) -> tuple[Recording, Hooks]:  # fmt: skip
     """Run the script; what it did is in the recording even where it failed."""
     run = Recording(root, rank, world)
@@ -48,7 +48,7 @@ def harvest(
         if not hooks.quiet:
             run.autocasts.setdefault(places.here(3), dtype)
 
-    _prepare(rank, world)
+    _prepare(rank, world, pretend)
     answer_for_accelerators()
     emulate_autocast(mode, noted)
     use_own_group(rank, world, exchange)
@@ -59,16 +59,17 @@ def harvest(
     return run, hooks
 
 
-def _prepare(rank: int, world: int) -> None:
+def _prepare(rank: int, world: int, pretend: bool) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     random.seed(0)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
                       LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500")  # fmt: skip
-    torch.cuda.is_available = lambda: True
-    torch.cuda.device_count = lambda: world
+    if pretend:  # most scripts use mixed precision on an accelerator only
+        torch.cuda.is_available = lambda: True
+        torch.cuda.device_count = lambda: world
     warnings.simplefilter("ignore")
-    torch.compile = lambda model=None, **_: model or (lambda function: function)
+    torch.compile = lambda model=None, **_: model or (lambda function: function)  # type: ignore[assignment]
     if "torch._dynamo" not in sys.modules:
         sys.modules["torch._dynamo"] = torch._dynamo = _CompilerLeftOut("torch._dynamo")
 
@@ -85,7 +86,7 @@ class _CompilerLeftOut(types.ModuleType):
         return function
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__path__":  # asked for when a part of it is imported
             raise AttributeError(name)
         del sys.modules["torch._dynamo"], torch._dynamo
         torch._dynamo = importlib.import_module("torch._dynamo")

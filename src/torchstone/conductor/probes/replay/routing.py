@@ -76,12 +76,17 @@ def _routing(run: Recording, case: Case, experts: str) -> Routing | None:
     count = len(getattr(case.module, experts))
     base = _with_experts(case, experts, lambda _, x: torch.zeros_like(x), inputs)
     rows = [
-        (_with_experts(case, experts, lambda index, x, e=e: torch.full_like(x, float(index == e)), inputs)
-         - base).mean(-1) for e in range(count)
+        (_with_experts(case, experts, functools.partial(_only, e), inputs) - base).mean(-1)
+        for e in range(count)
     ]  # fmt: skip
     mixed = _with_experts(case, experts, lambda _, x: x, inputs) - base
     return Routing(case, tuple(operators), inputs.reshape(-1, inputs.shape[-1]).float(),
                    torch.stack(rows, dim=-1), mixed, chosen)  # fmt: skip
+
+
+def _only(expert: int, index: int, x: torch.Tensor) -> torch.Tensor:
+    """One for one expert, zero for all others."""
+    return torch.full_like(x, float(index == expert))
 
 
 def _chosen(operators: list[Operator], inputs: torch.Tensor | None) -> torch.Tensor | None:

@@ -1,0 +1,30 @@
+"""Every scenario has the boxes and checkpoints of the workflow, bound to rules that exist."""
+
+import pytest
+
+from torchstone.conductor.probes.checks import all_checks
+from torchstone.conductor.probes.ranks import ALL_RULES
+from torchstone.conductor.project.facts import Feature, Place, ProjectFacts
+from torchstone.conductor.scenarios import all_scenarios
+from torchstone.conductor.tools import all_tools
+
+
+@pytest.mark.parametrize("name", ["mla", "moe", "dist-sync", "amp"])
+def test_six_boxes_and_four_checkpoints(name: str) -> None:
+    scenario = all_scenarios()[name]
+    assert len(scenario.STEPS) == 6
+    assert len(scenario.CHECKPOINTS) == 4
+    for checkpoint in scenario.CHECKPOINTS:
+        assert set(checkpoint.tools) <= set(all_tools())
+
+
+def test_probes_of_checkpoints_exist() -> None:
+    known = {*all_checks(), *(rule.id for rule in ALL_RULES)}
+    used = {rule for scenario in all_scenarios().values() for checkpoint in scenario.CHECKPOINTS
+            for rule in checkpoint.rules if rule.startswith("PR")}  # fmt: skip
+    assert used <= known
+
+
+def test_a_scenario_is_found_by_its_features() -> None:
+    facts = ProjectFacts("x", 1, 1, components=(Feature("MLA", (Place("a.py", 1),)),))
+    assert [name for name, item in all_scenarios().items() if item.applies(facts)] == ["mla"]
