@@ -114,6 +114,10 @@ def test_a_script_that_exits(project: Path, capfd: pytest.CaptureFixture[str]) -
         ["flow", "plan", "prepare.py"],
         ["flow", "run", "prepare.py", "--plan", "missing.json"],
         ["flow", "run", "missing.py"],
+        ["flow", "export", "prepare:prepare"],
+        ["flow", "export", "--ray", "prepare"],
+        ["flow", "export", "--ray", "prepare:f();x", "--plan", "plan.json"],
+        ["flow", "export", "--ray", "prepare:prepare", "--plan", "missing.json"],
     ],
 )
 def test_wrong_input(words: list[str], project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -134,3 +138,25 @@ def test_a_plan_for_another_version_of_the_program(
     (project / "plan.json").write_text(json.dumps(plan))
     assert run(["flow", "run", "prepare.py", "--plan", "plan.json", "--", "2"]) == 2
     assert "trace and plan it again" in capfd.readouterr().err
+
+
+def test_a_script_for_ray(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / "plan.json").write_text(json.dumps({"context_device_map": {"cv2.resize": "cpu"}}))
+    assert run(["flow", "export", "--ray", "prepare:prepare", "--plan", "plan.json"]) == 0
+    text = capfd.readouterr().out
+    compile(text, "pipeline.py", "exec")
+    assert "from prepare import prepare" in text
+    assert str(project / "plan.json") in text
+
+
+def test_the_same_results_with_a_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torchstone.dataflow.migration")
+    (project / "plan.json").write_text(
+        json.dumps({"context_device_map": {"prepare/cv2.resize": "cpu"}})
+    )
+    words = ["flow", "run", "prepare.py", "--plan", "plan.json", "--format", "json", "--", "3"]
+    assert run(words) == 0
+    report = Report.from_json(capfd.readouterr().out)
+    assert report.answer is not None
+    assert "4 results equal bit by bit" in report.answer.headline.en
+    assert not report.findings

@@ -99,3 +99,22 @@ class RunOptions:
         ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
         config=False, metavar="FILE",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which plan, for which function, in which form."""
+
+    function: str = option(
+        "", "the function that makes one result of one item: module:function",
+        "由一个输入得到一个结果的函数：module:function",
+        positional=True, config=False, metavar="MODULE:FUNCTION",
+    )  # fmt: skip
+    ray: bool = option(False, "a Ray Data pipeline, as a script", "Ray Data 管道脚本", config=False)
+    plan: str = option(
+        ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
+        config=False, metavar="FILE",
+    )  # fmt: skip
+    batch: int = option(
+        32, "items in a batch of the device stage", "设备阶段每批的条目数", metavar="N"
+    )

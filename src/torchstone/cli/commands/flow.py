@@ -1,13 +1,13 @@
-"""`torchstone flow trace | plan | run`: a data pipeline, traced, placed on devices, moved there."""
+"""`torchstone flow trace | plan | run | export`: a data pipeline, traced, placed on devices, moved there."""
 
 from __future__ import annotations
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
-from torchstone.cli.show import show
+from torchstone.cli.show import put, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.text import Text
-from torchstone.dataflow.options import PlanOptions, RunOptions, TraceOptions
+from torchstone.dataflow.options import ExportOptions, PlanOptions, RunOptions, TraceOptions
 
 HELP = Text(
     en="data pipelines: RUNS a script and traces its data, plans what moves to a device, runs the plan",
@@ -45,6 +45,13 @@ def _run(options: RunOptions, common: CommonOptions) -> int:
     return 3 if report.failed else 1 if report.findings else 0
 
 
+def _export(options: ExportOptions, common: CommonOptions) -> int:
+    from torchstone.dataflow.export.script import ray_script
+
+    put(ray_script(options), common)
+    return 0
+
+
 SUBCOMMANDS = {
     "trace": Subcommand(
         "flow trace",
@@ -63,5 +70,11 @@ SUBCOMMANDS = {
         Text("run the script as it is and with the plan, and compare the results",
              "分别按原样与按计划运行脚本，并比对结果"),
         RunOptions, _run,
+    ),
+    "export": Subcommand(
+        "flow export",
+        Text("a plan for more than one machine: --ray writes a Ray Data pipeline",
+             "把计划用于多台机器：--ray 写出 Ray Data 管道"),
+        ExportOptions, _export,
     ),
 }  # fmt: skip

@@ -67,7 +67,7 @@ def _call_hook(
     # (arrays in, an array out) are written out.
     values = recorder.values
     kinds, kind_of, read, known = values.kinds, values.kind_of, values.read, values.known
-    heads, aliases, facts = values.heads, values.aliases, values.facts
+    heads, aliases, facts, held = values.heads, values.aliases, values.facts, values.held
     states, state_of, next_number = recorder.states, recorder.state, values.next_number
     callee_of = recorder.callees.of
     names = (*site.inputs, *("" for _ in range(_NAMED)))
@@ -76,9 +76,10 @@ def _call_hook(
     last_func: Any = None
     last_owner: Any = None
     last_callee: Callee | None = None
+    last_constant: Any = None
 
     def call(func: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal last_func, last_owner, last_callee
+        nonlocal last_func, last_owner, last_callee, last_constant
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
             return func(*args, **kwargs)
@@ -105,20 +106,24 @@ def _call_hook(
                 kind = kinds.get(item_type)
                 if kind is None:
                     kind = kind_of(item_type)
-                if kind == ARRAY and not heads and not aliases:
+                if kind == ARRAY:
                     entry = known.get(id(item))
-                    if entry is not None and entry[0]() is item:
-                        reads.append(entry[1])
-                        continue
-                if not kind:
+                    if entry is not None and entry[0]() is item and entry[1] not in aliases:
+                        if not heads or (item.base is None and id(item) not in heads):
+                            reads.append(entry[1])
+                            continue
+                elif not kind:
                     if item_type in CONSTANTS:
                         constants.append(item)
-                elif item_type is tuple and is_constant(item) and not values.held:
+                    continue
+                elif item is last_constant or (item_type is tuple and is_constant(item)):
                     constants.append(item)
-                else:
-                    if kind == SCALAR and item_type is float:
-                        constants.append(item)
-                    read(item, kind, names[place] if place < _NAMED else "", reads)
+                    last_constant = item
+                    if not held:
+                        continue
+                if kind == SCALAR and item_type is float:
+                    constants.append(item)
+                read(item, kind, names[place] if place < _NAMED else "", reads)
             if kwargs:
                 for item in kwargs.values():
                     place += 1

@@ -1,0 +1,33 @@
+"""The programs whose tracing is timed."""
+
+import cv2
+import numpy as np
+
+_RNG = np.random.default_rng(0)
+_BASE = cv2.GaussianBlur(_RNG.integers(0, 255, (256, 256, 3), dtype=np.uint8), (9, 9), 0)
+IMAGES = [np.roll(_BASE, 7 * n, axis=0) for n in range(100)]
+JPEGS = [cv2.imencode(".jpg", image)[1] for image in IMAGES]
+
+
+def prepare(images):
+    out = []
+    for image in images:
+        small = cv2.resize(image, (224, 224))
+        rgb = cv2.cvtColor(small, cv2.COLOR_BGR2RGB)
+        soft = cv2.GaussianBlur(rgb, (5, 5), 0)
+        scaled = soft.astype(np.float32) / 255.0
+        centred = scaled - 0.5
+        centred /= 0.25
+        planes = centred.transpose(2, 0, 1)
+        out.append(np.ascontiguousarray(planes))
+    return out
+
+
+def prepare_files(files):
+    return prepare([cv2.imdecode(data, cv2.IMREAD_COLOR) for data in files])
+
+
+def fibonacci(n):
+    if n < 2:
+        return n
+    return fibonacci(n - 1) + fibonacci(n - 2)
