@@ -36,9 +36,8 @@ class FunctionCount:
     bytes_to_host: int = 0
     migrated_seconds: float = 0.0
     verified: int = 0
-    verified_migrated_seconds: float = 0.0
-    verified_original_seconds: float = 0.0
-    """The same calls on both sides: what moving gains or costs."""
+    ratios: list[float] = field(default_factory=list)
+    """Moved time over the original's, of verified calls: what moving gains or costs."""
 
 
 @dataclass(slots=True)
@@ -78,5 +77,6 @@ class Ledger:
             **{
                 name: sum(getattr(count, name) for count in counts)
                 for name in FunctionCount.__dataclass_fields__
+                if name != "ratios"
             }
         )
