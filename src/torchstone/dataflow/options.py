@@ -89,6 +89,27 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which plan, for which engine."""
+
+    plan: str = option(
+        ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
+        positional=True, config=False, metavar="PLAN",
+    )  # fmt: skip
+    ray: bool = option(
+        False, "a script with a Ray Data pipeline", "生成 Ray Data 管道脚本", config=False
+    )
+    call: str = option(
+        "", "the function that makes one sample of one item: module:function",
+        "由一项数据得到一个样本的函数：module:function", config=False, metavar="MODULE:FUNCTION",
+    )  # fmt: skip
+    save: str = option(
+        "ray_pipeline.py", "the file for the script", "脚本文件", config=False, metavar="FILE"
+    )
+    batch: int = option(32, "samples in a batch", "每批样本数", metavar="N")
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """Which plan, and what is run with it."""
 

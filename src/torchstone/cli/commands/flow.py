@@ -1,4 +1,4 @@
-"""`torchstone flow trace | plan | run`: a data pipeline, traced, placed on devices, moved there."""
+"""`torchstone flow trace | plan | run | export`: a data pipeline, traced, placed, moved, exported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.text import Text
-from torchstone.dataflow.options import PlanOptions, RunOptions, TraceOptions
+from torchstone.dataflow.options import ExportOptions, PlanOptions, RunOptions, TraceOptions
 
 HELP = Text(
     en="data pipelines: RUNS a script and traces its data, plans what moves to a device, runs the plan",
@@ -45,6 +45,14 @@ def _run(options: RunOptions, common: CommonOptions) -> int:
     return 3 if report.failed else 1 if report.findings else 0
 
 
+def _export(options: ExportOptions, common: CommonOptions) -> int:
+    needs_torch("flow export")
+    from torchstone.dataflow.export.ray_script import export_command
+
+    show(export_command(options), common)
+    return 0
+
+
 SUBCOMMANDS = {
     "trace": Subcommand(
         "flow trace",
@@ -63,5 +71,11 @@ SUBCOMMANDS = {
         Text("run the script as it is and with the plan, and compare the results",
              "分别按原样与按计划运行脚本，并比对结果"),
         RunOptions, _run,
+    ),
+    "export": Subcommand(
+        "flow export",
+        Text("write the plan as a pipeline for another engine: --ray",
+             "将计划导出为其他引擎的管道：--ray"),
+        ExportOptions, _export,
     ),
 }  # fmt: skip

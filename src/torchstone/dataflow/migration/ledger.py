@@ -28,7 +28,9 @@ class FunctionCount:
     """The calls of one function."""
 
     migrated: int = 0
+    """Computed on the device by the call itself."""
     deferred: int = 0
+    """Recorded in a loader, and computed on the device with the batch."""
     fallback: int = 0
     stayed: int = 0
     """Calls that the plan leaves where they are."""
