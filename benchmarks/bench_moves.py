@@ -147,7 +147,7 @@ def _pipeline() -> str:
         f"| as written | {IMAGES / min(plain):.0f} |\n"
         f"| moved to torch kernels on `cpu`, in batches in the main process | {IMAGES / min(moved):.0f} |\n\n"
         f"Batches equal in every bit: {'yes' if equal else 'NO'} ({len(got)} batches). "
-        f"Calls moved {stats['calls_migrated']:,}, fallen back {stats['calls_fallback']:,}. "
+        f"Calls moved {stats['calls_migrated'] + stats['calls_deferred']:,}, fallen back {stats['calls_fallback']:,}. "
         f"{ratio:.2f} × the time: {verdict}.\n"
     )
 

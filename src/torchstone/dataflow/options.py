@@ -89,6 +89,27 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which plan, for which engine."""
+
+    plan: str = option(
+        ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
+        positional=True, config=False, metavar="PLAN",
+    )  # fmt: skip
+    ray: bool = option(
+        False, "a script with a Ray Data pipeline", "生成 Ray Data 管道脚本", config=False
+    )
+    call: str = option(
+        "", "the function that makes one sample of one item: module:function",
+        "由一项数据得到一个样本的函数：module:function", config=False, metavar="MODULE:FUNCTION",
+    )  # fmt: skip
+    save: str = option(
+        "ray_pipeline.py", "the file for the script", "脚本文件", config=False, metavar="FILE"
+    )
+    batch: int = option(32, "samples in a batch", "每批样本数", metavar="N")
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """Which plan, and what is run with it."""
 
@@ -99,22 +120,3 @@ class RunOptions:
         ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
         config=False, metavar="FILE",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """Which plan, for which function, in which form."""
-
-    function: str = option(
-        "", "the function that makes one result of one item: module:function",
-        "由一个输入得到一个结果的函数：module:function",
-        positional=True, config=False, metavar="MODULE:FUNCTION",
-    )  # fmt: skip
-    ray: bool = option(False, "a Ray Data pipeline, as a script", "Ray Data 管道脚本", config=False)
-    plan: str = option(
-        ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
-        config=False, metavar="FILE",
-    )  # fmt: skip
-    batch: int = option(
-        32, "items in a batch of the device stage", "设备阶段每批的条目数", metavar="N"
-    )

@@ -1,10 +1,10 @@
-"""`torchstone flow trace | plan | run | export`: a data pipeline, traced, placed on devices, moved there."""
+"""`torchstone flow trace | plan | run | export`: a data pipeline, traced, placed, moved, exported."""
 
 from __future__ import annotations
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
-from torchstone.cli.show import put, show
+from torchstone.cli.show import show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.text import Text
 from torchstone.dataflow.options import ExportOptions, PlanOptions, RunOptions, TraceOptions
@@ -46,9 +46,10 @@ def _run(options: RunOptions, common: CommonOptions) -> int:
 
 
 def _export(options: ExportOptions, common: CommonOptions) -> int:
-    from torchstone.dataflow.export.script import ray_script
+    needs_torch("flow export")
+    from torchstone.dataflow.export.ray_script import export_command
 
-    put(ray_script(options), common)
+    show(export_command(options), common)
     return 0
 
 
@@ -73,8 +74,8 @@ SUBCOMMANDS = {
     ),
     "export": Subcommand(
         "flow export",
-        Text("a plan for more than one machine: --ray writes a Ray Data pipeline",
-             "把计划用于多台机器：--ray 写出 Ray Data 管道"),
+        Text("write the plan as a pipeline for another engine: --ray",
+             "将计划导出为其他引擎的管道：--ray"),
         ExportOptions, _export,
     ),
 }  # fmt: skip

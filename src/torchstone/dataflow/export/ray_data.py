@@ -6,6 +6,7 @@ moves travels as the array before it and is computed in batches by actors that h
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import pickle
@@ -129,8 +130,7 @@ def _wants_gpu(plan: MigrationPlan, options: RayOptions) -> bool:
 
 
 def _cpus() -> int:
-    import ray
-
+    ray = importlib.import_module("ray")
     if ray.is_initialized():
         return int(ray.cluster_resources().get("CPU", 1))
     return os.cpu_count() or 1
@@ -138,7 +138,7 @@ def _cpus() -> int:
 
 def _ray_data() -> Any:
     try:
-        import ray.data
+        return importlib.import_module("ray.data")
     except ImportError:
         raise InputError(
             "flow export --ray",
@@ -149,4 +149,3 @@ def _ray_data() -> Any:
                 '请运行 `pip install "torchstone[ray]"` 安装',
             ),
         ) from None
-    return ray.data

@@ -28,7 +28,9 @@ class FunctionCount:
     """The calls of one function."""
 
     migrated: int = 0
+    """Computed on the device by the call itself."""
     deferred: int = 0
+    """Recorded in a loader, and computed on the device with the batch."""
     fallback: int = 0
     stayed: int = 0
     """Calls that the plan leaves where they are."""
@@ -36,9 +38,8 @@ class FunctionCount:
     bytes_to_host: int = 0
     migrated_seconds: float = 0.0
     verified: int = 0
-    verified_migrated_seconds: float = 0.0
-    verified_original_seconds: float = 0.0
-    """The same calls on both sides: what moving gains or costs."""
+    ratios: list[float] = field(default_factory=list)
+    """Moved time over the original's, of verified calls: what moving gains or costs."""
 
 
 @dataclass(slots=True)
@@ -78,5 +79,6 @@ class Ledger:
             **{
                 name: sum(getattr(count, name) for count in counts)
                 for name in FunctionCount.__dataclass_fields__
+                if name != "ratios"
             }
         )

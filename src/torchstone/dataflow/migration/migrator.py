@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import statistics
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -189,14 +190,13 @@ class PipelineMigrator:
         return ray_dataset(self.plan, function, items, RayOptions(**options))
 
     def verdicts(self) -> tuple[Text, ...]:
-        """For every function that was verified: whether moving it pays, by the same calls on both
-        sides."""
+        """For every function that was verified: whether moving it pays, by the median of the same
+        calls on both sides."""
         found = []
         for name, count in sorted(self._migration.ledger.functions.items()):
-            moved, original = count.verified_migrated_seconds, count.verified_original_seconds
-            if not count.verified or not original or not moved:
+            if not count.ratios:
                 continue
-            ratio, calls = moved / original, count.verified
+            ratio, calls = statistics.median(count.ratios), len(count.ratios)
             if ratio > 1:
                 found.append(
                     Text(

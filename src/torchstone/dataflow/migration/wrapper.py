@@ -23,6 +23,8 @@ from torchstone.dataflow.migration.specification import Arguments, Call, Case, O
 from torchstone.dataflow.migration.targets import STAY, Target
 
 logger = logging.getLogger(__name__)
+RATIOS = 1000
+"""Verified calls whose times are kept for the verdict: enough for a median."""
 INSTANCES = 64
 """Instances of a FactoryOp that are kept per function: a pipeline has few configurations."""
 
@@ -109,11 +111,12 @@ class UniversalWrapper:
                 return self._fall_back(verdict.reason, verdict.edit, site, start)
             case, bound = verdict, plain_handles(bound)
             transfer = Transfer(target.device, keep)
+            began = time.perf_counter()  # a probe before is paid once, not by this call
             result = self.compute(bound, transfer)
         except Exception as error:
             logger.warning("Migration failed: %s. Falling back to CPU.", error)
             return self._fall_back(_said(error), _EDIT, site, start)
-        spent = time.perf_counter() - start
+        spent = time.perf_counter() - began
         self._count(transfer, spent)
         if (
             not keep
@@ -167,8 +170,8 @@ class UniversalWrapper:
         expected = self.original_func(*plain(call.args), **plain(call.kwargs))
         count = self.migration.ledger.of(self.func_path)
         count.verified += 1
-        count.verified_original_seconds += time.perf_counter() - start
-        count.verified_migrated_seconds += spent
+        if len(count.ratios) < RATIOS:
+            count.ratios.append(spent / max(time.perf_counter() - start, 1e-9))
         if wrong := difference(expected, result, case):
             self.migration.sampler.quarantine(self.func_path, case, wrong)
             logger.warning(

@@ -226,7 +226,6 @@ def _count(
     for index, name in enumerate(calls):
         count = session.migration.ledger.of(name)
         count.deferred += len(bases)
-        count.migrated += len(bases)
         if index == 0 and on_device:
             count.bytes_to_device += sum(base.nbytes for base in bases)
             count.migrated_seconds += seconds

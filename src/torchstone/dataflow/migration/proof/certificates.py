@@ -83,7 +83,7 @@ def probe(spec: OpSpec, case: Case, original: Compute, moved: Compute) -> Certif
         with np.errstate(all="ignore"):  # the program did not ask for these calls
             expected, got = original(call), moved(call)
         worst = max(worst, largest_error(expected, got))
-        if wrong := difference(expected, got, case):
+        if wrong := difference(expected, got, verdict):
             return Certificate(False, done + 1, worst, wrong)
         done += 1
         if done == PROBES:

@@ -57,6 +57,10 @@ def _divisions(turn: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(hues.astype(np.int32)), torch.from_numpy(saturations.astype(np.int32))
 
 
+_LANES = 32
+"""Pixels in a vector on processors with AVX2; others have another number, hence the tolerance."""
+
+
 def from_hsv(image: Tensor, full: bool) -> Tensor:
     h, s, v = (image[:, index].float() for index in range(3))
     hue = h * np.float32(6 / (255 if full else 180)).item()
@@ -64,13 +68,21 @@ def from_hsv(image: Tensor, full: bool) -> Tensor:
     sector = hue.floor()
     part = hue - sector
     sector = sector.long() % 6
-    low, down, up = v * (1 - s), v * (1 - s * part), v * (1 - s * (1 - part))
+    low, down, up = v * (1 - s), v * _one_less(s, part), v * _one_less(s, 1 - part)
     options = torch.stack([v, low, down, up])
     which = torch.tensor(
         [[1, 3, 0], [1, 0, 2], [3, 0, 1], [0, 2, 1], [0, 1, 3], [2, 1, 0]], device=image.device
     )
     channels = [options.gather(0, which[sector][..., i][None])[0] for i in range(3)]
-    return to_uint8(torch.stack(channels, 1) * 255)
+    values = torch.stack(channels, 1) * 255
+    # OpenCV's vector code cuts where the code for the last columns of a row rounds
+    whole = values.shape[-1] // _LANES * _LANES
+    return torch.cat([values[..., :whole].floor(), values[..., whole:].round()], -1).to(torch.uint8)
+
+
+def _one_less(left: Tensor, right: Tensor) -> Tensor:
+    """1 - left * right with one rounding, as the fused instruction has."""
+    return (1 - left.double() * right.double()).float()
 
 
 def to_ycrcb(image: Tensor, yuv: bool) -> Tensor:

@@ -101,7 +101,7 @@ def median_blur(src: Tensor, ksize: int) -> Tensor:
 
 def blur_sample(rng: np.random.Generator) -> Call:
     image = random_image(rng, (1, 3, 4), str(rng.choice(["uint8", "uint8", "float32"])))
-    sizes = tuple(int(size) for size in rng.integers(1, 20 if rng.integers(6) == 0 else 9, 2))
+    sizes = tuple(int(size) for size in rng.integers(1, 24 if rng.integers(3) == 0 else 9, 2))
     if rng.integers(2):
         return call(image, sizes)
     return call(image, sizes, borderType=int(rng.choice(BORDERS)))

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torchstone.dataflow.migration.moves.cv2._derivatives import separable
+from torchstone.dataflow.migration.moves.cv2._fixed_blur import gaussian_kernel
 from torchstone.dataflow.migration.moves.cv2._images import (
     BORDER_REPLICATE,
     not_an_image,
@@ -20,6 +22,7 @@ from torchstone.dataflow.migration.specification import Call, Case, OpSpec, Refu
 
 BINARY, BINARY_INV, TRUNC, TOZERO, TOZERO_INV = range(5)
 OTSU, TRIANGLE = 8, 16
+GAUSSIAN = 1
 
 
 def case(src: Any, thresh: float, maxval: float, type: int, dst: Any = None) -> Case | Refusal:
@@ -86,11 +89,13 @@ def adaptive_case(
 ) -> Case | Refusal:  # fmt: skip
     if refused := not_an_image(src, channels=(1,)):
         return refused
-    if adaptiveMethod != 0:
-        return unsupported("adaptiveMethod", "ADAPTIVE_THRESH_GAUSSIAN_C (a float mean, rounded)")
+    if adaptiveMethod == GAUSSIAN and blockSize not in (3, 5, 7):
+        return unsupported(
+            "blockSize", "a Gaussian of more than 7, whose weights are no binary fractions"
+        )
     if thresholdType not in (BINARY, BINARY_INV):
         return unsupported("thresholdType", thresholdType)
-    return Case("uint8, mean")
+    return Case("uint8, Gaussian" if adaptiveMethod == GAUSSIAN else "uint8, mean")
 
 
 def adaptive_threshold(
@@ -98,13 +103,23 @@ def adaptive_threshold(
 ) -> Tensor:  # fmt: skip
     if maxValue < 0:
         return torch.zeros_like(src)
-    mean = box_filter(src, -1, (blockSize, blockSize), (-1, -1), True, BORDER_REPLICATE).int()
+    if adaptiveMethod == GAUSSIAN:
+        mean = _gaussian_mean(src, blockSize)
+    else:
+        mean = box_filter(src, -1, (blockSize, blockSize), (-1, -1), True, BORDER_REPLICATE).int()
     full = min(max(int(np.rint(maxValue)), 0), 255)
     if thresholdType == BINARY:
         hit = src.int() - mean > -math.ceil(C)
     else:
         hit = src.int() - mean <= -math.floor(C)
     return torch.where(hit, torch.full_like(src, full), torch.zeros_like(src))
+
+
+def _gaussian_mean(src: Tensor, size: int) -> Tensor:
+    """The weights of small kernels are fractions of 256: float32 sums are exact, and so are ints."""
+    weights = [int(weight) for weight in gaussian_kernel(size, 0.0) * 256]
+    total = separable(src.int(), weights, weights, BORDER_REPLICATE)
+    return (total.double() / 65536).round().int()
 
 
 def sample(rng: np.random.Generator) -> Call:
@@ -123,9 +138,10 @@ def sample(rng: np.random.Generator) -> Call:
 
 def adaptive_sample(rng: np.random.Generator) -> Call:
     image = random_image(rng, (1,))
-    return call(
-        image, float(rng.uniform(0, 300)), 0, int(rng.integers(2)), int(rng.integers(1, 14)) * 2 + 1, float(rng.uniform(-9, 9))
-    )  # fmt: skip
+    method = int(rng.integers(2))
+    block = int(rng.choice([3, 5, 7])) if method == GAUSSIAN else int(rng.integers(1, 14)) * 2 + 1
+    kind, level = int(rng.integers(2)), float(rng.uniform(-9, 9))
+    return call(image, float(rng.uniform(0, 300)), method, kind, block, level)
 
 
 MOVES = (

@@ -41,7 +41,22 @@ def _verdict(name: str, a: Any, keepdims: Any, **options: Any) -> Case | Refusal
     if a.dtype == np.float16 or np.dtype(a.dtype).kind == "c":
         return refuse(f"{a.dtype} is summed in another precision", f"{a.dtype} 的求和精度不同")
     made = _made_by(name, np.dtype(a.dtype))
-    return Case(f"{a.dtype}", 0.0, 8 * rounding(made) if made.kind == "f" else 0.0)
+    return Case(f"{a.dtype}", _lost(name, a), 8 * rounding(made) if made.kind == "f" else 0.0)
+
+
+def _lost(name: str, a: Any) -> float:
+    """What rounding may add to a sum, by the size of its terms: they may cancel each other."""
+    if (
+        name not in ("sum", "mean")
+        or np.dtype(a.dtype).kind != "f"
+        or not isinstance(a, np.ndarray)
+    ):
+        return 0.0
+    largest = (
+        max(abs(float(np.nanmax(a))), abs(float(np.nanmin(a)))) if not np.isnan(a).all() else 0.0
+    )
+    lost = rounding(a.dtype) * largest * (a.size if name == "sum" else 1)
+    return lost if np.isfinite(lost) else 0.0
 
 
 def _made_by(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:

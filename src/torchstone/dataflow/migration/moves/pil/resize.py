@@ -30,15 +30,16 @@ def _bicubic(x: float) -> float:
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
 
 
+_HAMMING = (float(np.float32(0.54)), float(np.float32(0.46)))
+"""PIL writes these two as float32."""
+
+
 def _hamming(x: float) -> float:
     x = abs(x)
     if x == 0:
         return 1.0
-    return (
-        0.0
-        if x >= 1
-        else math.sin(x * math.pi) / (x * math.pi) * (0.54 + 0.46 * math.cos(x * math.pi))
-    )
+    turn = x * math.pi
+    return 0.0 if x >= 1 else math.sin(turn) / turn * (_HAMMING[0] + _HAMMING[1] * math.cos(turn))
 
 
 _FILTERS: dict[int, tuple[Callable[[float], float], float]] = {
