@@ -114,10 +114,10 @@ def test_a_script_that_exits(project: Path, capfd: pytest.CaptureFixture[str]) -
         ["flow", "plan", "prepare.py"],
         ["flow", "run", "prepare.py", "--plan", "missing.json"],
         ["flow", "run", "missing.py"],
-        ["flow", "export", "prepare:prepare"],
-        ["flow", "export", "--ray", "prepare"],
-        ["flow", "export", "--ray", "prepare:f();x", "--plan", "plan.json"],
-        ["flow", "export", "--ray", "prepare:prepare", "--plan", "missing.json"],
+        ["flow", "export", "--call", "prepare:prepare"],
+        ["flow", "export", "--ray", "--call", "prepare"],
+        ["flow", "export", "plan.json", "--ray", "--call", "prepare:f();x"],
+        ["flow", "export", "missing.json", "--ray", "--call", "prepare:prepare"],
     ],
 )
 def test_wrong_input(words: list[str], project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -142,11 +142,13 @@ def test_a_plan_for_another_version_of_the_program(
 
 def test_a_script_for_ray(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (project / "plan.json").write_text(json.dumps({"context_device_map": {"cv2.resize": "cpu"}}))
-    assert run(["flow", "export", "--ray", "prepare:prepare", "--plan", "plan.json"]) == 0
-    text = capfd.readouterr().out
+    words = ["flow", "export", "plan.json", "--ray", "--call", "prepare:prepare"]
+    assert run([*words, "--save", "pipeline.py"]) == 0
+    assert "Ray Data pipeline, 1 operators on a device" in capfd.readouterr().out
+    text = (project / "pipeline.py").read_text()
     compile(text, "pipeline.py", "exec")
     assert "from prepare import prepare" in text
-    assert str(project / "plan.json") in text
+    assert "cv2.resize" in text
 
 
 def test_the_same_results_with_a_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
