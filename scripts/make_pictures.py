@@ -41,7 +41,8 @@ def pages(folder: Path) -> dict[str, Path]:
         "cost": ("cost", "hf:llama", "--dtype", "bf16", "--train", "--device", "h100,a100"),
         "watch": ("watch", str(watched)),
     }
-    made = {}
+    run("torchstone", "review", "examples/review/amp", "--output", str(folder / "run"), "--quiet")
+    made = {"review": folder / "run" / "report.html"}
     for name, words in wanted.items():
         made[name] = folder / f"{name}.html"
         run("torchstone", *words, "--output", str(made[name]), "--quiet")
