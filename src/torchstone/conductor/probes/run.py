@@ -119,6 +119,7 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
     from torchstone.conductor.probes.harvest.group import FileGroup
     from torchstone.conductor.probes.harvest.session import harvest, harvest_tests
 
+    os.chdir(subject.root)  # what the script writes stays in its project
     run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS, rank,
                          subject.world, store, subject.pretend)  # fmt: skip
     hooks.quiet = True

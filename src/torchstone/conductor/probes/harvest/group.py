@@ -29,7 +29,7 @@ def use_own_group(rank: int, world: int, exchange: str) -> None:
 
     def init_process_group(*_: Any, **__: Any) -> None:
         if not dist.is_initialized():
-            store = dist.distributed_c10d.FileStore(path, world)  # type: ignore[attr-defined]
+            store = dist.FileStore(path, world)  # type: ignore[attr-defined]
             begin(NAME, store=store, rank=rank, world_size=world)
 
     def new_group(ranks: Any = None, *_: Any, **__: Any) -> Any:
