@@ -7,16 +7,19 @@ the way out. No kernel exists for it: every tensor on it is fake.
 from __future__ import annotations
 
 import contextlib
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from torchstone.dryrun.script.calls import Calls
 from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
+from torchstone.dryrun.script.places import HIDDEN, kind_of
 from torchstone.dryrun.script.session import Session, is_fake
 
 
@@ -150,7 +153,23 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
     handlers[torch.tensor] = from_data
     handlers[torch.as_tensor] = from_data
     handlers[torch.Tensor.record_stream] = lambda func, args, kwargs: None
+    _show_device(cuda)
     _number_in_module_to()
+
+
+def _show_device(cuda: PretendCuda) -> None:
+    """Fake tensors have a `device` of their own, which no handler sees: whoever is not torch is told
+    `cuda`; torch itself needs the device that its kernels are looked up by."""
+    getter = FakeTensor.device.fget  # type: ignore[attr-defined]
+    setter = FakeTensor.device.fset  # type: ignore[attr-defined]
+
+    def device(tensor: Any) -> torch.device:
+        found: torch.device = getter(tensor)
+        if found.type != NAME or kind_of(sys._getframe(1).f_code) == HIDDEN:
+            return found
+        return cuda.shown(found)
+
+    put(FakeTensor, "device", property(device, setter))
 
 
 def _as_index(item: Any) -> Any:
