@@ -48,7 +48,7 @@ def box_case(
     ):  # white becomes black or stays, by the place in the row
         return unsupported("ksize", tuple(ksize))
     if normalize and ksize[0] * ksize[1] > 256:
-        return Case("uint8, more than 256 pixels")
+        return Case("uint8, more than 256 pixels", 1)  # sums times a float, in vectors
     return Case("uint8")
 
 
