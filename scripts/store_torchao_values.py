@@ -31,7 +31,9 @@ def values() -> dict[str, numpy.ndarray]:
     }
     y = sample(seed=1)
     outer = per_tensor_amax_to_scale(y.abs().max())
-    made["nvfp4"] = NVFP4Tensor.to_nvfp4(y, per_tensor_scale=outer).dequantize(torch.float32).numpy()
+    made["nvfp4"] = (
+        NVFP4Tensor.to_nvfp4(y, per_tensor_scale=outer).dequantize(torch.float32).numpy()
+    )
     return {"sample": x.numpy(), **made}
 
 

@@ -14,10 +14,10 @@ from torchstone.core.text import Text
 from torchstone.kernels import Candidate, load_problem, verify
 from torchstone.kernels.calls import Main
 from torchstone.kernels.confinement import require_confinement
-from torchstone.sandbox import cell
 from torchstone.kernels.run import Run
 from torchstone.kernels.verdict import LONGEST_FIELD, GateResult, Verdict
 from torchstone.kernels.workshop import Workshop
+from torchstone.sandbox import cell
 
 FORM = """import ctypes, gc, os, signal, socket, subprocess, sys, threading, time
 import torch
