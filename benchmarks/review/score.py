@@ -42,8 +42,9 @@ class Fault:
 
 
 def read_faults(path: Path) -> list[Fault]:
-    rows = json.loads(path.read_text("utf-8"))
-    return [Fault(row["id"], row["file"], int(row["line"]), row.get("mechanism", ""),
+    data = json.loads(path.read_text("utf-8"))
+    rows = data["faults"] if isinstance(data, dict) else data
+    return [Fault(row["id"], row["file"], int(row.get("line", row.get("line_first"))), row.get("mechanism", ""),
                   tuple(row.get("rules", ()))) for row in rows]  # fmt: skip
 
 

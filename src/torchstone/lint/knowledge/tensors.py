@@ -76,7 +76,14 @@ def _backward_targets(scene: Scene, call: ast.Call) -> list[ast.expr]:
 
 def _leaf_names(scene: Scene, node: ast.expr) -> set[str]:
     if isinstance(node, ast.BinOp):
-        return _leaf_names(scene, node.left) | _leaf_names(scene, node.right)
+        left, right = _leaf_names(scene, node.left), _leaf_names(scene, node.right)
+        if isinstance(node.op, ast.Div):
+            return left  # what a loss is divided by is a number: micro-batches, world size
+        if isinstance(node.op, ast.Mult):
+            # one factor is the loss, the other its weight
+            named = [side for side in (left, right) if any("loss" in name.lower() for name in side)]
+            return named[0] if len(named) == 1 else left | right
+        return left | right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return _leaf_names(scene, node.func.value) if scene.method(node) in _METHODS else set()
     name = scene.dotted(node)

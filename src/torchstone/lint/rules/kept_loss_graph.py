@@ -125,6 +125,18 @@ def train(model, loader, criterion, opt):
         """\
 import torch
 
+def train(model, batches, criterion, opt, micro_batches):
+    total = 0.0
+    for x, y in batches:
+        loss = criterion(model(x), y)
+        (loss / micro_batches).backward()
+        total += loss.detach() / micro_batches
+    opt.step()
+    return total
+""",
+        """\
+import torch
+
 def train(model, loader, terms, opt):
     for x, y in loader:
         loss = 0.0

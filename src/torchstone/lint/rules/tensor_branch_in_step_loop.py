@@ -80,6 +80,17 @@ def train(model, loader, criterion, opt, device):
         """\
 import torch
 
+def train(model, loader, criterion, opt, device, args):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.to(device)), y.to(device))
+        (loss / args.accumulate).backward()
+        if (step + 1) % args.accumulate == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+        """\
+import torch
+
 def train(model, loader, criterion, opt, device):
     for x, y in loader:
         loss = criterion(model(x.to(device)), y.to(device))
