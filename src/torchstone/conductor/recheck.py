@@ -42,7 +42,7 @@ def verify_run(run: str) -> Report:
     with copied(root) as copy:
         now = execute(plan, copy, Conditions(), silent, lambda _: None)
         with copied(root) as other:
-            tests_now = run_tests(other, plan.facts.tests.files)
+            tests_now = run_tests(other, plan.facts.tests.files, use_cache=True)
     present = {item.fingerprint: item for report in now.reports for item in report.findings}
     known = {item.fingerprint for problem in found.problems for item in problem.findings}
     known |= {item.finding.fingerprint for item in found.set_aside}

@@ -179,7 +179,7 @@ class Review:
         if known is not None or not plan.scope.reaches("standard"):
             return known or TestRun("none")
         with copied(copy.project) as own:
-            made = run_tests(own, plan.facts.tests.files)
+            made = run_tests(own, plan.facts.tests.files, self.conditions.use_cache)
         self.folder.keep("tests", made)
         return made
 

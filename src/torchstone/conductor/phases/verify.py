@@ -215,7 +215,11 @@ def _try(
         results = [
             run_job(replace(job, try_fixes=False), changed, before.conditions) for job in jobs
         ]
-        tests = run_tests(changed, before.plan.facts.tests.files) if with_tests else before.tests
+        tests = (
+            run_tests(changed, before.plan.facts.tests.files, before.conditions.use_cache)
+            if with_tests
+            else before.tests
+        )
     reports = [result.report for result in results]
     verdict = _judge(problem, solution, before, jobs, reports, tests, own, diff)
     silencing = "" if solution.kind == "rule fix" else is_silencing(changes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from torchstone.conductor.cache import keep, key_of_tests, load
 from torchstone.conductor.project.copying import Copy
 from torchstone.sandbox.run import run_confined
 
@@ -32,10 +33,22 @@ class TestRun:
         return tuple(sorted(set(before.passed) - set(self.passed)))
 
 
-def run_tests(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestRun:
-    """pytest on the test files, behind walls; plugins of this machine stay out."""
+def run_tests(copy: Copy, files: tuple[str, ...], use_cache: bool) -> TestRun:
+    """pytest on the test files, behind walls; from the cache where the same tree was tested."""
     if not files:
         return TestRun("none")
+    key = key_of_tests(copy.digest, files)
+    known = load(key, TestRun) if use_cache else None
+    if known is not None:
+        return known
+    made = _run(copy, files)
+    if use_cache and made.state == "ran":
+        keep(key, made)
+    return made
+
+
+def _run(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestRun:
+    """Plugins of this machine stay out."""
     result = copy.home / "tests.xml"
     done = run_confined(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
+from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
@@ -15,11 +16,8 @@ _MOST_MODELS = 3
 
 
 def version() -> str:
-    try:
-        import torch
-    except ImportError:
-        return ""
-    return f"{__version__} (torch {torch.__version__})"
+    torch = installed("torch")
+    return f"{__version__} (torch {torch})" if torch else ""
 
 
 def offer(request: Request) -> Offer:

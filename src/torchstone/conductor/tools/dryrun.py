@@ -8,6 +8,7 @@ from dataclasses import replace
 from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
 from torchstone.conductor.project.facts import EntryPoint, Launch
+from torchstone.conductor.versions import installed
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
@@ -25,11 +26,8 @@ _SECONDS = 90.0
 
 
 def version() -> str:
-    try:
-        import torch
-    except ImportError:
-        return ""
-    return f"{__version__} (torch {torch.__version__})"
+    torch = installed("torch")
+    return f"{__version__} (torch {torch})" if torch else ""
 
 
 def offer(request: Request) -> Offer:

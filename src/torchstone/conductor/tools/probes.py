@@ -7,6 +7,7 @@ from pathlib import Path
 from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
 from torchstone.conductor.project.facts import EntryPoint
+from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
@@ -19,11 +20,8 @@ _SECONDS = 60.0
 
 
 def version() -> str:
-    try:
-        import torch
-    except ImportError:
-        return ""
-    return f"{__version__} (torch {torch.__version__})"
+    torch = installed("torch")
+    return f"{__version__} (torch {torch})" if torch else ""
 
 
 def offer(request: Request) -> Offer:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-
 from torchstone.conductor.job import Job, Layer, Offer, Request
+from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
@@ -15,10 +14,7 @@ GOALS = ("maintainability",)
 
 
 def version() -> str:
-    try:
-        return importlib.metadata.version(NAME)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    return installed(NAME)
 
 
 def offer(request: Request) -> Offer:
