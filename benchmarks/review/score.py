@@ -92,7 +92,11 @@ def score(root: Path, use_cache: bool) -> bool:
     findings = own(done)
     found = [fault for fault in faults if any(hits(root, fault, item) for item in findings)]
     problems = interpret(
-        done, facts, scope, map_reach(root, tuple(item.path for item in facts.entry_points))
+        done,
+        facts,
+        scope,
+        map_reach(root, tuple(item.path for item in facts.entry_points)),
+        Lead(Planner(), lambda _: None),
     ).problems[:FIRST]
     true = [item for item in problems if any(near(root, fault, item.findings) for fault in faults)]
     print(f"{root.name}: {len(found)} of {len(faults)} faults found; first {len(problems)}: {len(true)} true; "

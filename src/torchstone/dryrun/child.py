@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import runpy
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchstone.core.codec import from_data, to_data
@@ -78,11 +76,11 @@ def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
 
 
 def run_script(settings: ScriptSettings) -> None:
-    """The script as `python SCRIPT ARGS` would run it."""
-    path = Path(settings.script)
+    """The script as `python SCRIPT ARGS` would run it, or `python -m` where its imports need that."""
+    from torchstone.runtime.script_start import start_script
+
     sys.argv = [settings.script, *settings.arguments]
-    sys.path.insert(0, str(path.resolve().parent))
-    runpy.run_path(settings.script, run_name="__main__")
+    start_script(settings.script)
 
 
 def leave(code: int) -> None:

@@ -7,7 +7,6 @@ import importlib
 import io
 import os
 import random
-import runpy
 import signal
 import sys
 import time
@@ -29,6 +28,7 @@ from torchstone.conductor.probes.harvest.precision import (
     emulate_autocast,
 )
 from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.runtime.script_start import start_script
 
 _GRACE_SECONDS = 2.0
 """A run that makes no step is interrupted this long after its time."""
@@ -115,7 +115,7 @@ def _run(
     sys.path[:0] = [str(path.parent), str(root)]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            runpy.run_path(str(path), run_name="__main__")
+            start_script(str(path))
     except Enough:
         run.ended = "time"
     except SystemExit as end:
