@@ -160,3 +160,23 @@ def test_modes_and_times_of_other_files_stay(folder: Path, tmp_path: Path) -> No
     assert "OWN" in done.output, done.output
     assert mine.stat().st_mode & 0o777 == 0o640
     assert mine.stat().st_mtime == 1
+
+
+@needs_namespaces
+def test_a_socket_anywhere_else_is_hidden(folder: Path) -> None:
+    import tempfile
+
+    root = Path(__file__).parents[2]
+    with tempfile.TemporaryDirectory(dir=root) as place, socket.socket(socket.AF_UNIX) as server:
+        Path(place).chmod(0o755)
+        path = os.path.relpath(Path(place) / "agent.sock")
+        server.bind(path)
+        server.listen()
+        Path(path).chmod(0o777)
+        full = str(Path(place) / "agent.sock")
+        done = run(
+            f"import socket; s=socket.socket(socket.AF_UNIX); s.connect({full!r}); print('IN')",
+            folder,
+        )
+        assert "IN" not in done.output
+        assert done.exit_code == 1

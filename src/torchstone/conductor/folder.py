@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from torchstone.conductor.known_runs import last_run
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.files import read_regular, write_atomically
@@ -27,7 +28,11 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> Path:
         target = self.path / name
+        if ".." in Path(name).parts or Path(name).is_absolute() or target.is_symlink():
+            raise _not_ours(name)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.resolve().is_relative_to(self.path.resolve()):
+            raise _not_ours(name)
         write_atomically(target, text)
         return target
 
@@ -58,13 +63,39 @@ def new_folder(given: str) -> RunFolder:
                 Text("name another folder", "请指定其他文件夹"),
             )  # fmt: skip
     else:
+        for folder in (HOME.parent, HOME):
+            if folder.is_symlink():
+                raise InputError(
+                    str(folder), "a link", Text("a folder of its own", "独立的文件夹"),
+                    Text("name a folder with --output", "请用 --output 指定文件夹"),
+                )  # fmt: skip
         path = HOME / time.strftime("%Y%m%d-%H%M%S")
         while path.exists():
             path = path.with_name(f"{path.name}-{os.urandom(2).hex()}")
     _make(path)
     if not given:
-        write_atomically(HOME.parent / ".gitignore", "*\n")
+        _ignore(HOME.parent / ".gitignore")
     return RunFolder(path)
+
+
+def _ignore(path: Path) -> None:
+    """Written once, never through a link that the project holds."""
+    try:
+        handle = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644
+        )
+    except FileExistsError:
+        return
+    with os.fdopen(handle, "w") as file:
+        file.write("*\n")
+
+
+def _not_ours(name: str) -> InputError:
+    return InputError(
+        f"run folder: {name}", "a path that leads out of the run folder",
+        Text("a file of the run folder", "运行文件夹中的文件"),
+        Text("start a new review", "请重新开始评审"),
+    )  # fmt: skip
 
 
 def _make(path: Path) -> None:
@@ -81,8 +112,7 @@ def _make(path: Path) -> None:
 def known_folder(given: str) -> RunFolder:
     """The folder of an earlier review; the newest one where none is named."""
     if not given:
-        runs = sorted(HOME.glob("*/run.json"))
-        given = str(runs[-1].parent) if runs else str(HOME)
+        given = last_run() or str(HOME)
     folder = RunFolder(Path(given))
     if not folder.has("run"):
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,3 +70,15 @@ class Request:
 
     facts: ProjectFacts
     scope: Scope
+
+
+_LONGEST = 60
+"""Characters of a path in the id of a job, which becomes a file name."""
+
+
+def short_name(path: str) -> str:
+    """A script's path as part of a job's id."""
+    name = path.replace("/", ".").removesuffix(".py")
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[-_LONGEST:]}-{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -25,10 +25,12 @@ _CLOSED_FOLDERS = frozenset(
 _CLOSED_NAMES = frozenset({
     ".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", "poetry.lock", "uv.lock", "pdm.lock",
     "pipfile.lock", "package-lock.json", "conda-lock.yml", ".pre-commit-config.yaml", "conftest.py",
-    ".gitattributes", ".gitmodules", "sitecustomize.py", "usercustomize.py", "constraints.txt",
+    ".gitattributes", ".gitmodules", "sitecustomize.py", "setup.py", "noxfile.py", "usercustomize.py", "constraints.txt",
 })  # fmt: skip
-_CLOSED_ENDINGS = (".lock", ".pth", ".so", ".pyc", ".sh")
-_SUPPRESSIONS = ("torchstone: ignore", "# noqa", "# type: ignore", "pylint: disable")
+_SOURCES = (".py", ".pyi", ".ipynb")
+_TESTS = frozenset({"test", "tests"})
+_SUPPRESSIONS = ("torchstone:ignore", "#noqa", "#type:ignore", "pylint:disable", "nosec")
+"""Without spaces, in small letters."""
 
 
 class PatchError(InputError):
@@ -63,7 +65,13 @@ def check_path(root: Path, path: str) -> Path:
     """The file that a change names: a regular source file inside the project, not one that says
     how the project is built, tested or checked."""
     pure = PurePosixPath(path)
-    if not path or "\\" in path or "\0" in path or pure.is_absolute() or ".." in pure.parts:
+    if (
+        not path
+        or "\\" in path
+        or not path.isprintable()
+        or pure.is_absolute()
+        or ".." in pure.parts
+    ):
         raise _refused(path or "(no path)", "a path outside the project")
     lower = [part.lower() for part in pure.parts]
     if (
@@ -72,8 +80,10 @@ def check_path(root: Path, path: str) -> Path:
         or lower[0] in _CLOSED_FOLDERS
     ):
         raise _refused(path, "a file that controls how the project is built or checked")
-    if lower[-1].endswith(_CLOSED_ENDINGS):
+    if not lower[-1].endswith(_SOURCES):
         raise _refused(path, "a file that is no source of the project")
+    if lower[-1].startswith("test_") or lower[-1].endswith("_test.py") or _TESTS & set(lower[:-1]):
+        raise _refused(path, "a test: a fix changes what is tested")
     full = root / path
     place = root
     for part in pure.parts:
@@ -158,13 +168,18 @@ def diff_of(changes: Iterable[FileChange]) -> str:
 def is_silencing(changes: Iterable[FileChange]) -> str:
     """Why a change hides a finding instead of removing its cause; empty where it does not."""
     for change in changes:
+        new, old = _squeezed(change.after), _squeezed(change.before)
         for word in _SUPPRESSIONS:
-            if change.after.count(word) > change.before.count(word):
+            if new.count(word) > old.count(word):
                 return f"adds {word!r}"
         before, after = _statements(change.before), _statements(change.after)
         if after and len(before) > len(after) and set(after) <= set(before):
             return "only deletes code"
     return ""
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.lower().split())
 
 
 def _statements(text: str) -> list[str]:

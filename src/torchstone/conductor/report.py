@@ -141,14 +141,19 @@ def _answer(made: Outcome) -> Answer:
     worst = [item for item in problems if item.severity.value == "HIGH"]
     proven = len(done.proven)
     return Answer(
-        headline=_headline(len(problems), len(worst), proven),
-        state="bad" if worst else "warning" if problems else "good",
+        headline=_headline(len(problems), len(worst), proven)
+        if problems or not made.interrupted
+        else _INTERRUPTED,
+        state="bad" if worst else "warning" if problems or made.interrupted else "good",
         about=_about(made),
         warnings=_warnings(made),
         tiles=_tiles(made, len(worst), proven),
         pictures=(*_tasks(made), *_checkpoints(made), *_not_looked_at(made)),
         next=_next(made),
     )
+
+
+_INTERRUPTED = Text("Interrupted before the problems were worked out", "在得出问题之前被中断")
 
 
 def _headline(total: int, worst: int, proven: int) -> Text:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from torchstone.conductor.choices import Driver
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.folder import RunFolder, known_folder, new_folder
+from torchstone.conductor.known_runs import note_run
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.run import Progress, Review, RunInfo, silent
 from torchstone.core.errors import InputError, UsageError
@@ -55,10 +57,16 @@ def run_review(
                 Text("a folder that this version wrote", "由当前版本生成的文件夹"),
                 Text("start a new review", "请重新开始评审"),
             )  # fmt: skip
-        root, options = Path(info.root), info.options
+        root = Path(info.root)
+        # what could harm comes from the command line only: the folder may be a stranger's
+        options = replace(
+            info.options, model=options.model, apply=options.apply, no_cache=options.no_cache,
+            allow_unconfined=options.allow_unconfined, resume=options.resume,
+        )  # fmt: skip
     else:
         root = _project(options.path)
         folder = new_folder(output)
+        note_run(folder.path)
     made = Review(root, options, folder, driver_of(options), lang, progress)
     report = made.run()
     write_outputs(report, folder, lang, command)
@@ -99,8 +107,6 @@ def driver_of(options: ReviewOptions) -> Driver:
 
 def write_outputs(report: Report, folder: RunFolder, lang: str, command: str) -> None:
     """The report in every form that people and programs read."""
-    from dataclasses import replace
-
     report = replace(report, command=command, date=time.strftime("%Y-%m-%d %H:%M %z"))
     for name, form in (("report.html", "html"), ("report.json", "json"), ("report.md", "markdown"),
                        ("findings.sarif", "sarif")):  # fmt: skip

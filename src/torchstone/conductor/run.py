@@ -178,7 +178,7 @@ class Review:
         known = self.folder.load("tests", TestRun)
         if known is not None or not plan.scope.reaches("standard"):
             return known or TestRun("none")
-        with copied(copy.project) as own:
+        with copied(copy.project, copy.original) as own:
             made = run_tests(own, plan.facts.tests.files, self.conditions.use_cache)
         self.folder.keep("tests", made)
         return made

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from torchstone.conductor.known_runs import state_folder
 from torchstone.conductor.patches import FileChange
 from torchstone.conductor.phases.interpret import Marks
 from torchstone.core.codec import from_data, to_data
@@ -59,17 +59,6 @@ class AppliedList:
     """Newest last."""
 
     applied: tuple[Applied, ...] = field(default=())
-
-
-def state_folder() -> Path:
-    """Where this platform keeps what programs remember for a user."""
-    if home := os.environ.get("XDG_STATE_HOME"):
-        return Path(home) / "torchstone"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "torchstone"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "torchstone" / "state"
-    return Path.home() / ".local" / "state" / "torchstone"
 
 
 def _path(root: Path, name: str) -> Path:
@@ -147,7 +136,8 @@ def undo(root: Path) -> tuple[str, ...]:
         )  # fmt: skip
     last = known[-1]
     for change in last.changes:
-        if (root / change.path).read_bytes() != change.after.encode("utf-8"):
+        path = root / change.path
+        if path.is_symlink() or path.read_bytes() != change.after.encode("utf-8"):
             raise InputError(
                 change.path, "a file that was changed after --apply",
                 Text("the file as --apply left it", "--apply 写入后的文件"),

@@ -151,7 +151,14 @@ class Steps:
                 edit for way in design.solutions if way.id in proven for edit in way.edits
             )
             root = self.root
-            apply_changes(root, changes_of(root, edits), self.folder.path.as_posix())
+            changes = changes_of(root, edits)
+            if diff_of(changes) != joint.diff:
+                raise InputError(
+                    "apply", "changes that are not those that were verified",
+                    Text("the verified changes on the reviewed tree", "评审时代码上的已验证修改"),
+                    Text("verify again", "请重新验证"),
+                )  # fmt: skip
+            apply_changes(root, changes, self.folder.path.as_posix())
         return joint.diff
 
     def _need(self, name: str, kind: type[T]) -> T:

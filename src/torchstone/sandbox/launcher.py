@@ -22,8 +22,13 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_REC, _MS_PRIVATE, _MS_BIND, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 4096, 2, 4
 _MOUNT_SETATTR, _AT_RECURSIVE, _RDONLY = 442, 0x8000, 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
-HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-"""Where sockets and files of the user's other programs lie; empty folders in their place."""
+SHARED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+"""Folders that programs write to by habit: empty ones of its own."""
+_SYSTEM = frozenset(
+    ("usr", "lib", "lib32", "lib64", "libx32", "bin", "sbin", "etc", "proc", "sys", "dev")
+)
+"""All other folders of the root are hidden: sockets of the user's programs lie there, and no wall
+but this one stops a connection to them."""
 _SETTINGS = ("/etc/hosts", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 NOT_STARTED = 70
 """Exit code of a command that could not be started."""
@@ -77,7 +82,7 @@ def _become(order: Order) -> None:
         here += [Path("/proc")] if own else []
         program = Program(
             (*readable_paths(with_ours=True), *here), may_fork=True, own_namespaces=own,
-            writable=tuple(map(Path, HIDDEN)) if own else (),
+            writable=tuple(map(Path, SHARED)) if own else (),
         )  # fmt: skip
         enter(Path(order.folder), limits, program=program)
         os.chdir(order.start)
@@ -106,8 +111,11 @@ def _hide(order: Order) -> None:
         if path == os.path.realpath(order.folder) or (_is_hidden(path) and os.path.isdir(path))
     }
     _set_read_only("/", _AT_RECURSIVE)
-    for folder in HIDDEN:
-        _mount(b"tmpfs", folder, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777,size=1g")
+    for folder in (*_hidden(), "/dev/shm"):
+        mode = b"mode=1777,size=1g" if folder in SHARED else b"mode=755,size=1m"
+        _mount(b"tmpfs", folder, b"tmpfs", _MS_NOSUID | _MS_NODEV, mode)
+    os.makedirs("/var/tmp", exist_ok=True)
+    os.chmod("/var/tmp", 0o1777)
     done: list[str] = []
     for path, handle in kept.items():
         if not any(path.startswith(f"{above}/") for above in done) or path == order.folder:
@@ -118,8 +126,17 @@ def _hide(order: Order) -> None:
     _set_read_only(os.path.realpath(order.folder), 0, clear=True)
 
 
+def _hidden() -> list[str]:
+    """Folders of the root that are not the system's."""
+    with os.scandir("/") as entries:
+        return sorted(
+            item.path for item in entries
+            if item.name not in _SYSTEM and item.is_dir(follow_symlinks=False)
+        )  # fmt: skip
+
+
 def _is_hidden(path: str) -> bool:
-    return path.startswith(tuple(f"{folder}/" for folder in HIDDEN))
+    return path.startswith(tuple(f"{folder}/" for folder in (*_hidden(), "/dev/shm")))
 
 
 def _set_read_only(path: str, flags: int, clear: bool = False) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from torchstone.core.errors import InputError, UsageError
@@ -11,7 +13,8 @@ from torchstone.core.text import Text
 
 # a hostile repository may name programs in its configuration: none of them is run
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat",
-         "-c", "core.quotePath=false")  # fmt: skip
+         "-c", "core.quotePath=false", "-c", "protocol.allow=never", "-c", "diff.submodule=short",
+         "-c", "submodule.recurse=false")  # fmt: skip
 _HUNK = pattern(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
@@ -25,8 +28,8 @@ def changed_lines(commit: str, folder: Path) -> dict[str, set[int] | None]:
     except InputError:
         raise InputError("--since", repr(commit), *_commit_texts()) from None
     base = _git(folder, "merge-base", commit, "HEAD").strip() or commit
-    out = _git(top, *_no_filters(top), "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0",
-               "--no-prefix", "--relative", base, "--")  # fmt: skip
+    out = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "-U0", "--no-prefix",
+               "--relative", "--ignore-submodules=all", base, "--", settings=_no_filters(top))  # fmt: skip
     lines = _read_diff(out, top)
     for name in _git(top, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if name:
@@ -38,21 +41,21 @@ def git_state(folder: Path) -> tuple[str, int]:
     """The commit that is checked out, and how many files of the folder differ from it."""
     commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD").strip()
     top = Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
-    rows = _git(top, *_no_filters(top), "status", "--porcelain", "-z", "--no-renames",
-                "--ignore-submodules=all", "--", str(folder.resolve()))  # fmt: skip
+    rows = _git(top, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--",
+                str(folder.resolve()), settings=_no_filters(top))  # fmt: skip
     return commit, len([row for row in rows.split("\0") if row])
 
 
-def _no_filters(top: Path) -> list[str]:
-    """Settings that switch off every clean filter the repository's configuration names."""
+def _no_filters(top: Path) -> list[tuple[str, str]]:
+    """Settings that switch off every filter the repository's configuration names."""
     try:
         names = _git(top, "config", "--name-only", "-z", "--get-regexp", r"^filter\.")
     except InputError:
         return []  # none is set
-    words: list[str] = []
-    for name in filter(None, names.split("\0")):
-        words += ("-c", f"{name}=false" if name.endswith(".required") else f"{name}=")
-    return words
+    return [
+        (name, "false" if name.endswith(".required") else "")
+        for name in filter(None, names.split("\0"))
+    ]
 
 
 def _read_diff(out: str, top: Path) -> dict[str, set[int] | None]:
@@ -95,10 +98,18 @@ def _commit_texts() -> tuple[Text, Text]:
     )
 
 
-def _git(folder: Path, *words: str) -> str:
+def _environment(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Settings by variable: a name may hold any character. Missing objects are not fetched."""
+    found = {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def _git(folder: Path, *words: str, settings: Sequence[tuple[str, str]] = ()) -> str:
     try:
         done = subprocess.run(
-            ("git", *_SAFE, *words), cwd=folder, capture_output=True, text=True, errors="surrogateescape", encoding="utf-8",
+            ("git", *_SAFE, *words), cwd=folder, env=_environment(settings), capture_output=True, text=True, errors="surrogateescape", encoding="utf-8",
             timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:

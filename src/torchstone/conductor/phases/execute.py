@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,9 +13,11 @@ from torchstone.conductor import cache
 from torchstone.conductor.job import LAYERS, Job
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import Copy, copied
+from torchstone.conductor.side_by_side import side_by_side
 from torchstone.conductor.tools import all_tools
 from torchstone.core.codec import to_data
 from torchstone.core.errors import TorchstoneError
+from torchstone.core.files import read_regular
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
@@ -26,6 +26,7 @@ from torchstone.sandbox.run import PACKAGE_HOME, Finished, is_confined, run_conf
 
 State = Literal["done", "cached", "failed", "late", "refused"]
 _LOG_BYTES = 20_000
+_ANSWER_BYTES = 128 << 20
 GRACE_SECONDS = 60.0
 """A job ends itself at its limit and says how far it came; after this it is killed."""
 Progress = Callable[[int, int, str], None]
@@ -77,7 +78,6 @@ def execute(
     """Run every job; `done` is told each result as soon as it is there."""
     started = time.monotonic()
     results: dict[str, ToolResult] = {}
-    workers = conditions.workers or max(1, min(4, os.cpu_count() or 1))
     total = len(plan.jobs)
 
     def work(job: Job) -> None:
@@ -88,9 +88,7 @@ def execute(
 
     for layer in LAYERS:
         jobs = [job for job in plan.jobs if job.layer == layer]
-        with ThreadPoolExecutor(workers) as pool:
-            for future in [pool.submit(work, job) for job in jobs]:
-                future.result()
+        side_by_side(work, jobs, conditions.workers)
     ordered = tuple(results[job.id] for job in plan.jobs)
     return Execution(ordered, time.monotonic() - started)
 
@@ -117,7 +115,7 @@ _ALLOW = "torchstone review --allow-unconfined, or Linux 5.13 or newer with user
 
 
 def _run(job: Job, copy: Copy, version: str) -> ToolResult:
-    with copied(copy.project) as own:
+    with copied(copy.project, copy.original) as own:
         order, answer = own.home / "job.json", own.home / "result.json"
         order.write_text(json.dumps(to_data(job)), "utf-8")
         order.chmod(0o644)
@@ -139,13 +137,21 @@ def _read(job: Job, own: Copy, finished: Finished) -> tuple[Report, State]:
         why = Text(f"no answer within {job.seconds:.0f} s", f"{job.seconds:.0f} 秒内没有结果")
         return _gap(job, why, "torchstone review --seconds MORE", True), "late"
     try:
-        report = Report.from_json((own.home / "result.json").read_bytes(), job.id)
+        report = Report.from_json(_answer_of(own), job.id)
     except (OSError, TorchstoneError):
         last = (finished.output.strip().splitlines() or [f"exit {finished.exit_code}"])[-1][:200]
         why = Text(f"it failed: {last}", f"运行失败：{last}")
         return _gap(job, why, f"see execution/{job.id}.log", True), "failed"
     findings = tuple(_relative(item, own) for item in report.findings)
     return replace(report, findings=findings), "done"
+
+
+def _answer_of(own: Copy) -> bytes:
+    """What a worker left: a regular file of its own, of a size that can be read."""
+    path = own.home / "result.json"
+    if path.is_symlink():
+        raise OSError("a link")
+    return read_regular(path, _ANSWER_BYTES)
 
 
 def _relative(finding: Finding, own: Copy) -> Finding:

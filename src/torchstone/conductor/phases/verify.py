@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,6 +22,7 @@ from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Probl
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import Copy, copied, digest_of
 from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.side_by_side import side_by_side
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.fix import Edit
 from torchstone.core.report import Report
@@ -127,10 +126,7 @@ def verify(
             return _not_tried(*pair, Text("the time for this review is used up", "评审时间已用尽"))
         return try_alone(*pair, before)
 
-    with ThreadPoolExecutor(
-        before.conditions.workers or max(1, min(4, os.cpu_count() or 1))
-    ) as pool:
-        verdicts = list(pool.map(one, tried))
+    verdicts = side_by_side(one, tried, before.conditions.workers)
     edits = {solution.id: solution.edits for _, solution in tried}
     proven = [item.solution for item in verdicts if item.state == "proven"]
     fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
@@ -209,9 +205,14 @@ def _try(
     diff = diff_of(changes)
     own = [item for item in findings if item.tool not in OUTSIDE]
     jobs = before.jobs_that_found(own)
-    with copied(before.copy.project) as copy:
+    with copied(before.copy.project, before.copy.original) as copy:
         write_changes(copy.project, changes)
-        changed = Copy(copy.home, copy.project, before.copy.original, digest_of(copy.project))
+        changed = Copy(
+            copy.home,
+            copy.project,
+            before.copy.original,
+            digest_of(copy.project, before.copy.original),
+        )
         results = [
             run_job(replace(job, try_fixes=False), changed, before.conditions) for job in jobs
         ]
@@ -252,6 +253,8 @@ def _judge(
     if still:
         why = Text("the finding is still there after the change", "修改之后该问题仍然存在")
         return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
+    if less := _less_ran(before.reports(jobs), reports):
+        return Verdict(problem.id, solution.id, "silenced", "dropped", gone, why=less, diff=diff)
     check = _check_that_turned(own)
     state: PatchState = "proven" if check.en else "applies"
     why = Text("", "") if check.en else Text(
@@ -281,6 +284,21 @@ def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]
 
 
 _SHOWN = ("dryrun", "probes")
+_PROGRESS = ("optimizer_steps", "steps", "modules")
+"""Measures that say how far the program came: after a fix it must come as far as before."""
+
+
+def _less_ran(before: list[Report], after: list[Report]) -> Text | None:
+    """Why silence means nothing: the program no longer does what showed the fault."""
+    for old, new in zip(before, after, strict=True):
+        now = {item.name: item.value for item in new.measures if item.name in _PROGRESS}
+        for item in old.measures:
+            if item.name in _PROGRESS and now.get(item.name, 0) < item.value:
+                return Text(
+                    f"after the change less of the program runs ({item.name}: {item.value:g} before, {now.get(item.name, 0):g} now)",
+                    f"修改之后程序运行得更少（{item.name}：之前 {item.value:g}，现在 {now.get(item.name, 0):g}）",
+                )
+    return None
 
 
 def _check_that_turned(own: list[Finding]) -> Text:

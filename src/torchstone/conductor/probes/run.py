@@ -29,6 +29,7 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.sources.discover import SKIPPED
@@ -80,7 +81,9 @@ def probe(subject: Subject, try_fixes: bool = True) -> Report:
     findings = _tried(subject, outcome) if try_fixes else outcome.findings
     rules = {key: module.RULE.info() for key, module in all_checks().items()}
     rules |= {rule.id: rule.info() for rule in ALL_RULES}
-    return Report(TOOL, findings, gaps=outcome.gaps, rules=rules, subject=subject.command)
+    return Report(
+        TOOL, findings, _progress(outcome), outcome.gaps, rules=rules, subject=subject.command
+    )
 
 
 def _outcome(subject: Subject) -> Outcome:
@@ -112,6 +115,29 @@ def _joined(outcomes: tuple[Outcome, ...]) -> Outcome:
         outcomes[0],
         findings=tuple(item for item, _ in found),
         others=tuple(others for _, others in found),
+    )
+
+
+def _progress(outcome: Outcome) -> tuple[Measure, ...]:
+    """How far the script came."""
+    how = Text("counted while the script ran", "脚本运行时计数")
+    return (
+        Measure(
+            "steps",
+            outcome.steps,
+            "",
+            how,
+            Text("optimizer steps seen by the probes", "探针所见的优化步数"),
+            tool=TOOL,
+        ),
+        Measure(
+            "modules",
+            outcome.modules,
+            "",
+            how,
+            Text("modules seen by the probes", "探针所见的模块数"),
+            tool=TOOL,
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,21 +37,28 @@ class Copy:
 
 
 @contextlib.contextmanager
-def copied(root: Path) -> Iterator[Copy]:
-    """A copy for as long as it is needed."""
+def copied(root: Path, original: Path | None = None) -> Iterator[Copy]:
+    """A copy for as long as it is needed; `original` is the project where `root` is itself a copy."""
     home = Path(tempfile.mkdtemp(prefix="torchstone-review-"))
     try:
         home.chmod(0o711)  # commands that are started as nobody pass through it
-        yield make_copy(root, home)
+        yield make_copy(root, home, original or root)
     finally:
+        _remove(home)
+
+
+def _remove(home: Path) -> None:
+    try:
         shutil.rmtree(home, ignore_errors=True)
+    except RecursionError:  # folders nested more deeply than Python goes
+        subprocess.run(["rm", "-rf", "--", str(home)], check=False)
 
 
-def make_copy(root: Path, home: Path) -> Copy:
+def make_copy(root: Path, home: Path, original: Path) -> Copy:
     project = home / "project"
     project.mkdir()
     digest = hashlib.sha256()
-    for count, path in enumerate(project_files(root)):
+    for count, path in enumerate(_files(root, original)):
         if count > _MOST_FILES:
             raise InputError(
                 str(root), f"more than {_MOST_FILES:,} files",
@@ -59,13 +67,24 @@ def make_copy(root: Path, home: Path) -> Copy:
             )  # fmt: skip
         _copy_file(root, path, project, digest)
     give_to_nobody(home)
-    return Copy(home, project, root, digest.hexdigest())
+    return Copy(home, project, original, digest.hexdigest())
 
 
-def digest_of(root: Path) -> str:
+def _files(root: Path, original: Path) -> Iterator[Path]:
+    try:
+        yield from project_files(root, original)
+    except RecursionError:
+        raise InputError(
+            str(root), "folders nested more deeply than can be read",
+            Text("the folder of a project", "项目文件夹"),
+            Text("name the folder that holds the code", "请指定代码所在的文件夹"),
+        ) from None  # fmt: skip
+
+
+def digest_of(root: Path, original: Path) -> str:
     """The digest that a copy of this tree would have."""
     digest = hashlib.sha256()
-    for path in project_files(root):
+    for path in project_files(root, original):
         _note(path.relative_to(root), path, digest)
     return digest.hexdigest()
 
@@ -85,20 +104,23 @@ def _note(name: Path, path: Path, digest: hashlib._Hash) -> bytes | None:
     return data
 
 
-def project_files(root: Path) -> Iterator[Path]:
+def project_files(root: Path, original: Path | None = None) -> Iterator[Path]:
     """Regular files below the root, in order of name; caches, environments and `.git` are left."""
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
         for name in sorted(names):
             path = Path(place, name)
             with contextlib.suppress(OSError):
-                if stat.S_ISREG(path.stat().st_mode) and _is_inside(path, root):
+                if stat.S_ISREG(path.stat().st_mode) and _is_inside(path, root, original or root):
                     yield path
 
 
-def _is_inside(path: Path, root: Path) -> bool:
-    """A link that leads out of the project is not followed."""
-    return not path.is_symlink() or path.resolve().is_relative_to(root.resolve())
+def _is_inside(path: Path, root: Path, original: Path) -> bool:
+    """A link that leads out of the project is not followed; one of a copy leads to the project."""
+    if not path.is_symlink():
+        return True
+    target = path.resolve()
+    return target.is_relative_to(root.resolve()) or target.is_relative_to(original.resolve())
 
 
 def _copy_file(root: Path, path: Path, project: Path, digest: hashlib._Hash) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from torchstone.conductor.cache import keep, key_of_tests, load
 from torchstone.conductor.project.copying import Copy
+from torchstone.core.files import read_regular
 from torchstone.sandbox.run import run_confined
 
 TestState = Literal["ran", "none", "late", "broken"]
@@ -68,9 +69,9 @@ def _run(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestR
 def _read(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Names of passed and failed tests; None where there is no such file."""
     try:
-        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+        if path.is_symlink():
             return None
-        text = path.read_text("utf-8", "replace")
+        text = read_regular(path, _MOST_BYTES).decode("utf-8", "replace")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             return None  # pytest writes none; an entity can grow without end
         root = ET.fromstring(text)

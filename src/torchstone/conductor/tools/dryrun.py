@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
+from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
 from torchstone.conductor.project.facts import EntryPoint, Launch
 from torchstone.conductor.versions import installed
 from torchstone.core.gap import Gap
@@ -65,7 +65,7 @@ def _jobs(script: EntryPoint, deep: bool) -> Iterator[Job]:
 def _job(script: EntryPoint, launch: Launch, documented: bool) -> Job:
     words = " ".join(("python", script.path, *launch.arguments))
     ranks = launch.ranks
-    name = script.path.replace("/", ".").removesuffix(".py")
+    name = short_name(script.path)
     return Job(
         f"dryrun-{name}-{ranks}", NAME, LAYER,
         (script.path, str(ranks), "documented" if documented else "tried", *launch.arguments), _SECONDS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
+from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
@@ -37,7 +37,7 @@ def offer(request: Request) -> Offer:
     script = scripts[0]
     words = " ".join(("python", script.path, *script.arguments))
     return (Job(
-        f"flow-{script.path.replace('/', '.').removesuffix('.py')}", NAME, LAYER,
+        f"flow-{short_name(script.path)}", NAME, LAYER,
         (script.path, *script.arguments), request.scope.seconds,
         Text(f"the data pipeline of {words}", f"{words} 的数据流水线"),
         Text("time and bytes of every operator", "各算子的时间与字节数"), runs_project=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
+from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
 from torchstone.conductor.project.facts import EntryPoint
 from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
@@ -41,7 +41,7 @@ def _job(script: EntryPoint, tests: tuple[str, ...]) -> Job:
     words = " ".join(("python", script.path, *script.arguments))
     ranks = max(2, min(script.ranks, 4)) if script.launched or script.ranks > 1 else 1
     return Job(
-        f"probes-{script.path.replace('/', '.').removesuffix('.py')}", NAME, LAYER,
+        f"probes-{short_name(script.path)}", NAME, LAYER,
         (script.path, str(ranks), str(len(tests)), *tests, *script.arguments), _SECONDS,
         Text(f"{words} for a few steps, then its modules one by one",
              f"运行 {words} 若干步，并逐一检查其模块"),

@@ -81,12 +81,13 @@ def _phases(server: MCPServer, runs: Runs) -> None:
         component: str = "",
     ) -> a.PlanAnswer:
         """Read a project and plan which tools look at what. Nothing of the project is run."""
+        project = runs.project(path)
         folder = runs.new()
         options = ReviewOptions(
             path=path, goal=tuple(goals or ()), depth=depth, component=component,
             scenario=tuple(scenarios or ()),
         )  # fmt: skip
-        made = Steps(folder).plan(runs.project(path), options)
+        made = Steps(folder).plan(project, options)
         facts = made.facts
         features = (*facts.parallel, *facts.precision, *facts.components)
         return a.PlanAnswer(
