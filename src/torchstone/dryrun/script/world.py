@@ -29,7 +29,7 @@ from torchstone.dryrun.script.conversions import answer_conversions
 from torchstone.dryrun.script.device import pretend_cuda, register_backend
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.guards import guard
-from torchstone.dryrun.script.lazy import convert_modules, fake_parameters, make_mode
+from torchstone.dryrun.script.lazy import PRETEND, convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.loaders import shorten_loaders
 from torchstone.dryrun.script.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.overlay import Overlay, keep_writes
@@ -213,13 +213,20 @@ def cause_of(error: BaseException) -> str:
     for one in _chain(error):
         if cause := getattr(one, "_dryrun_cause", ""):
             return str(cause)
-        if isinstance(one, _PRETEND_ERRORS):
+        if isinstance(one, _PRETEND_ERRORS) or _names_our_device(one):
             return "pretend"
     if isinstance(error, ModuleNotFoundError):
         return "missing-package"
     if isinstance(error, FileNotFoundError):
         return "missing-file"
     return "program"
+
+
+def _names_our_device(error: BaseException) -> bool:
+    """torch has no kernel for the pretend device: our limit, no fault of the program."""
+    return isinstance(error, (NotImplementedError, RuntimeError)) and f"'{PRETEND}' backend" in str(
+        error
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:
