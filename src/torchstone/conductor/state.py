@@ -136,8 +136,8 @@ def undo(root: Path) -> tuple[str, ...]:
         )  # fmt: skip
     last = known[-1]
     for change in last.changes:
-        path = root / change.path
-        if path.is_symlink() or path.read_bytes() != change.after.encode("utf-8"):
+        file = root / change.path
+        if file.is_symlink() or file.read_bytes() != change.after.encode("utf-8"):
             raise InputError(
                 change.path, "a file that was changed after --apply",
                 Text("the file as --apply left it", "--apply 写入后的文件"),
