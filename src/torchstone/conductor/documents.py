@@ -87,7 +87,6 @@ def _scenario(name: str, lang: str) -> list[str]:
 def _both(tool: str) -> str:
     """Our name of a tool with the workflow's beside it."""
     known = {module.SEED_NAME: ours for ours, module in all_tools().items()}
-    known["JaxType"] = "dryrun"
     module = all_tools().get(tool)
     if module is not None:
         return f"{tool} ({module.SEED_NAME})" if module.SEED_NAME.lower() != tool else tool

@@ -23,8 +23,8 @@ DEPTHS: dict[Depth, Text] = {
                  "另含四个 rank 的试运行、模型成本、检查点与数据流水线"),
 }  # fmt: skip
 _TREE = {
-    "correctness": (Text("correctness: shapes, dtypes and ranks by running, annotations where present",
-                         "正确性：通过运行检查形状、数据类型与 rank，有注解时检查注解"),
+    "correctness": (Text("correctness: shapes, dtypes and ranks by running",
+                         "正确性：通过运行检查形状、数据类型与 rank"),
                     ("PyTea", "JaxType")),
     "performance": (Text("performance: rules and cost", "性能：规则与成本"), ("PyAssist",)),
     "maintainability": (Text("maintainability: types and code quality", "可维护性：类型与代码质量"),
