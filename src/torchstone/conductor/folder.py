@@ -12,7 +12,7 @@ from typing import TypeVar
 from torchstone.conductor.known_runs import last_run
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError, TorchstoneError
-from torchstone.core.files import read_regular, write_atomically
+from torchstone.core.files import keep_out_of_git, read_regular, write_atomically
 from torchstone.core.text import Text
 
 T = TypeVar("T")
@@ -74,20 +74,8 @@ def new_folder(given: str) -> RunFolder:
             path = path.with_name(f"{path.name}-{os.urandom(2).hex()}")
     _make(path)
     if not given:
-        _ignore(HOME.parent / ".gitignore")
+        keep_out_of_git(HOME.parent)
     return RunFolder(path)
-
-
-def _ignore(path: Path) -> None:
-    """Written once, never through a link that the project holds."""
-    try:
-        handle = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644
-        )
-    except FileExistsError:
-        return
-    with os.fdopen(handle, "w") as file:
-        file.write("*\n")
 
 
 def _not_ours(name: str) -> InputError:

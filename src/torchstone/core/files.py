@@ -72,6 +72,17 @@ def read_regular(path: Path | str, limit: int) -> bytes:
         return file.read(min(status.st_size + 1, limit))  # a buffer of the limit would be slow
 
 
+def keep_out_of_git(folder: Path) -> None:
+    """A `.gitignore` that names everything; written once, never through a link that lies there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(folder / ".gitignore", flags, 0o644)
+    except FileExistsError:
+        return
+    with os.fdopen(handle, "w") as file:
+        file.write("*\n")
+
+
 def cache_folder() -> Path:
     """The user's cache folder for this platform."""
     if home := os.environ.get("XDG_CACHE_HOME"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 
 from torchstone.core.errors import InputError, TorchstoneError
-from torchstone.core.files import write_atomically
+from torchstone.core.files import keep_out_of_git, write_atomically
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import ExecutionDAG
@@ -101,8 +101,7 @@ def _ignore_folder(path: Path) -> None:
     for parent in path.parents:
         if parent.name == ".torchstone":
             parent.mkdir(parents=True, exist_ok=True)
-            if not (parent / ".gitignore").exists():
-                write_atomically(parent / ".gitignore", "*\n")
+            keep_out_of_git(parent)
 
 
 def plan_command(options: PlanOptions) -> Report:

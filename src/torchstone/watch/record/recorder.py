@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from torchstone._version import __version__
 from torchstone.core.errors import TorchstoneError
-from torchstone.core.files import write_atomically
+from torchstone.core.files import keep_out_of_git, write_atomically
 from torchstone.core.text import Text
 from torchstone.watch.clock import Clock
 from torchstone.watch.judge.alerts import Alert
@@ -325,9 +325,7 @@ def _folder(settings: Settings) -> Path:
         return Path(settings.folder).expanduser()
     home = Path(".torchstone")
     home.mkdir(exist_ok=True)
-    ignore = home / ".gitignore"
-    if not ignore.exists():
-        write_atomically(ignore, "*\n")
+    keep_out_of_git(home)
     now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     return home / "watch" / f"{now}-{os.getpid()}"
 
