@@ -145,3 +145,32 @@ def test_a_script_that_cannot_start_is_the_users_to_repair(
 ) -> None:
     with pytest.raises(InputError, match=said):
         run(folder, text, "--no")
+
+
+QUESTIONS = """\
+import torch
+from torch import nn
+layer = nn.Linear(4, 4).cuda()
+x, y = torch.randn(6, 4).cuda(), torch.randn(6)
+keep = torch.tensor([True, False, True, True, False, False])
+h = layer(x)
+assert h.device.type == "cuda" and str(h.device) == "cuda:0", h.device
+assert h[keep].shape == (3, 4) and h[keep, 1].shape == (3,), h[keep].shape
+assert h[:, torch.tensor([True, False, True, False])].shape == (6, 2)
+(h[keep][:, 0].cpu() - y[keep]).sum()
+with torch.autocast(h.device.type, enabled=False):
+    outer = h[0][:, None] * layer.bias
+"""
+
+
+def test_devices_masks_and_outer_products_are_as_on_a_real_device(folder: Path) -> None:
+    report = run(folder, QUESTIONS)
+    assert report.findings == ()
+    assert report.gaps == ()
+
+
+def test_an_operator_that_the_pretend_device_lacks_is_a_gap(folder: Path) -> None:
+    text = "import torch\nm = torch.nn.GRU(4, 4).cuda()\nm(torch.randn(2, 3, 4).cuda())\n"
+    report = run(folder, text)
+    assert report.findings == ()
+    assert [gap.location.line for gap in report.gaps] == [3]

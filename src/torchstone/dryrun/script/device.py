@@ -132,12 +132,8 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
         return calls.call(func, args, kwargs)
 
     def indexed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        key = args[1]
-        if is_fake(args[0]) and (isinstance(key, list) or (
-            isinstance(key, tuple) and any(isinstance(item, (list, range)) for item in key)
-        )):  # torch would make a real tensor of the list, on the device  # fmt: skip
-            key = tuple(map(_as_index, key)) if isinstance(key, tuple) else _as_index(key)
-            args = (args[0], key, *args[2:])
+        if is_fake(args[0]):
+            args = (args[0], _plain_index(args[1]), *args[2:])
         return calls.call(func, args, kwargs)
 
     handlers = calls.handlers
@@ -170,6 +166,28 @@ def _show_device(cuda: PretendCuda) -> None:
         return cuda.shown(found)
 
     put(FakeTensor, "device", property(device, setter))
+
+
+def _plain_index(key: Any) -> Any:
+    """An index in which lists are tensors (torch would make them on the device), and a real mask is
+    the places where it is true: their number is known, however fake the indexed tensor is."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(part, (list, range)) or _is_real_mask(part) for part in parts):
+        return key
+    plain: list[Any] = []
+    for part in parts:
+        if _is_real_mask(part):
+            plain += part.nonzero(as_tuple=True)
+        else:
+            plain.append(_as_index(part))
+    return tuple(plain) if isinstance(key, tuple) or len(plain) > 1 else plain[0]
+
+
+def _is_real_mask(item: Any) -> bool:
+    return (
+        isinstance(item, torch.Tensor) and item.dtype == torch.bool and item.dim() > 0
+        and not is_fake(item)
+    )  # fmt: skip
 
 
 def _as_index(item: Any) -> Any:
