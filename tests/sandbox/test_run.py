@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.sandbox.cell import is_system_root
 from torchstone.sandbox.namespaces import process_namespaces
 from torchstone.sandbox.run import Finished, give_to_nobody, is_confined, run_confined
 
@@ -36,8 +37,8 @@ def test_writes_stay_in_the_folder(folder: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("kept")
     outside.chmod(0o666)
-    done = run(f"open('a','w').write('x'); open({str(outside)!r},'w').write('changed')", folder)
-    assert done.exit_code == 1
+    # below /tmp it may write to an empty folder of its own that has the same name
+    run(f"open('a','w').write('x'); open({str(outside)!r},'w').write('changed')", folder)
     assert (folder / "a").read_text() == "x"
     assert outside.read_text() == "kept"
 
@@ -147,7 +148,7 @@ def test_modes_and_times_of_other_files_stay(folder: Path, tmp_path: Path) -> No
     (data / "a.txt").write_text("x")
     for path in (mine, data / "a.txt"):
         os.utime(path, (1, 1))
-        if os.getuid() == 0:
+        if is_system_root():
             os.chown(path, 65534, 65534)  # the command runs as this user: only the walls are left
     code = (
         "import os\nfor p in ({!r}, {!r}):\n"
