@@ -111,7 +111,9 @@ def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
             Check(OutcomeWords[verdict.outcome], state, note), Check(StateWords[verdict.state], state, note),
         )))  # fmt: skip
         if note.en:
-            extra.append(Document(Text("Proof", "证明"), note.en, note=note))
+            extra.append(
+                Table(Text("Proof", "证明"), (Text("what the runs said", "运行结论"),), ((note,),))
+            )
         if verdict.diff and verdict.state in ("proven", "applies"):
             extra.append(Diff(verdict.diff))
     lead = replace(

@@ -94,7 +94,8 @@ class Before:
             for result in self.execution.results
             if any(item.fingerprint in wanted for item in result.report.findings)
         }
-        return tuple(job for job in self.plan.jobs if job.id in ids or job.tool == _ALWAYS)
+        ids |= {result.job for result in self.execution.results if result.tool == _ALWAYS}
+        return tuple(job for job in self.plan.jobs if job.id in ids)
 
     def reports(self, jobs: Iterable[Job]) -> list[Report]:
         ids = {job.id for job in jobs}
@@ -246,7 +247,11 @@ def _judge(
         and item.tool not in OUTSIDE and item.rule not in rules
     )  # fmt: skip
     lost = tests.worse_than(before.tests)
-    broken = [report for report in reports if report.failed]
+    # what failed before the change is no fault of it
+    broken = [
+        report for then, report in zip(before.reports(jobs), reports, strict=True)
+        if report.failed and not then.failed
+    ]  # fmt: skip
     if lost or new or broken:
         return Verdict(problem.id, solution.id, "regressed", "dropped", gone, new, lost,
                        why=_worse(new, lost, broken), diff=diff)  # fmt: skip
