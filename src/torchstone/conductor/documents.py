@@ -96,7 +96,7 @@ def _both(tool: str) -> str:
 def _facts(facts: ProjectFacts, lang: str) -> list[str]:
     zh = lang == "zh"
     rows = [
-        ("规模" if zh else "size", f"{facts.files} files, {facts.lines:,} lines of Python"),
+        ("规模" if zh else "size", f"{facts.files} 个文件，{facts.lines:,} 行 Python" if zh else f"{facts.files} files, {facts.lines:,} lines of Python"),
         ("torch", facts.torch or ("未声明" if zh else "not declared")),
         ("框架" if zh else "frameworks", ", ".join(facts.frameworks) or "-"),
         ("入口" if zh else "entry points", ", ".join(
@@ -107,8 +107,8 @@ def _facts(facts: ProjectFacts, lang: str) -> list[str]:
         ("精度" if zh else "precision", _features(facts.precision)),
         ("组件" if zh else "components", _features(facts.components)),
         ("数据" if zh else "data", ", ".join(f"{item.path}:{item.line}" for item in facts.data[:8]) or "-"),
-        ("测试" if zh else "tests", f"{facts.tests.count} in {len(facts.tests.files)} files"),
-        ("git", f"{facts.git.commit[:12]}, {facts.git.dirty} changed files" if facts.git else ("无" if zh else "none")),
+        ("测试" if zh else "tests", f"{len(facts.tests.files)} 个文件中 {facts.tests.count} 个" if zh else f"{facts.tests.count} in {len(facts.tests.files)} files"),
+        ("git", f"{facts.git.commit[:12]}, {facts.git.dirty} {'个文件有改动' if zh else 'changed files'}" if facts.git else ("无" if zh else "none")),
     ]  # fmt: skip
     return [f"- {name}: {_cell(value)}" for name, value in rows]
 

@@ -172,7 +172,13 @@ def _about(made: Outcome) -> tuple[Fact, ...]:
     facts, scope = made.plan.facts, made.plan.scope
     found = [feature.name for feature in (*facts.parallel, *facts.precision, *facts.components)]
     return (
-        Fact(Text("project", "项目"), f"{facts.name}: {facts.files} files, {facts.lines:,} lines"),
+        Fact(
+            Text("project", "项目"),
+            Text(
+                f"{facts.name}: {facts.files} files, {facts.lines:,} lines",
+                f"{facts.name}：{facts.files} 个文件，{facts.lines:,} 行",
+            ),
+        ),
         Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
         Fact(Text("goals", "目标"), ", ".join(scope.goals)),
         Fact(Text("depth", "深度"), scope.depth),
