@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from torchstone.watch.read import fused as fused_module
 from torchstone.watch.read.device_reader import DeviceReader
 from torchstone.watch.read.fused import Fused
 from torchstone.watch.read.host_reader import HostReader
@@ -144,16 +141,6 @@ def test_without_a_compiler_norms_are_read_by_torch() -> None:
     [counted] = reader.read(50, tensors, _query(2))
     assert counted.counted
     assert counted.rows["zero"].tolist() == [0, 0]
-
-
-def test_a_library_that_others_may_write_is_not_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "torchstone"
-    folder.mkdir(mode=0o777)
-    folder.chmod(0o777)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert "can be written by others" in str(fused_module._load("cc"))
 
 
 class _NoWaiting(torch.overrides.TorchFunctionMode):

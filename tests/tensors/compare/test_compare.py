@@ -165,6 +165,22 @@ def test_the_changed_layer_is_named() -> None:
     assert report.gradients["head.weight"] > 0
 
 
+def test_a_memory_limit_changes_the_passes_and_not_the_answer() -> None:
+    torch.manual_seed(0)
+    a, b = Transformer(), Transformer()
+    ids = torch.randint(0, 64, (2, 9))
+    runs = []
+    a.register_forward_hook(lambda *_: runs.append(1))
+    whole = compare_runs(a, b, ids)
+    assert len(runs) == 1
+    largest_layer = 2 * 9 * (32 + 128) * 4
+    split = compare_runs(a, b, ids, memory_limit=2 * largest_layer)
+    assert split.layers == whole.layers
+    held_at_once = len(whole.layers) / (len(runs) - 1)
+    assert 1 <= held_at_once < len(whole.layers) / 2, len(runs)
+    assert split.gradients == whole.gradients
+
+
 def test_another_implementation_is_named_too() -> None:
     class Other(nn.LayerNorm):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

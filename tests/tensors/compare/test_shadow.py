@@ -19,7 +19,7 @@ from tests.tensors.compare.fault_suite import (
     UNet,
 )
 from torchstone import compare_precision
-from torchstone.tensors.compare import precision as module
+from torchstone.tensors.compare import shadowed_step as module
 from torchstone.tensors.compare.step import as_batch, loss_of
 
 
@@ -207,7 +207,7 @@ def test_layer_by_layer_holds_less_and_still_names_the_layer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.tensors.compare.fault_suite import NaiveVariance
-    from torchstone.tensors.compare.memory import ShadowMemory
+    from torchstone.tensors.compare.shadow.memory import ShadowMemory
 
     most = [0]
     keep = ShadowMemory._keep
@@ -267,7 +267,7 @@ def test_native_kernels_run_in_a_process_of_their_own() -> None:
         "import torch; from torch import nn; from torchstone import compare_precision;"
         "torch.manual_seed(0); m = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16));"
         "r = compare_precision(m, torch.randn(4, 16)); assert r.output_error < 0.05;"
-        "assert r.simulated == (not __import__('torchstone.tensors.compare.simulate', fromlist=['x'])"
+        "assert r.simulated == (not __import__('torchstone.tensors.compare.shadow.simulate', fromlist=['x'])"
         ".kernels_work(torch.bfloat16)); print('ok')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from torchstone.tensors.compare.low_model import in_low_precision, kept_in_high
-from torchstone.tensors.compare.outcome import Plan, PrecisionReport
-from torchstone.tensors.compare.rounded_mode import RoundedMode
+from torchstone.tensors.compare.results.outcome import Plan, PrecisionReport
+from torchstone.tensors.compare.settings import Settings
+from torchstone.tensors.compare.shadow.rounded_mode import RoundedMode
 from torchstone.tensors.compare.step import Batch, floating_outputs
-
-if TYPE_CHECKING:
-    from torchstone.tensors.compare.precision import Settings
 
 _CANDIDATES = 8
 _MOST_RUNS = 40

@@ -2,65 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from torchstone.core.errors import InputError, TorchstoneError, UsageError
-from torchstone.core.report import Report
-from torchstone.core.text import Text, locale_lang
+from torchstone.core.text import locale_lang
 from torchstone.runtime.number_formats import format_of
 from torchstone.tensors.compare.judge import (
-    CURED,
     HARM_UNITS,
-    absorbed,
-    operator_errors,
-    suspects_in_order,
 )
-from torchstone.tensors.compare.low_model import Original, in_low_precision
-from torchstone.tensors.compare.outcome import FirstBad, PrecisionReport
-from torchstone.tensors.compare.places import Place, Places, current_node
 from torchstone.tensors.compare.plan import find_plan
-from torchstone.tensors.compare.precision_report import precision_report
-from torchstone.tensors.compare.shadow_mode import ShadowMode
-from torchstone.tensors.compare.simulate import kernels_work
+from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
+from torchstone.tensors.compare.results.precision_report import precision_report
+from torchstone.tensors.compare.settings import Settings, checked_settings
+from torchstone.tensors.compare.shadowed_step import ShadowedStep, run_with_shadow
 from torchstone.tensors.compare.step import (
     Batch,
     LossFunction,
     as_batch,
-    floating_outputs,
-    has_recurrent_layers,
-    loss_of,
 )
 
-_LOW = (torch.bfloat16, torch.float16, torch.float32)
-_ABSORBED = 0.5
-"""Share of a statistic's update that is lost: half of it and more means that it no longer follows."""
 _MOST_SUSPECTS = 6
 _BOUND_UNITS = 8
 """The plan brings the output error under so many units of rounding, unless told otherwise."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a comparison is run."""
-
-    low: torch.dtype
-    high: torch.dtype
-    loss: LossFunction | None
-    layers: tuple[str, ...]
-    backward: bool
-    autocast: bool
-    loss_scale: float
-    per_layer: bool
-    simulate: bool
-    seed: int
 
 
 def compare_precision(
@@ -89,12 +56,12 @@ def compare_precision(
     `simulate` runs operators in fp32 and rounds their results; by default only where this machine has no
     kernels for `low`. `bound` is the output error that the plan must reach.
     """
-    settings = _settings(
+    settings = checked_settings(
         model, low, high, loss, layers, backward, autocast, scaler, per_layer, simulate, seed
     )
     given = as_batch(batch)
     unit = format_of(low).rounding_unit
-    first = _compared(model, given, settings)
+    first = run_with_shadow(model, given, settings)
     found = replace(first.found, first_bad=_to_blame(model, given, settings, first, unit))
     wanted = bound if bound is not None else _BOUND_UNITS * unit
     if plan and not layers and not per_layer and (found.first_bad or found.output_error > wanted):
@@ -102,67 +69,8 @@ def compare_precision(
     return precision_report(replace(found, lang=lang or locale_lang()), type(model).__name__, unit)
 
 
-def _settings(
-    model: object, low: object, high: object, loss: LossFunction | None,
-    layers: Sequence[str] | None, backward: bool | None, autocast: bool, scaler: Any, per_layer: bool,
-    simulate: bool | None, seed: int,
-) -> Settings:  # fmt: skip
-    if not isinstance(model, nn.Module):
-        raise UsageError(
-            "compare_precision: model", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
-            Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
-        )  # fmt: skip
-    if low not in _LOW:
-        raise UsageError(
-            "compare_precision: low", str(low), Text("bfloat16, float16 or float32", "bfloat16、float16 或 float32"),
-            Text("pass low=torch.bfloat16", "例如 low=torch.bfloat16"),
-        )  # fmt: skip
-    assert isinstance(low, torch.dtype)
-    wide = high if high is not None else torch.float32 if low.itemsize <= 2 else torch.float64
-    if wide not in (torch.float32, torch.float64) or wide.itemsize <= low.itemsize:
-        raise UsageError(
-            "compare_precision: high", str(wide), Text("a wider type than low", "比 low 更宽的类型"),
-            Text("pass high=torch.float64", "例如 high=torch.float64"),
-        )  # fmt: skip
-    names = {name for name, _ in model.named_modules()}
-    for name in layers or ():
-        if name not in names:
-            from torchstone.core.options import unknown
-
-            raise unknown("compare_precision: layers", str(name), sorted(names - {""}))
-    if any(item.is_meta for item in model.parameters()):
-        raise InputError(
-            "compare_precision: model", "parameters on the meta device",
-            Text("a model with weights", "带有权重的模型"), Text("load it first", "请先加载权重"),
-        )  # fmt: skip
-    scale = float(scaler.get_scale()) if scaler is not None else 1.0
-    trains = any(item.requires_grad for item in model.parameters())
-    rounded = simulate if simulate is not None else not kernels_work(low)
-    assert isinstance(wide, torch.dtype)
-    return Settings(
-        low, wide, loss, tuple(layers or ()), trains if backward is None else backward, autocast,
-        scale, per_layer, rounded, seed,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """One shadowed step: what it measured, who is suspected, and how bad the results are."""
-
-    found: PrecisionReport
-    suspects: tuple[FirstBad, ...]
-    lost_statistic: FirstBad | None
-    harms: tuple[float, ...]
-    """Errors of the outputs, of the worst gradient, and of what goes from layer to layer."""
-
-    def is_cured_by(self, again: _Compared, least: float) -> bool:
-        """Did an error that matters fall to half or less?"""
-        pairs = zip(self.harms, again.harms, strict=True)
-        return any(before >= least and after <= CURED * before for before, after in pairs)
-
-
 def _to_blame(
-    model: nn.Module, batch: Batch, settings: Settings, first: _Compared, unit: float
+    model: nn.Module, batch: Batch, settings: Settings, first: ShadowedStep, unit: float
 ) -> FirstBad | None:
     """The first suspect without whose error the step comes out well; shown by running it again.
 
@@ -174,244 +82,7 @@ def _to_blame(
         for suspect in first.suspects[:_MOST_SUSPECTS]:
             if suspect.kind == "nonfinite":
                 return suspect
-            again = _compared(model, batch, settings, suspect.place)
+            again = run_with_shadow(model, batch, settings, suspect.place)
             if first.is_cured_by(again, least):
                 return suspect
     return first.lost_statistic
-
-
-def _compared(
-    model: nn.Module, batch: Batch, settings: Settings, repair: Place | None = None
-) -> _Compared:
-    """The shadowed step; with `repair`, the results of that place are made exact."""
-    places = Places(model)
-    mode = ShadowMode(
-        settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers),
-        repair, _block_of(model) if settings.per_layer else None,
-    )  # fmt: skip
-    low = None if settings.autocast else settings.low
-    with torch.random.fork_rng(devices=[]), in_low_precision(model, low) as originals:
-        torch.manual_seed(settings.seed)
-        return _run(model, batch, settings, places, mode, originals)
-
-
-def _run(
-    model: nn.Module, batch: Batch, settings: Settings, places: Places, mode: ShadowMode,
-    originals: list[Original],
-) -> _Compared:  # fmt: skip
-    for item in originals:
-        if item.values.is_floating_point() and item.tensor.data is not item.values:
-            mode.memory.remember_original(item.tensor, item.values, item.is_buffer)
-    given = batch.mapped(lambda tensor: _low_input(tensor, settings, mode))
-    before = {item.name: item.tensor.detach().clone() for item in originals if _is_statistic(item)}
-    try:
-        with _environment(model, places, settings), mode:
-            out = model(*given.args, **given.kwargs)
-            final = loss_of(out, settings.loss)
-            if settings.backward and final is not None:
-                (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
-    except TorchstoneError:
-        raise
-    except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
-        raise _cannot_run(model, settings, error, places) from error
-    return _measured(settings, places, mode, out, final, originals, before)
-
-
-@contextlib.contextmanager
-def _environment(model: nn.Module, places: Places, settings: Settings) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(places.following_modules())
-        if has_recurrent_layers(model):  # oneDNN runs an LSTM as one operator without an fp64 form
-            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
-        if settings.autocast:
-            device = next(model.parameters(), torch.zeros(0)).device.type
-            stack.enter_context(torch.autocast(device, settings.low))
-        yield
-
-
-def _wanted(places: Places, layers: tuple[str, ...]) -> Any:
-    if not layers:
-        return lambda: True
-
-    def inside() -> bool:
-        node = current_node()
-        if node is not None:
-            place = places.forward_place(node)
-            return place is not None and _within(place.module, layers)
-        return bool(places.stack) and _within(places.stack[-1], layers)
-
-    return inside
-
-
-def _within(module: str, layers: tuple[str, ...]) -> bool:
-    return any(module == layer or module.startswith(layer + ".") for layer in layers)
-
-
-def _block_of(model: nn.Module) -> Callable[[str], str]:
-    """The layer that a module belongs to: an entry of a module list, else a child of the model."""
-    blocks = [
-        f"{name}.{child}" if name else child
-        for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList | nn.Sequential) or not name
-        for child, _ in module.named_children()
-    ]
-    blocks.sort(key=len)  # the outermost layer wins, but a list is no layer
-    layers = [name for name in blocks if not isinstance(model.get_submodule(name), nn.ModuleList)]
-
-    @functools.cache
-    def block_of(module: str) -> str:
-        return next((name for name in layers if _within(module, (name,))), "")
-
-    return block_of
-
-
-def _low_input(tensor: torch.Tensor, settings: Settings, mode: ShadowMode) -> torch.Tensor:
-    if not tensor.is_floating_point() or settings.autocast:
-        return tensor
-    low = tensor.detach().to(settings.low)
-    if low.data_ptr() != tensor.data_ptr():
-        mode.memory.remember_original(low, tensor.detach().contiguous(), False)
-        mode.keep_alive(low)
-    return low.requires_grad_(tensor.requires_grad)
-
-
-def _is_statistic(item: Original) -> bool:
-    return item.is_buffer and item.values.is_floating_point() and item.values.numel() > 0
-
-
-def _measured(
-    settings: Settings, places: Places, mode: ShadowMode, out: Any, final: torch.Tensor | None, originals: list[Original], before: dict[str, torch.Tensor],
-) -> _Compared:  # fmt: skip
-    memory, ledger = mode.memory, mode.ledger
-    output_error = _together([(item, memory.value(item)) for item in floating_outputs(out)])
-    gradients = {
-        item.name: (item.tensor.grad, memory.value(item.tensor.grad))
-        for item in originals
-        if item.tensor.grad is not None
-    }
-    whole = math.sqrt(sum(_square(high) for _, high in gradients.values()))
-    errors = {
-        name: math.sqrt(_square(low.to(high.dtype) - high)) / whole if whole else 0.0
-        for name, (low, high) in gradients.items()
-    }
-    for item in originals:
-        if item.tensor.grad is not None and (shadow := memory.find(item.tensor.grad)) is not None:
-            ledger.consume(shadow.site, min(shadow.error, errors[item.name]))
-    for output in floating_outputs(out):
-        if (shadow := memory.find(output)) is not None:
-            ledger.consume(shadow.site, shadow.error)
-    unit = format_of(settings.low).rounding_unit
-    statistic = _lost_statistic(originals, before, mode)
-    gradient = max((_worst(value) for value in errors.values()), default=0.0)
-    harms = (_worst(output_error), gradient, mode.boundary_error)
-    lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
-    flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
-    found = PrecisionReport(
-        low=str(settings.low).removeprefix("torch."), high=str(settings.high).removeprefix("torch."),
-        output_error=output_error,
-        loss_low=None if final is None else float(final.detach()),
-        loss_high=None if final is None else float(memory.value(final.detach())),
-        gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=None,
-        plan=None, simulated=settings.simulate, flips=flips,
-        notes=tuple(_notes(settings, mode)), report=Report("precision"),
-    )  # fmt: skip
-    suspects = tuple(suspects_in_order(ledger, places.all, unit))
-    return _Compared(found, suspects, lost, harms)
-
-
-def _worst(error: float) -> float:
-    """NaN is as bad as an error can be."""
-    return math.inf if math.isnan(error) else error
-
-
-def _together(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
-    """The error of several tensors as one; infinite where a number broke."""
-    signal = sum(_square(high) for _, high in pairs)
-    noise = sum(_square(low.detach().to(high.dtype) - high) for low, high in pairs)
-    if not math.isfinite(noise):
-        broken = any(
-            bool((high.isfinite() & ~low.detach().isfinite()).any()) for low, high in pairs
-        )
-        return math.inf if broken else 0.0
-    return math.sqrt(noise / signal) if signal > 0 else 0.0
-
-
-def _square(tensor: torch.Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor.detach())) ** 2
-
-
-def _lost_statistic(
-    originals: list[Original], before: dict[str, torch.Tensor], mode: ShadowMode
-) -> tuple[int, float] | None:
-    """The place that wrote a buffer whose update was rounded away, and how much of it."""
-    for item in originals:
-        if item.name not in before:
-            continue
-        shadow = mode.memory.find(item.tensor)
-        if shadow is None or shadow.site < 0:
-            continue
-        start = item.values.to(mode.high)
-        high = mode.memory.value(item.tensor) - start
-        low = item.tensor.detach().to(mode.high) - before[item.name].to(mode.high)
-        size = math.sqrt(_square(high))
-        lost = math.sqrt(_square(low - high)) / size if size > 0 else 0.0
-        if lost > _ABSORBED:
-            return shadow.site, lost
-    return None
-
-
-def _cannot_run(
-    model: nn.Module, settings: Settings, error: Exception, places: Places
-) -> InputError:
-    said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    where = places.stack[-1] if places.stack else type(model).__name__
-    return InputError(
-        f"compare_precision: {where}", said,
-        Text(f"a model that runs in {settings.low}", f"能以 {settings.low} 运行的模型"),
-        Text("pass autocast=True if it casts by itself, or low=torch.float32 to see whether it runs at all",
-             "若模型自行转换类型请传入 autocast=True，或用 low=torch.float32 确认其能否运行"),
-    )  # fmt: skip
-
-
-def _notes(settings: Settings, mode: ShadowMode) -> list[Text]:
-    ledger = mode.ledger
-    notes = []
-    if settings.simulate:
-        notes.append(
-            Text(
-                f"{settings.low} kernels were not used: operators ran in fp32 and their results were rounded",
-                f"未使用 {settings.low} 内核：算子以 fp32 运行，结果再舍入",
-            )
-        )
-    if ledger.simulated:
-        names = ", ".join(sorted(ledger.simulated))
-        notes.append(
-            Text(
-                f"without a low-precision kernel here, rounded from fp32: {names}",
-                f"本机没有低精度内核、由 fp32 舍入的算子：{names}",
-            )
-        )
-    if ledger.unsupported:
-        names = ", ".join(f"{name} ({why})" for name, why in sorted(ledger.unsupported.items()))
-        notes.append(
-            Text(
-                f"no high-precision form, counted as exact: {names}",
-                f"没有高精度形式、按精确处理的算子：{names}",
-            )
-        )
-    if ledger.followed:
-        names = ", ".join(sorted(ledger.followed))
-        notes.append(
-            Text(
-                f"shapes that the data decide followed the low run: {names}",
-                f"由数据决定形状、跟随低精度运行的算子：{names}",
-            )
-        )
-    if settings.per_layer:
-        notes.append(
-            Text(
-                "layer by layer: what enters a layer counts as exact",
-                "逐层比较：进入每一层的数值按精确处理",
-            )
-        )
-    return notes  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,65 +13,25 @@ import torch
 from torch import nn
 
 from torchstone.core.errors import InputError, UsageError
-from torchstone.core.evidence import Command
-from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
-from torchstone.core.measure import Measure
-from torchstone.core.pictures import Evidence, Plot, Series, Table
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text, locale_lang
-from torchstone.tensors.analysis.report import environment
+from torchstone.core.text import Text, locale_lang
 from torchstone.tensors.compare.low_model import in_low_precision
+from torchstone.tensors.compare.results.runs_report import (
+    TOOL,
+    LayerDifference,
+    RunsReport,
+    runs_report,
+)
 from torchstone.tensors.compare.step import Batch, LossFunction, as_batch, floating_outputs, loss_of
 
-TOOL = "runs"
 _TOLERANCE = 1e-5
 """Relative difference of fp32 results that another order of summation explains."""
 _RATIO = 8
 """A layer diverges by itself when what comes out differs so many times more than what went in."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerDifference:
-    """One module in both runs."""
-
-    name: str
-    order: int
-    entering: float
-    leaving: float
-    shapes: str = ""
-    """Set where the outputs cannot be compared."""
-
-
-@dataclass(frozen=True)
-class RunsReport:
-    """Where two runs part."""
-
-    layers: tuple[LayerDifference, ...]
-    first_divergence: LayerDifference | None
-    output_error: float
-    weights: dict[str, float]
-    """Relative difference of parameters and buffers that differ."""
-    gradients: dict[str, float]
-    only_in_a: tuple[str, ...]
-    only_in_b: tuple[str, ...]
-    report: Report
-    lang: str = "en"
-
-    def to(self, format: str, lang: str = "", **options: Any) -> str:
-        return self.report.to(format, lang or self.lang, **options)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return self.report.findings
-
-    def to_json(self, indent: int | None = 2) -> str:
-        return self.report.to_json(indent)
-
-    def __str__(self) -> str:
-        return self.to("text")
-
-    def _repr_html_(self) -> str:
-        return self.report._repr_html_()
+_MEMORY_LIMIT = 1 << 30
+"""Bytes held at once by default: 1 GiB, small beside any model for which the limit matters."""
+_Call = tuple[str, int]
+"""The name of a layer, and which of its calls."""
 
 
 def compare_runs(
@@ -81,13 +41,15 @@ def compare_runs(
     *,
     loss: LossFunction | None = None,
     tolerance: float = _TOLERANCE,
+    memory_limit: int = _MEMORY_LIMIT,
     seed: int = 0,
     lang: str = "",
 ) -> RunsReport:
     """The first layer whose outputs differ in two models although its inputs agree.
 
-    Modules are matched by name and call. What the first run gave at a layer is held until the second run
-    has reached it.
+    Modules are matched by name and call. What the first model gave at a layer is held until the second
+    has reached it, at most `memory_limit` bytes at a time: where the layers of the model take more, both
+    models run again for the rest.
     """
     for name, model in (("model_a", model_a), ("model_b", model_b)):
         if not isinstance(model, nn.Module):
@@ -96,48 +58,92 @@ def compare_runs(
                 Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
             )  # fmt: skip
     given = as_batch(batch)
-    seen: dict[tuple[str, int], tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
-    rows: list[LayerDifference] = []
-    grads_a, out_a = _step(
-        model_a, given, loss, seed, lambda key, ins, outs: _keep(seen, key, ins, outs)
-    )
-    grads_b, out_b = _step(
-        model_b, given, loss, seed, lambda key, ins, outs: _compare(seen, rows, key, ins, outs)
-    )
+    first_pass = _Pass(0, memory_limit)
+    grads_a, out_a = _step(model_a, given, loss, seed, first_pass.of_a)
+    grads_b, out_b = _step(model_b, given, loss, seed, first_pass.of_b)
+    gradients = {
+        name: _distance([grads_a[name]], [grads_b[name]])[0] for name in grads_a if name in grads_b
+    }
+    rows = first_pass.rows + _further_rows(first_pass, model_a, model_b, given, seed)
+    layers = tuple(replace(row, order=order) for order, row in enumerate(rows))
     names_a, names_b = (dict(model.named_modules()) for model in (model_a, model_b))
-    first = next((row for row in rows if _diverges(row, tolerance)), None)
     found = RunsReport(
-        tuple(rows), first, _distance(out_a, out_b)[0], _weights(model_a, model_b),
-        {name: _distance([grads_a[name]], [grads_b[name]])[0] for name in grads_a if name in grads_b},
+        layers, next((row for row in layers if _diverges(row, tolerance)), None),
+        _distance(out_a, out_b)[0], _weights(model_a, model_b), gradients,
         tuple(sorted(set(names_a) - set(names_b))), tuple(sorted(set(names_b) - set(names_a))),
         Report(TOOL), lang or locale_lang(),
     )  # fmt: skip
-    return replace(found, report=_report(found, tolerance, type(model_a).__name__))
+    return replace(found, report=runs_report(found, tolerance, type(model_a).__name__))
 
 
-def _keep(
-    seen: Any, key: tuple[str, int], ins: list[torch.Tensor], outs: list[torch.Tensor]
-) -> None:
-    seen[key] = ([item.detach().clone() for item in ins], [item.detach().clone() for item in outs])
+def _further_rows(
+    done: _Pass, model_a: nn.Module, model_b: nn.Module, batch: Batch, seed: int
+) -> list[LayerDifference]:
+    """The layers that the first pass had no memory for, without a backward pass."""
+    rows: list[LayerDifference] = []
+    with torch.no_grad():
+        while done.next_call < done.calls:
+            done = _Pass(done.next_call, done.limit)
+            _step(model_a, batch, None, seed, done.of_a)
+            _step(model_b, batch, None, seed, done.of_b)
+            rows += done.rows
+    return rows
 
 
-def _compare(
-    seen: Any, rows: list[LayerDifference], key: tuple[str, int], ins: list[torch.Tensor],
-    outs: list[torch.Tensor],
-) -> None:  # fmt: skip
-    before = seen.pop(key, None)
-    if before is None:
-        return
-    entering, _ = _distance(before[0], ins)
-    leaving, shapes = _distance(before[1], outs)
-    rows.append(LayerDifference(key[0], len(rows), entering, leaving, shapes))
+class _Pass:
+    """One run of both models: the calls of layers from a first one on, while the memory lasts."""
+
+    def __init__(self, first_call: int, limit: int) -> None:
+        self.next_call = first_call
+        self.limit = limit
+        self.calls = 0
+        self.rows: list[LayerDifference] = []
+        self._held: dict[_Call, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
+        self._bytes = 0
+
+    @property
+    def of_a(self) -> _Listener:
+        return _Listener(self._is_held_next, self._keep)
+
+    @property
+    def of_b(self) -> _Listener:
+        return _Listener(lambda call: call in self._held, self._compare)
+
+    def _is_held_next(self, _: _Call) -> bool:
+        """Calls are held in the order in which they begin, at least one in a pass."""
+        wanted = self.calls == self.next_call and (not self._held or self._bytes < self.limit)
+        self.calls += 1
+        self.next_call += wanted
+        return wanted
+
+    def _keep(self, call: _Call, ins: list[torch.Tensor], outs: list[torch.Tensor]) -> None:
+        self._held[call] = ins, [item.detach().clone() for item in outs]
+        self._bytes += sum(item.nbytes for held in self._held[call] for item in held)
+
+    def _compare(self, call: _Call, ins: list[torch.Tensor], outs: list[torch.Tensor]) -> None:
+        ins_a, outs_a = self._held.pop(call)
+        entering, _ = _distance(ins_a, ins)
+        leaving, shapes = _distance(outs_a, outs)
+        self.rows.append(LayerDifference(call[0], len(self.rows), entering, leaving, shapes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """Which calls of layers are of interest, and what is done with what went in and came out."""
+
+    wants: Callable[[_Call], bool]
+    note: Callable[[_Call, list[torch.Tensor], list[torch.Tensor]], None]
 
 
 def _step(
-    model: nn.Module, batch: Batch, loss: LossFunction | None, seed: int, note: Any
+    model: nn.Module, batch: Batch, loss: LossFunction | None, seed: int, listener: _Listener
 ) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
-    """One step with every module told of; the model is left as it was."""
-    with torch.random.fork_rng(devices=[]), in_low_precision(model, None), _listening(model, note):
+    """One step with the listener told of every layer; the model is left as it was."""
+    with (
+        torch.random.fork_rng(devices=[]),
+        in_low_precision(model, None),
+        _listening(model, listener),
+    ):
         torch.manual_seed(seed)
         try:
             out = model(*batch.args, **batch.kwargs)
@@ -152,7 +158,7 @@ def _step(
                 Text("pass the inputs of forward as a tuple or a dict", "请以元组或字典传入 forward 的输入"),
             ) from error  # fmt: skip
         grads = {
-            name: item.grad.detach().clone()
+            name: item.grad.detach()
             for name, item in model.named_parameters()
             if item.grad is not None
         }
@@ -160,28 +166,31 @@ def _step(
 
 
 @contextmanager
-def _listening(model: nn.Module, note: Any) -> Iterator[None]:
+def _listening(model: nn.Module, listener: _Listener) -> Iterator[None]:
     calls: dict[str, int] = defaultdict(int)
-    inputs: dict[int, list[list[torch.Tensor]]] = defaultdict(list)
+    waiting: dict[str, list[tuple[_Call, list[torch.Tensor]] | None]] = defaultdict(list)
     handles = []
 
-    def before(module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = floating_outputs((args, kwargs))
-        inputs[id(module)].append(
-            [item.detach().clone() for item in tensors]
-        )  # before in-place work
-
-    def after(name: str) -> Any:
-        def told(module: nn.Module, _: Any, __: Any, out: Any) -> None:
-            note((name, calls[name]), inputs[id(module)].pop(), floating_outputs(out))
+    def listen(name: str, module: nn.Module) -> None:
+        def before(_: nn.Module, args: Any, kwargs: Any) -> None:
+            call = name, calls[name]
             calls[name] += 1
+            wanted = listener.wants(call)
+            # Cloned: the layer may write into its inputs.
+            tensors = floating_outputs((args, kwargs)) if wanted else []
+            waiting[name].append((call, [t.detach().clone() for t in tensors]) if wanted else None)
 
-        return told
+        def after(_: nn.Module, __: Any, ___: Any, out: Any) -> None:
+            began = waiting[name].pop()
+            if began is not None:
+                listener.note(*began, floating_outputs(out))
+
+        handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        handles.append(module.register_forward_hook(after, with_kwargs=True))
 
     for name, module in model.named_modules():
         if name and not any(True for _ in module.children()):
-            handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
-            handles.append(module.register_forward_hook(after(name), with_kwargs=True))
+            listen(name, module)
     try:
         yield
     finally:
@@ -219,86 +228,3 @@ def _weights(model_a: nn.Module, model_b: nn.Module) -> dict[str, float]:
         if name in other
     }
     return {name: value for name, value in found.items() if value > 0}
-
-
-def _report(found: RunsReport, tolerance: float, subject: str) -> Report:
-    findings = (_finding(found, found.first_divergence),) if found.first_divergence else ()
-    x = tuple(float(row.order) for row in found.layers)
-    lines = tuple(
-        Series(
-            name,
-            x,
-            tuple(_shown(v) for v in values),
-            "",
-            Text("relative", "相对值"),
-            x_name="layer",
-        )
-        for name, values in (
-            (Text("goes in", "输入"), [row.entering for row in found.layers]),
-            (Text("comes out", "输出"), [row.leaving for row in found.layers]),
-        )
-    )
-    plot = Plot(Text("Difference along the depth", "沿深度的差异"), lines, "layer", "", log_y=True)
-    evidence: tuple[Evidence, ...] = (_layer_table(found), *((plot,) if len(x) > 1 else ()))
-    measures = [
-        Measure("output_error", _shown(found.output_error), "",
-                Text(f"relative difference of the outputs; tolerance {tolerance:g}",
-                     f"输出的相对差异；容差 {tolerance:g}"),
-                Text("output difference", "输出差异"), evidence=evidence, tool=TOOL),
-        Measure("layers", len(found.layers), "", Text("compared", "已比较"), Text("layers", "层"), tool=TOOL),
-        Measure("weights", len(found.weights), "", Text("parameters and buffers that differ", "不同的参数与缓冲区"),
-                Text("different weights", "不同的权重"), evidence=(_weight_table(found),), tool=TOOL),
-    ]  # fmt: skip
-    for names, where in ((found.only_in_a, "a"), (found.only_in_b, "b")):
-        if names:
-            said = ", ".join(names[:10])
-            measures.append(Measure(
-                f"only_in_{where}", len(names), "", Text(f"modules of one model alone: {said}",
-                f"仅一个模型有的模块：{said}"), Text(f"only in {where}", f"仅在 {where} 中"), tool=TOOL))  # fmt: skip
-    return Report(TOOL, findings, tuple(measures), environment=environment(), subject=subject)
-
-
-def _shown(value: float) -> float:
-    return min(value, 1e9) if value == value else 1e9
-
-
-def _finding(found: RunsReport, row: LayerDifference) -> Finding:
-    differ = [name for name in found.weights if name.startswith(row.name + ".")]
-    why = (
-        Text(f"its weights differ: {', '.join(differ[:5])}", f"其权重不同：{'、'.join(differ[:5])}")
-        if differ
-        else Text("its weights are equal: the computation differs", "其权重相同：计算过程不同")
-    )
-    what = Text(
-        f"the runs part at `{row.name}`: inputs differ by {row.entering:.3g}, outputs by {row.leaving:.3g}"
-        + (f" (shapes {row.shapes})" if row.shapes else ""),
-        f"两次运行在 `{row.name}` 处开始不同：输入相差 {row.entering:.3g}，输出相差 {row.leaving:.3g}"
-        + (f"（形状 {row.shapes}）" if row.shapes else ""),
-    )
-    return Finding(
-        rule="runs-diverge", name="diverge", severity=Severity.HIGH, confidence=Confidence.CERTAIN,
-        what=Message("runs-diverge.what", what), why=Message("runs-diverge.why", why),
-        remedy=Message("runs-diverge.remedy", Text(
-            f"compare `{row.name}` of the two models", f"请比较两个模型的 `{row.name}`")),
-        location=Location(module=row.name),
-        evidence=(_layer_table(found), Command("torchstone explain numerical_issues")),
-        fingerprint=fingerprint("runs-diverge", row.name, ""), tool=TOOL,
-    )  # fmt: skip
-
-
-def _layer_table(found: RunsReport) -> Table:
-    rows = tuple((row.name, _shown(row.entering), _shown(row.leaving)) for row in found.layers)
-    columns = (
-        Text("layer", "层"),
-        Text("inputs differ", "输入差异"),
-        Text("outputs differ", "输出差异"),
-    )
-    return Table(Text("Layers in order", "各层（按执行顺序）"), columns, rows)
-
-
-def _weight_table(found: RunsReport) -> Table:
-    rows = sorted(found.weights.items(), key=lambda item: -item[1])
-    columns = (Text("name", "名称"), Text("relative difference", "相对差异"))
-    return Table(
-        Text("Weights that differ", "不同的权重"), columns, tuple((n, _shown(v)) for n, v in rows)
-    )

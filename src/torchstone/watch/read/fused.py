@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import os
-import platform
-import shutil
-import stat
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torchstone.core.files import cache_folder
+from torchstone.runtime.c_library import load_c_library
 
 SOURCE = Path(__file__).with_name("fused.c")
 LEVELS = 8
@@ -33,7 +26,6 @@ STEP = np.dtype(
      ("along", "f8"), ("again", "f8"), ("straight", "f8"), ("changed", "i8"), ("pushed", "i8"),
      ("absorbed", "i8"), ("not_finite", "i8"), ("digest", "u8")]
 )  # fmt: skip
-_BUILD_SECONDS = 60
 _MOST_POOLED = 64
 _UNUSED = 2  # references: that of its `Pinned`, and that of the question
 _THREE = ctypes.c_double * 3
@@ -153,24 +145,12 @@ class Fused:
 @functools.cache
 def load_fused() -> Fused | str:
     """The library, or the reason why there is none."""
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), "")
-    try:
-        return _load(compiler)
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"{type(error).__name__}: {error}"
+    library = load_c_library(SOURCE)
+    return library if isinstance(library, str) else Fused(_declared(library))
 
 
-def _load(compiler: str) -> Fused | str:
-    source = SOURCE.read_bytes()
-    machine = f"{platform.system()}-{platform.machine()}-{platform.node()}".encode()
-    name = hashlib.sha256(source + b"\0" + machine).hexdigest()[:20]
-    path = cache_folder() / f"fused-{name}.so"
-    if not _trusted(path):
-        if not compiler:
-            return "no C compiler (cc, gcc or clang) was found"
-        if reason := _build(compiler, path):
-            return reason
-    library = ctypes.CDLL(str(path))
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with the argument types of its functions."""
     pointer: Any = ctypes.c_void_p
     count: Any = ctypes.c_int64
     library.torchstone_pass.argtypes = [count] + [pointer] * 7 + [count, pointer]
@@ -199,35 +179,4 @@ def _load(compiler: str) -> Fused | str:
     ]
     for function in ("look", "sample", "step", "sum_rows", "sum_steps", "middle", "refresh"):
         getattr(library, f"torchstone_{function}").restype = None
-    return Fused(library)
-
-
-def _trusted(path: Path) -> bool:
-    """Loaded code must be the user's own file, in a folder that nobody else can write to."""
-    try:
-        for item in (path, path.parent):
-            status = item.stat()
-            if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return False
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _build(compiler: str, path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.parent.stat().st_uid != os.getuid():
-        return f"{path.parent} belongs to another user"
-    if path.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"{path.parent} can be written by others"
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        built = Path(folder) / "fused.so"
-        command = [compiler, "-O3", "-march=native", "-fno-math-errno", "-Wno-psabi", "-shared",
-                   "-fPIC", "-o", str(built), str(SOURCE), "-lm"]  # fmt: skip
-        result = subprocess.run(command, capture_output=True, timeout=_BUILD_SECONDS, check=False)
-        if result.returncode:
-            last = result.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            return f"{Path(compiler).name} failed: {' '.join(last)}"
-        built.chmod(0o600)
-        os.replace(built, path)
-    return ""
+    return library

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
-from torchstone.tensors.compare.places import Place
+from torchstone.tensors.compare.shadow.places import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.finding import Finding
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text
-from torchstone.tensors.compare.outcome import PrecisionReport
+from torchstone.tensors.compare.results.outcome import PrecisionReport
 
 
 def precision_answer(

@@ -15,8 +15,13 @@ from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.skills import TOPIC_OF_RULE
 from torchstone.tensors.analysis.report import environment
-from torchstone.tensors.compare.outcome import FirstBad, OperatorError, Plan, PrecisionReport
-from torchstone.tensors.compare.precision_answer import precision_answer
+from torchstone.tensors.compare.results.outcome import (
+    FirstBad,
+    OperatorError,
+    Plan,
+    PrecisionReport,
+)
+from torchstone.tensors.compare.results.precision_answer import precision_answer
 
 TOOL = "precision"
 _WORST = 30

@@ -13,11 +13,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchstone.tensors.compare.ledger import Broken, Ledger
-from torchstone.tensors.compare.memory import Shadow, ShadowMemory
-from torchstone.tensors.compare.operators import CARRIERS, DIVISIONS, Operator, operator_facts
-from torchstone.tensors.compare.places import Place, Places
-from torchstone.tensors.compare.simulate import ResultTypes
+from torchstone.tensors.compare.shadow.ledger import Broken, Ledger
+from torchstone.tensors.compare.shadow.memory import Shadow, ShadowMemory
+from torchstone.tensors.compare.shadow.operators import (
+    CARRIERS,
+    DIVISIONS,
+    Operator,
+    operator_facts,
+)
+from torchstone.tensors.compare.shadow.places import Place, Places
+from torchstone.tensors.compare.shadow.simulate import ResultTypes
 
 _ZERO_GRADIENT = 0.1
 """A gradient whose exact value is zero (a bias before a batch norm, a key bias) has any relative error:

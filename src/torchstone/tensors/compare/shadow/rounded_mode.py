@@ -8,9 +8,9 @@ import torch
 from torch.nn import Module
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchstone.tensors.compare.operators import operator_facts
-from torchstone.tensors.compare.places import Places
-from torchstone.tensors.compare.shadow_mode import ShadowMode
+from torchstone.tensors.compare.shadow.operators import operator_facts
+from torchstone.tensors.compare.shadow.places import Places
+from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
 
 
 class RoundedMode(TorchDispatchMode):

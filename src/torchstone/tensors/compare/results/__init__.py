@@ -1,0 +1,1 @@
+"""What a comparison found, and how it is told."""

@@ -1,0 +1,75 @@
+"""How a comparison of precisions is run, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchstone.core.errors import InputError, UsageError
+from torchstone.core.options import unknown
+from torchstone.core.text import Text
+from torchstone.tensors.compare.shadow.simulate import kernels_work
+from torchstone.tensors.compare.step import LossFunction
+
+_LOW = (torch.bfloat16, torch.float16, torch.float32)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a comparison is run."""
+
+    low: torch.dtype
+    high: torch.dtype
+    loss: LossFunction | None
+    layers: tuple[str, ...]
+    backward: bool
+    autocast: bool
+    loss_scale: float
+    per_layer: bool
+    simulate: bool
+    seed: int
+
+
+def checked_settings(
+    model: object, low: object, high: object, loss: LossFunction | None,
+    layers: Sequence[str] | None, backward: bool | None, autocast: bool, scaler: Any, per_layer: bool,
+    simulate: bool | None, seed: int,
+) -> Settings:  # fmt: skip
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            "compare_precision: model", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
+            Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
+        )  # fmt: skip
+    if low not in _LOW:
+        raise UsageError(
+            "compare_precision: low", str(low), Text("bfloat16, float16 or float32", "bfloat16、float16 或 float32"),
+            Text("pass low=torch.bfloat16", "例如 low=torch.bfloat16"),
+        )  # fmt: skip
+    assert isinstance(low, torch.dtype)
+    wide = high if high is not None else torch.float32 if low.itemsize <= 2 else torch.float64
+    if wide not in (torch.float32, torch.float64) or wide.itemsize <= low.itemsize:
+        raise UsageError(
+            "compare_precision: high", str(wide), Text("a wider type than low", "比 low 更宽的类型"),
+            Text("pass high=torch.float64", "例如 high=torch.float64"),
+        )  # fmt: skip
+    names = {name for name, _ in model.named_modules()}
+    for name in layers or ():
+        if name not in names:
+            raise unknown("compare_precision: layers", str(name), sorted(names - {""}))
+    if any(item.is_meta for item in model.parameters()):
+        raise InputError(
+            "compare_precision: model", "parameters on the meta device",
+            Text("a model with weights", "带有权重的模型"), Text("load it first", "请先加载权重"),
+        )  # fmt: skip
+    scale = float(scaler.get_scale()) if scaler is not None else 1.0
+    trains = any(item.requires_grad for item in model.parameters())
+    rounded = simulate if simulate is not None else not kernels_work(low)
+    assert isinstance(wide, torch.dtype)
+    return Settings(
+        low, wide, loss, tuple(layers or ()), trains if backward is None else backward, autocast,
+        scale, per_layer, rounded, seed,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""A step followed operator by operator: what is computed in low precision, again in high precision."""
