@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from torchstone.cli.main import run
+from torchstone.sources.source import MAX_BYTES
 
 BAD = "import torch\n\n\ndef step(x, w, scaler):\n    scaler = torch.amp.GradScaler()\n    x = x.half()\n    return x @ w\n"
 CLEAN = "import torch\n\nprint(torch.__version__)\n"
@@ -30,7 +31,9 @@ def test_exit_codes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", "clean.py"]) == 0
     assert run(["check", "model.py"]) == 1
     assert run(["check", "missing.py"]) == 2
-    assert run(["check", "broken.py"]) == 3
+    assert run(["check", "broken.py"]) == 1
+    (project / "large.py").write_bytes(b"#" * (MAX_BYTES + 1))
+    assert run(["check", "large.py"]) == 3
     assert run(["check", "."]) == 3
     assert run(["check", "--fail-on", "never", "model.py"]) == 0
     assert run(["check", "--nonsense"]) == 2
@@ -43,7 +46,7 @@ def test_broken_files_do_not_hide_the_rest(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "broken.py").write_text("print 'hello'\n")
-    assert run(["check", "."]) == 3
+    assert run(["check", "."]) == 1
     out = capsys.readouterr().out
     assert "TS101" in out
     assert "broken.py:1" in out

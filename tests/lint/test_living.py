@@ -281,7 +281,7 @@ def test_bad_input_never_ends_the_run(here: Path, capsys: pytest.CaptureFixture[
     (here / "loop").symlink_to(here, target_is_directory=True)
     report = look()
     assert any(item.path == "good.py" for item in report.findings)
-    gaps = {gap.subject for gap in report.gaps}
+    unparsable = {item.path for item in report.findings if item.rule == "TS002"}
     assert {
         "syntax.py",
         "python2.py",
@@ -290,10 +290,10 @@ def test_bad_input_never_ends_the_run(here: Path, capsys: pytest.CaptureFixture[
         "deep.py",
         "notebook.ipynb",
         "tabs.py",
-    } <= gaps
-    assert not {gap.subject for gap in report.gaps if gap.reason.id == "rule.failed"}
+    } <= unparsable
+    assert not report.gaps
     for name in ("text", "concise", "json", "sarif", "markdown", "html", "github", "agent"):
-        assert run(["check", "--format", name, "."]) == 3
+        assert run(["check", "--format", name, "."]) == 1
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -315,6 +315,60 @@ def test_source_is_never_executed(here: Path) -> None:
     (here / "evil.py").write_text(f"import torch\nopen({str(here / 'sprung')!r}, 'w').close()\n")
     look("evil.py")
     assert not (here / "sprung").exists()
+
+
+def test_a_file_that_does_not_parse_is_a_finding(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "broken.py").write_text("import torch\n\n\ndef f(:\n    pass\n")
+    assert run(["check", "broken.py"]) == 1
+    said = capsys.readouterr().out
+    assert "Line 4: [MEDIUM] line 4 does not parse as Python 3: invalid syntax" in said
+    assert "broken.py:4:1 · TS002" in said
+    assert run(["check", "--fail-on", "high", "broken.py"]) == 0
+    assert run(["check", "--select", "TS101", "broken.py"]) == 1
+    assert run(["check", "--ignore", "TS002", "broken.py"]) == 0
+    assert "Skipped: broken.py:4" in capsys.readouterr().out
+
+
+# -- what is shown -------------------------------------------------------------------------------------
+
+
+def test_low_findings_are_a_number_until_they_are_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "base.py").write_text("import torch  # torchstone: ignore[TS101] no longer needed\n")
+    assert [item.severity for item in look("base.py").findings] == ["LOW"]
+    assert run(["check", "base.py"]) == 0
+    said = capsys.readouterr().out
+    assert "1 LOW not shown (--low shows them)" in said
+    assert "TS001" not in said
+    for words in (["--low"], ["--select", "TS001,TS101"], ["--fail-on", "low"]):
+        assert run(["check", *words, "base.py"]) == (1 if "--fail-on" in words else 0)
+        assert "TS001 unused-ignore" in capsys.readouterr().out
+    run(["check", "--format", "json", "base.py"])
+    assert "TS001" in capsys.readouterr().out, "kept formats have all"
+
+
+@pytest.mark.parametrize(
+    ("comment", "told"),
+    [
+        ("# noqa", "`# noqa` does not silence it"),
+        ("# noqa: TS101", "`# noqa: TS101` does not silence it"),
+        ("# torchstone: ignore", "`# torchstone: ignore` does not silence it"),
+        ("# torchstone: ignore TS101", "`# torchstone: ignore TS101` does not silence it"),
+        ("# noqa: E501", ""),
+        ("# a plain remark", ""),
+    ],
+)
+def test_comments_without_effect_are_told_at_the_finding(
+    comment: str, told: str, here: Path
+) -> None:
+    (here / "m.py").write_text(CAST.replace("x.half()", f"x.half()  {comment}"))
+    [finding] = half(look("m.py"))
+    remedy = finding.remedy.say("en")
+    assert (told in remedy) if told else ("does not silence" not in remedy)
+    assert ("ignore[TS101] reason" in remedy) == bool(told)
 
 
 # -- outside tools -------------------------------------------------------------------------------------
@@ -386,3 +440,41 @@ def test_a_rule_that_breaks_is_a_gap_not_the_end(
     report = look("m.py", no_cache=True)
     assert [gap.reason.id for gap in report.gaps] == ["rule.failed"]
     assert report.failed
+
+
+PLUGIN = "open('sprung', 'w').close()\n\n\ndef plugin(version):\n    from mypy.plugin import Plugin\n\n    return Plugin\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mypy.ini", "[mypy]\nplugins = planted.py\ndisallow_untyped_defs = True\n"),
+        ("setup.cfg", "[mypy]\nplugins = planted.py\ndisallow_untyped_defs = True\n"),
+        ("pyproject.toml", ('[tool.mypy]\nplugins = ["planted.py"]\ndisallow_untyped_defs = true\n'
+         'python_executable = "./planted.py"\n[[tool.mypy.overrides]]\nmodule = ["m", "n"]\n'
+         "disallow_untyped_defs = false\n")),
+    ],
+)  # fmt: skip
+def test_plugins_of_the_analysed_project_do_not_run(name: str, text: str, here: Path) -> None:
+    (here / name).write_text(text)
+    (here / "planted.py").write_text(PLUGIN)
+    (here / "m.py").write_text("def f(x):\n    return x\n")
+    report = look("m.py", with_tools=("mypy",))
+    assert not (here / "sprung").exists()
+    [gap] = report.gaps
+    assert "planted.py" in gap.reason.say("en")
+    assert "--allow-plugins" in gap.close
+    assert not gap.failed
+    told = [item.rule for item in report.findings if item.tool == "mypy"]
+    assert told == ([] if name == "pyproject.toml" else ["mypy/no-untyped-def"]), (
+        "its settings hold"
+    )
+    assert not (here / ".mypy_cache").exists()
+
+
+def test_plugins_run_where_they_are_allowed(here: Path) -> None:
+    (here / "mypy.ini").write_text("[mypy]\nplugins = planted.py\n")
+    (here / "planted.py").write_text(PLUGIN)
+    (here / "m.py").write_text("x: int = 1\n")
+    look("m.py", with_tools=("mypy",), allow_plugins=True)
+    assert (here / "sprung").exists()

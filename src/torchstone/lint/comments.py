@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torchstone.core.pattern import pattern
+from torchstone.core.text import Message, Text
 from torchstone.sources.source import Source
 
 MARK = b"torchstone:"
 _COMMENT = pattern(
     r"#\s*torchstone:\s*(?P<verb>ignore-file|ignore)\b\s*(?:\[(?P<rules>[^\]]*)\])?\s*(?P<reason>.*)"
+)
+_OTHER_SPELLING = pattern(
+    r"#\s*(?P<mark>noqa\b(?:\s*:\s*TS\d+|(?!\s*:))|torchstone:\s*(?:ignore|disable|noqa)\b(?!-file)(?!\s*\[\s*\w)[^#]{0,20})",
 )
 
 
@@ -49,6 +53,19 @@ def read_ignores(source: Source) -> list[Ignore]:
         whole = match["verb"] == "ignore-file"
         found.append(Ignore(line, column, token.end[1], names, match["reason"], whole, covers))
     return found
+
+
+def with_right_comment(remedy: Message, rule: str, line: str) -> Message:
+    """The remedy with the comment to write, where one on the line looks like it and has no effect."""
+    match = _OTHER_SPELLING.search(line) if "#" in line else None
+    if not match:
+        return remedy
+    written, right = f"# {match['mark'].strip()}", f"# torchstone: ignore[{rule}]"
+    said = Text(
+        f"{remedy.say('en')} (`{written}` does not silence it; that takes `{right} reason`)",
+        f"{remedy.say('zh')}（`{written}` 不能屏蔽它；应写 `{right} 原因`）",
+    )
+    return Message(remedy.id, said)
 
 
 def _next_code(lines: list[str], line: int) -> int:

@@ -20,12 +20,14 @@ from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.lint import comments
 from torchstone.lint.cache import Cache
-from torchstone.lint.catalog import all_rules, selected
+from torchstone.lint.catalog import all_rules, matching, selected
 from torchstone.lint.findings import findings_of
 from torchstone.lint.ignores import apply_ignores
 from torchstone.lint.options import CheckOptions
 from torchstone.lint.result import Result
 from torchstone.lint.rule import Hit, Rule
+from torchstone.lint.rules.unparsable_file import RULE as UNPARSABLE
+from torchstone.lint.unparsable import split_unparsable
 from torchstone.sources import versions
 from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File, discover
@@ -63,6 +65,8 @@ def check(
         run.cache.save()
     findings = [item for result in run.results.values() for item in result.findings]
     gaps += [item for result in run.results.values() for item in result.gaps]
+    broken, gaps = split_unparsable(gaps, UNPARSABLE.code in matching(options.ignore, "--ignore"))
+    findings += broken
     if not files:
         gaps.append(_nothing(options.paths))
     findings, hidden = _without_baseline(_narrowed(findings, options, paths), options)
@@ -115,7 +119,7 @@ def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
     # outside tools are loaded only when asked for: nobody else pays for them
     from torchstone.lint.outside import run_outside
 
-    return run_outside(options.with_tools, paths or ["."])
+    return run_outside(options.with_tools, paths or ["."], options.allow_plugins)
 
 
 def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) -> list[Finding]:

@@ -12,6 +12,7 @@ from torchstone.core.finding import Finding, Location, fingerprint
 from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.lines import split_lines
 from torchstone.core.text import Message
+from torchstone.lint.comments import with_right_comment
 from torchstone.lint.rule import Hit
 from torchstone.sources.scene import Scene
 
@@ -58,7 +59,7 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         hit.confidence,
         Message(f"{rule.code}.say", hit.say, hit.args),
         Message(f"{rule.code}.why", hit.why, hit.args),
-        Message(f"{rule.code}.suggest", hit.suggest, hit.args),
+        _remedy(hit, scene, line),
         where,
         (
             snippet(scene, line, column, end_line, end_column),
@@ -68,6 +69,13 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         mark,
         hit.fix,
     )
+
+
+def _remedy(hit: Hit, scene: Scene, line: int) -> Message:
+    remedy = Message(f"{hit.rule.code}.suggest", hit.suggest, hit.args)
+    if hit.rule.group == "torchstone" or not 0 < line <= len(scene.lines):
+        return remedy
+    return with_right_comment(remedy, hit.rule.code, scene.lines[line - 1])
 
 
 def snippet(scene: Scene, line: int, column: int, end_line: int, end_column: int) -> Snippet:

@@ -30,8 +30,11 @@ class CheckOptions:
         choices=("certain", "likely", "possible"),
     )  # fmt: skip
     fail_on: str = option(
-        "low", "exit 1 only for findings at least this severe", "仅当存在不低于此级别的问题时以 1 退出",
+        "medium", "exit 1 only for findings at least this severe", "仅当存在不低于此级别的问题时以 1 退出",
         choices=("high", "medium", "low", "never"),
+    )  # fmt: skip
+    low: bool = option(
+        False, "show LOW findings too, not only their number", "同时显示 LOW 级问题，而不只是数量",
     )  # fmt: skip
     show: tuple[str, ...] = option(
         (), "only the findings with these ids (as the agent format prints them), in full",
@@ -59,6 +62,10 @@ class CheckOptions:
     with_tools: tuple[str, ...] = option(
         (), "outside tools to merge in: mypy, ruff, or a .sarif file", "合并外部工具结果：mypy、ruff 或 .sarif 文件",
         config=False, flag="--with", metavar="TOOL",
+    )  # fmt: skip
+    allow_plugins: bool = option(
+        False, "with --with mypy: run the plugins that the project's configuration names",
+        "配合 --with mypy：运行项目配置中指定的插件", config=False,
     )  # fmt: skip
     torch: str = option(
         "", "the torch version the project targets (2.4, latest); from its requirements by default",

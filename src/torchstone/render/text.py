@@ -207,15 +207,23 @@ def _measures(report: Report, style: Style) -> str:
     return "\n".join(rows)
 
 
+_HIDDEN = ("baseline_hidden", "low_hidden")
+
+
 def summary(report: Report, style: Style) -> str:
     """How many findings there are, of what kind, and the next command."""
     found = counts(report)
     total = sum(found.values())
     gaps = len(report.gaps)
     tail = style.say(f", {gaps} skipped", f"，跳过 {gaps} 处") if gaps else ""
-    hidden = next((int(m.value) for m in report.measures if m.name == "baseline_hidden"), 0)
-    if hidden:
+    counted = {m.name: int(m.value) for m in report.measures if m.name in _HIDDEN}
+    if hidden := counted.get("baseline_hidden"):
         tail += style.say(f", {hidden} hidden by the baseline", f"，基线隐藏 {hidden} 个")
+    if low := counted.get("low_hidden"):
+        tail += style.say(
+            f"; {low} LOW not shown (--low shows them)",
+            f"；另有 {low} 个 LOW 未显示（--low 可显示）",
+        )
     stop = style.say(".", "。")
     if not total:
         nothing = style.say("No findings", "没有发现问题") + _extent(report, style)

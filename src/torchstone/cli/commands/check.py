@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchstone.cli.common import CommonOptions
-from torchstone.cli.show import Progress, put, show, use_colour
+from torchstone.cli.show import Progress, format_for, put, show, use_colour
 from torchstone.core.finding import Severity
+from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.lint.engine import check
@@ -39,8 +40,21 @@ def run(options: CheckOptions, common: CommonOptions) -> int:
         return _show_diff(report, options, common, stdin)
     if options.fix:
         report = _fix(report, options, common, stdin)
-    show(report, common)
+    show(_as_shown(report, options, common), common)
     return exit_code(report, options.fail_on)
+
+
+def _as_shown(report: Report, options: CheckOptions, common: CommonOptions) -> Report:
+    """On a terminal LOW findings are a number, unless they were asked for; kept formats have all."""
+    asked = options.low or options.fail_on == "low" or options.select or options.show
+    if asked or format_for(report, common) not in ("text", "concise"):
+        return report
+    shown = tuple(item for item in report.findings if item.severity is not Severity.LOW)
+    hidden = Measure(
+        "low_hidden", len(report.findings) - len(shown), "findings",
+        Text("shown with --low", "用 --low 显示"), Text("LOW findings not shown", "未显示的 LOW 级问题"),
+    )  # fmt: skip
+    return replace(report, findings=shown, measures=(*report.measures, hidden))
 
 
 def exit_code(report: Report, fail_on: str) -> int:

@@ -29,4 +29,4 @@ def offer(request: Request) -> Offer:
 def run(_: Job) -> Report:
     from torchstone.lint.outside import run_outside
 
-    return run_outside([NAME], ["."])
+    return run_outside([NAME], ["."], allow_plugins=True)

@@ -18,7 +18,7 @@ NAME = "ruff"
 _SAFETY = {"safe": Safety.SAFE, "unsafe": Safety.UNSAFE}
 
 
-def run(paths: list[str]) -> Report:
+def run(paths: list[str], allow_plugins: bool = False) -> Report:  # noqa: ARG001 - ruff has none
     program = _process.program(NAME)
     if program is None:
         return Report(NAME, gaps=(_process.missing(NAME),))
