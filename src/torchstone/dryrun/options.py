@@ -55,6 +55,14 @@ class DryRunOptions:
         4, "paths followed where the program branches on a tensor's value",
         "程序依张量取值分支时最多跟踪的路径数", metavar="N",
     )  # fmt: skip
+    annotate: bool = option(
+        False, "show jaxtyping annotations for functions that have none, from the shapes seen, as a diff",
+        "根据观察到的形状，为没有注解的函数生成 jaxtyping 注解，以 diff 显示", config=False,
+    )  # fmt: skip
+    write: bool = option(
+        False, "with --annotate: write the annotations into the files",
+        "与 --annotate 一起使用：把注解写入文件", config=False,
+    )  # fmt: skip
     no_fixes: bool = option(
         False, "do not try fixes for what breaks", "不尝试修复发现的错误", config=False
     )

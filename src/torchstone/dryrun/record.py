@@ -110,6 +110,30 @@ class Hazard:
     operands: tuple[Operand, ...] = ()
     detail: str = ""
     count: int = 1
+    declared: Place = Place()
+    """Where the annotation stands that does not hold."""
+    axes: str = ""
+    """Sizes of the axis names that were known by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedArray:
+    """A tensor that a function was given or gave back."""
+
+    name: str
+    """The parameter, `return`, or `return[0]`; empty for what is no tensor."""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedFunction:
+    """A function of the user's own with the shapes of some of its calls."""
+
+    place: Place
+    calls: tuple[tuple[ObservedArray, ...], ...] = ()
+    not_tensors: tuple[tuple[str, str], ...] = ()
+    """Parameters that held something else, with the name of its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +222,8 @@ class Record:
     notes: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] | None = None
     """Of a symbolic run; None when there was none."""
+    functions: tuple[ObservedFunction, ...] = ()
+    """Where shapes were observed, to be written as annotations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,14 @@ FLOAT64 = Rule(
         "其后的计算都以 float64 进行：内存翻倍，在 GPU 上慢许多倍",
     ),
 )  # fmt: skip
+ANNOTATION = Rule(
+    "DR203", "annotation-violated", Severity.HIGH,
+    Text("a tensor does not have the annotated shape or dtype", "张量的形状或数值格式与注解不符"),
+    Text(
+        "the annotation and the program do not say the same: one of them is wrong",
+        "注解与程序不一致：其中之一有误",
+    ),
+)  # fmt: skip
 MEMORY = Rule(
     "DR301", "does-not-fit", Severity.HIGH,
     Text("the step needs more memory than the device has", "单步所需显存超过设备容量"),
@@ -165,5 +173,6 @@ RANKS = (
 )  # fmt: skip
 
 SINGLE_PROCESS = (
-    REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, MEMORY, CONSTRAINT,
+    REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, ANNOTATION,
+    MEMORY, CONSTRAINT,
 )  # fmt: skip

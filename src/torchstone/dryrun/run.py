@@ -9,13 +9,19 @@ from pathlib import Path
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.report import Report, merge
 from torchstone.core.text import Text
-from torchstone.dryrun.findings import TOOL
+from torchstone.dryrun.annotations.write import annotate
 from torchstone.dryrun.options import DryRunOptions
-from torchstone.dryrun.ranks_report import report_on_ranks
-from torchstone.dryrun.report import report_on_script
-from torchstone.dryrun.script.launch import launch
+from torchstone.dryrun.reporting.annotations import annotation_measure
+from torchstone.dryrun.reporting.answer import script_answer
+from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.ranks import report_on_ranks
+from torchstone.dryrun.reporting.script import report_on_script
+from torchstone.dryrun.script.launch import Outcome, launch
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
+
+OTHER_BATCH = 7
+"""A batch size that no other axis is likely to have: with it a run tells a batch axis from others."""
 
 
 def dry_run(
@@ -56,15 +62,32 @@ def dry_run_command(options: DryRunOptions) -> Report:
     if settings.play_ranks:
         return report_on_ranks(options.target, launch(settings))
     named = device_of(options)
-    report = report_on_script(options.target, launch(settings), named)
-    others = [
-        report_on_script(options.target, launch(replace(settings, batch_size=size)), named)
-        for size in _sizes(options.batch_sizes)
-    ]
-    if not others:
+    first = launch(settings)
+    report = report_on_script(options.target, first, named)
+    sizes = _sizes(options.batch_sizes) or ([OTHER_BATCH] if options.annotate else [])
+    outcomes = [launch(replace(settings, batch_size=size)) for size in sizes]
+    others = [report_on_script(options.target, one, named) for one in outcomes]
+    if options.annotate:
+        report = _annotated(report, (first, *outcomes), options)
+    if not others or not options.batch_sizes:
         return report
     found = merge([report, *(replace(other, measures=()) for other in others)], TOOL)
     return replace(found, subject=options.target)
+
+
+def _annotated(report: Report, outcomes: tuple[Outcome, ...], options: DryRunOptions) -> Report:
+    """The report with the annotations that the runs gave; written only where that is asked for."""
+    records = [record for one in outcomes for record in one.records]
+    seen = (function for record in records for function in record.functions)
+    files = annotate(seen, Path.cwd())
+    if options.write:
+        for file in files:
+            file.write()
+    diff = "".join(file.diff() for file in files)
+    count = sum(file.functions for file in files)
+    measure = annotation_measure(diff, count, options.write and bool(files))
+    made = replace(report, measures=(measure, *report.measures))
+    return replace(made, answer=script_answer(made))
 
 
 def _sizes(text: str) -> list[int]:
@@ -92,6 +115,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         _check_script(options.target)
         is_script = True
     _check_numbers(options)
+    _check_write(options)
     named = device_of(options)
     return ScriptSettings(
         script=options.target if is_script else "",
@@ -108,6 +132,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
         try_fixes=not options.no_fixes,
+        observe_shapes=options.annotate,
         world_size=max(1, options.world_size),
         local_world_size=options.local_world_size,
         play_ranks=options.world_size > 1,
@@ -125,6 +150,19 @@ def _check_script(target: str) -> None:
         Text("a Python script that exists, or module:Model", "存在的 Python 脚本，或 module:Model"),
         Text("give the path of a .py file", "请给出 .py 文件路径"),
     )
+
+
+def _check_write(options: DryRunOptions) -> None:
+    if options.write and not options.annotate:
+        raise UsageError(
+            "--write", "without --annotate", Text("--annotate --write", "--annotate --write"),
+            Text("look at the diff of --annotate first", "请先查看 --annotate 的 diff"),
+        )  # fmt: skip
+    if options.annotate and options.world_size > 1:
+        raise UsageError(
+            "--annotate", f"--world-size {options.world_size}", Text("one process", "单个进程"),
+            Text("leave --world-size out", "请去掉 --world-size"),
+        )  # fmt: skip
 
 
 def _check_numbers(options: DryRunOptions) -> None:

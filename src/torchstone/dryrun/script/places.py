@@ -45,7 +45,11 @@ def kind_of(code: CodeType) -> int:
 
 def own_spot(depth: int = 1) -> Spot | None:
     """The innermost line of the user's own code, or of a library when there is none."""
-    frame: FrameType | None = sys._getframe(depth)
+    return own_spot_from(sys._getframe(depth))
+
+
+def own_spot_from(frame: FrameType | None) -> Spot | None:
+    """The same, from a frame outwards."""
     library: Spot | None = None
     while frame is not None:
         code = frame.f_code

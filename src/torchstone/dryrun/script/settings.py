@@ -28,6 +28,8 @@ class ScriptSettings:
     max_seconds: float = 60.0
     max_paths: int = 4
     try_fixes: bool = True
+    observe_shapes: bool = False
+    """Keep the shapes of the user's functions, to write annotations from."""
     batch_size: int = 0
     """Batches of this size instead of the loader's own; 0 leaves it."""
     world_size: int = 1

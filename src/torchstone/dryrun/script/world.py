@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import signal
@@ -19,6 +20,9 @@ from torch._subclasses.fake_tensor import (
 )
 
 from torchstone.core.errors import TorchstoneError
+from torchstone.dryrun.annotations.check import AnnotationCheck
+from torchstone.dryrun.annotations.function_calls import FunctionCalls
+from torchstone.dryrun.annotations.observe import ShapeObserver
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.budget import limit_run
@@ -89,6 +93,7 @@ class World:
     forks: Forks
     overlay: Overlay | None
     memory: DeviceMemory
+    shapes: ShapeObserver
 
 
 def prepare(session: Session, sink: Sink) -> World:
@@ -130,7 +135,19 @@ def prepare(session: Session, sink: Sink) -> World:
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
-    return World(session, calls, answers, forks, overlay, memory)
+    return World(session, calls, answers, forks, overlay, memory, observe_functions(session))
+
+
+def observe_functions(session: Session) -> ShapeObserver:
+    """Check annotations where the program has them; keep shapes where they are asked for."""
+    functions, shapes = FunctionCalls(), ShapeObserver()
+    if importlib.util.find_spec("jaxtyping") is not None:
+        functions.observers.append(AnnotationCheck(session).observe)
+        functions.start_with("jaxtyping")
+    if session.settings.observe_shapes:
+        functions.observers.append(shapes.observe)
+        functions.start()
+    return shapes
 
 
 def run_as_written(model: Any = None, **_: Any) -> Any:
@@ -169,6 +186,7 @@ def finish(world: World, record: Record) -> Record:
         notes=tuple(session.notes),
         memory=world.memory.result(),
         written=tuple(world.overlay.written) if world.overlay is not None else (),
+        functions=world.shapes.functions(),
     )
 
 

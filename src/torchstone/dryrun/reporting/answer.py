@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchstone.core import pictures
 from torchstone.core.answer import Answer, Tile
-from torchstone.core.evidence import Snippet
+from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Severity
 from torchstone.core.pictures import Evidence, Mark, Wait
 from torchstone.core.quantity import human
@@ -15,14 +15,22 @@ from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
 """Classes of ranks in the picture, and operations before and after the place where they part."""
-_SHOWN = ("optimizer_steps", "ranks", "matched", "peak_memory_bytes", "communication_bytes")
+_SHOWN = (
+    "annotated_functions",
+    "optimizer_steps",
+    "ranks",
+    "matched",
+    "peak_memory_bytes",
+    "communication_bytes",
+)
 """Figures that become tiles, in this order."""
 _ASSUMED = "assumptions"
 
 
 def script_answer(report: Report) -> Answer:
-    """Of a script or a model that ran in one process."""
-    return _answer(report, ())
+    """Of a script or a model that ran in one process; the annotations that were asked for come first."""
+    diffs = [one for item in report.measures for one in item.evidence if isinstance(one, Diff)]
+    return _answer(report, tuple(diffs))
 
 
 def ranks_answer(report: Report, ranks: RanksRecord) -> Answer:

@@ -9,8 +9,8 @@ from torchstone.core.pictures import Evidence, Series, Table
 from torchstone.core.quantity import human
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
-from torchstone.dryrun.findings import TOOL, make_finding
 from torchstone.dryrun.record import Memory, Record
+from torchstone.dryrun.reporting.findings import TOOL, make_finding
 from torchstone.runtime.devices import Device
 
 _HOW = Text(

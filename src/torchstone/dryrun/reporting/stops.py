@@ -6,8 +6,8 @@ from torchstone.core.errors import InputError
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.text import Message, Text
-from torchstone.dryrun.findings import TOOL
 from torchstone.dryrun.record import Record, Stop
+from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
 
 _CLOSE = {

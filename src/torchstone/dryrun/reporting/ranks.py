@@ -11,14 +11,15 @@ from torchstone.core.pictures import Edge, Evidence, Graph, Table, Vertex
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
-from torchstone.dryrun.answer import common_prefix, ranks_answer
-from torchstone.dryrun.findings import TOOL, make_finding, snippet_at
 from torchstone.dryrun.record import Lane, RankFault, RanksRecord, Side
-from torchstone.dryrun.report import assumption_measures, evidence_of
+from torchstone.dryrun.reporting.answer import common_prefix, ranks_answer
+from torchstone.dryrun.reporting.findings import TOOL, make_finding, snippet_at
+from torchstone.dryrun.reporting.progress import assumption_measures
+from torchstone.dryrun.reporting.refused import evidence_of
+from torchstone.dryrun.reporting.stops import gaps_of, nothing_left
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.shapes.words import explain
-from torchstone.dryrun.stops import gaps_of, nothing_left
 
 _RULES = {rule.id: rule for rule in rules.RANKS}
 _BAR = 60

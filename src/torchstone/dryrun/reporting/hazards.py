@@ -1,0 +1,66 @@
+"""Things that run and are probably not what was meant, as findings."""
+
+from __future__ import annotations
+
+from torchstone.core.finding import Confidence, Finding
+from torchstone.core.pictures import Evidence, Table
+from torchstone.core.text import Message, Text
+from torchstone.dryrun import rules
+from torchstone.dryrun.record import Constraint, Hazard, OperatorError
+from torchstone.dryrun.reporting.findings import make_finding, snippet_at
+from torchstone.dryrun.reporting.refused import evidence_of
+from torchstone.dryrun.shapes.words import shape_text
+
+_HAZARDS = {rules.BROADCAST.id: rules.BROADCAST, rules.FLOAT64.id: rules.FLOAT64}
+
+
+def hazard_finding(hazard: Hazard) -> Finding:
+    """Something that runs and is probably not what was meant."""
+    rule = _HAZARDS[hazard.rule]
+    shapes = ", ".join(
+        f"{item.name} {shape_text(item.shape)} {item.dtype}" for item in hazard.operands[:3]
+    )
+    error = OperatorError(
+        hazard.op, "", hazard.place, module=hazard.module, operands=hazard.operands
+    )
+    fixes = {
+        rules.BROADCAST.id: Text(
+            "give both the same number of axes: squeeze(-1) or unsqueeze(-1) on one of them",
+            "让两者维数相同：对其中之一使用 squeeze(-1) 或 unsqueeze(-1)",
+        ),
+        rules.FLOAT64.id: Text(
+            "make the float64 tensor float32 where it comes in: .float()",
+            "在来源处把 float64 张量转为 float32：.float()",
+        ),
+    }
+    return make_finding(
+        rule,
+        Text("{op}: {detail} ({shapes})", "{op}：{detail}（{shapes}）"),
+        {"op": hazard.op, "detail": hazard.detail, "shapes": shapes},
+        rule.why,
+        Message(f"{rule.name}-fix", fixes[rule.id]),
+        hazard.place,
+        evidence_of(error),
+        module=hazard.module,
+        op=hazard.op,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def constraint_finding(item: Constraint) -> Finding:
+    """A size for which the model does not hold."""
+    evidence: list[Evidence] = [snippet] if (snippet := snippet_at(item.place)) else []
+    table = Table(
+        Text("the guard of torch's shape environment", "torch 形状环境的约束"),
+        (Text("expression", "表达式"), Text("line", "行")),
+        ((item.expression, str(item.place)),),
+    )
+    return make_finding(
+        rules.CONSTRAINT,
+        Text("{en}", "{zh}"),
+        {"en": item.en, "zh": item.zh},
+        rules.CONSTRAINT.why,
+        Message("none"),
+        item.place,
+        (*evidence, table),
+    )

@@ -1,0 +1,111 @@
+"""How far a program came, and what was assumed on the way."""
+
+from __future__ import annotations
+
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Table
+from torchstone.core.text import Text
+from torchstone.dryrun.record import Constraint, Record
+from torchstone.dryrun.reporting.findings import TOOL
+
+
+def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
+    if not records:
+        return ()
+    main = next((item for item in records if item.path == 0), records[-1])
+    if main.constraints is not None:
+        return (_symbolic(main.constraints, "proven" in main.notes),)
+    return (_progress(main), *assumption_measures(records))
+
+
+def _symbolic(constraints: tuple[Constraint, ...], proven: bool) -> Measure:
+    how = Text(
+        "runs at every size from 2 to 17, which does not prove the others",
+        "在 2 到 17 的每个大小下都能运行，其余未证明",
+    )
+    if proven:
+        how = Text(
+            "proven for every size from 2 on, in torch's shape environment",
+            "已在 torch 的形状环境中证明：从 2 起的任意大小都成立",
+        )
+    if constraints:
+        how = Text("what must hold for other sizes to work", "其他大小须满足的条件")
+    return Measure("constraints", len(constraints), "", how,
+                   Text("size constraints", "大小约束"), tool=TOOL)  # fmt: skip
+
+
+_ENDINGS = {
+    "end": Text("ran to its end", "运行到结束"),
+    "budget": Text("stopped after {detail}, as asked", "按要求在 {detail} 后停止"),
+    "time": Text("stopped after {detail}", "在 {detail} 后停止"),
+    "exit": Text("called sys.exit({detail})", "调用了 sys.exit({detail})"),
+    "error": Text("stopped by an error", "因错误停止"),
+    "blocked": Text("could not go on", "无法继续"),
+}
+
+
+def _progress(record: Record) -> Measure:
+    """How far the program came: what was looked at."""
+    done = record.progress
+    how = _ENDINGS.get(record.ending, _ENDINGS["end"])
+    place = f" ({record.ending_place})" if record.ending_place.line else ""
+    rows = (
+        (Text("training forwards", "训练前向"), done.training_forwards),
+        (Text("evaluation forwards", "评估前向"), done.evaluation_forwards),
+        (Text("backward passes", "反向传播"), done.backwards),
+        (Text("full batches", "完整批次"), done.full_batches),
+        (Text("remainder batches", "余数批次"), done.remainder_batches),
+        (Text("saves", "保存"), done.saves),
+        (Text("loads", "加载"), done.loads),
+        (Text("operators", "算子"), done.operators),
+    )
+    return Measure(
+        "optimizer_steps",
+        done.optimizer_steps,
+        "",
+        Text(
+            "the program " + how.en.replace("{detail}", record.ending_detail) + place,
+            "程序" + how.zh.replace("{detail}", record.ending_detail) + place,
+        ),
+        Text("optimizer steps", "优化器步数"),
+        evidence=(
+            Table(
+                Text("what was run", "运行内容"),
+                (Text("part", "部分"), Text("count", "次数")),
+                rows,
+            ),
+        ),
+        tool=TOOL,
+    )
+
+
+def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
+    """Questions that only real values could answer, with the answers that were given."""
+    rows: dict[tuple[str, str, str], int] = {}
+    for record in records:
+        for item in record.assumptions:
+            key = (str(item.place), item.question, item.answer)
+            rows[key] = max(rows.get(key, 0), item.count)
+    if not rows:
+        return []
+    return [
+        Measure(
+            "assumptions",
+            len(rows),
+            "",
+            Text(
+                "questions about values, which a dry run does not have, and their answers",
+                "关于取值的提问（空跑没有真实数值）及给出的回答",
+            ),
+            Text("assumptions", "假定"),
+            evidence=(
+                Table(
+                    Text("assumed values", "假定的值"),
+                    (Text("line", "行"), Text("question", "提问"), Text("answer", "回答"),
+                     Text("times", "次数")),
+                    tuple((*key, count) for key, count in rows.items()),
+                ),
+            ),
+            tool=TOOL,
+        )
+    ]  # fmt: skip

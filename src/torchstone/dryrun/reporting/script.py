@@ -1,0 +1,66 @@
+"""Records of runs become a Report: first what breaks, then what was assumed and how far it came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.dryrun import rules
+from torchstone.dryrun.record import Record
+from torchstone.dryrun.reporting.annotations import annotation_finding, refused_by_type_checker
+from torchstone.dryrun.reporting.answer import script_answer
+from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.hazards import constraint_finding, hazard_finding
+from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
+from torchstone.dryrun.reporting.progress import measures_of
+from torchstone.dryrun.reporting.refused import raised, refused_call
+from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
+from torchstone.dryrun.script.launch import Outcome
+from torchstone.runtime.devices import Device
+
+
+def report_on_script(subject: str, outcome: Outcome, device: Device | None = None) -> Report:
+    """The report of a script's dry run."""
+    refuse_unusable(subject, outcome)
+    findings: list[Finding] = []
+    gaps: list[Gap] = []
+    for record in outcome.records:
+        findings += findings_of(record)
+        findings += fit_findings(record, device)
+        gaps += gaps_of(record)
+    if not outcome.records:
+        gaps.append(nothing_left(subject, outcome))
+    made = Report(
+        TOOL,
+        findings=tuple(_once(findings)),
+        measures=(*measures_of(outcome.records), *memory_measures(outcome.records, device)),
+        gaps=tuple(gaps),
+        rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
+        subject=subject,
+    )
+    return replace(made, answer=script_answer(made))
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    """Two paths may break at one line: it is one finding."""
+    return list({(item.rule, item.fingerprint, item.line): item for item in findings}.values())
+
+
+def findings_of(record: Record) -> list[Finding]:
+    """What one path through the program showed."""
+    found = [
+        annotation_finding(item) if item.rule == rules.ANNOTATION.id else hazard_finding(item)
+        for item in record.hazards
+        if item.rule in _SHOWN
+    ]
+    found += [constraint_finding(item) for item in record.constraints or ()]
+    if record.error is not None:
+        found.append(refused_call(record.error, record))
+    elif record.stop is not None and record.stop.cause == "program":
+        found.append(refused_by_type_checker(record.stop) or raised(record))
+    return found
+
+
+_SHOWN = (rules.BROADCAST.id, rules.FLOAT64.id, rules.ANNOTATION.id)
