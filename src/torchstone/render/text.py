@@ -95,8 +95,8 @@ def answer_lines(answer: Answer, style: Style) -> list[str]:
     return lines
 
 
-_SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline", "snippet", "tasks"))
-"""Pictures that take a line or two in a terminal."""
+_SMALL = frozenset(("stack", "strip", "series", "lanes", "timeline", "snippet", "tasks", "diff"))
+"""Pictures that take a line or two in a terminal, and changes, which are what was asked for."""
 _PLOTS = 3
 """Curves of a first screen, a row of blocks each."""
 

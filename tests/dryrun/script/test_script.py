@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from torchstone.core.errors import InputError
 from torchstone.core.report import Report
 from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.run import dry_run_command
+
+Run = Callable[..., Report]
 
 TRAIN = """\
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -37,23 +40,16 @@ model.load_state_dict(torch.load("model.pt", map_location="cuda"))
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(folder: Path, text: str, *arguments: str, **options: object) -> Report:
+def run_process(folder: Path, text: str, **options: object) -> Report:
+    """In a process of its own, as a user runs it."""
     (folder / "train.py").write_text(text, "utf-8")
-    return dry_run_command(
-        DryRunOptions(target="train.py", arguments=arguments, **options)  # type: ignore[arg-type]
-    )
+    return dry_run_command(DryRunOptions(target="train.py", **options))  # type: ignore[arg-type]
 
 
 def test_a_right_script_runs_on_the_pretend_device_and_both_sides_of_a_branch_are_run(
-    folder: Path,
+    folder: Path, run: Run
 ) -> None:
-    report = run(folder, TRAIN.format(hidden=32, view="clone()"))
+    report = run(TRAIN.format(hidden=32, view="clone()"))
     (finding,) = report.findings  # on the other side of `if torch.isnan(loss)`
     assert (finding.line, finding.rule) == (18, "DR102")
     measures = {item.name: item.value for item in report.measures}
@@ -63,8 +59,8 @@ def test_a_right_script_runs_on_the_pretend_device_and_both_sides_of_a_branch_ar
     assert sorted(os.listdir(folder)) == ["train.py"]
 
 
-def test_a_wrong_layer_is_found_with_the_fix_that_worked(folder: Path) -> None:
-    report = run(folder, TRAIN.format(hidden=31, view="clone()"), max_paths=1)
+def test_a_wrong_layer_is_found_with_the_fix_that_worked(run: Run) -> None:
+    report = run(TRAIN.format(hidden=31, view="clone()"), max_paths=1)
     (finding,) = report.findings
     assert (finding.rule, finding.line, finding.location.module) == ("DR101", 10, "3")
     assert "in_features = 31; it is 32" in finding.why.say()
@@ -73,8 +69,8 @@ def test_a_wrong_layer_is_found_with_the_fix_that_worked(folder: Path) -> None:
     assert "<html" in report.to("html")
 
 
-def test_the_remainder_batch_is_tried(folder: Path) -> None:
-    report = run(folder, TRAIN.format(hidden=32, view="view(32, 16)"), max_paths=1)
+def test_the_remainder_batch_is_tried(run: Run) -> None:
+    report = run(TRAIN.format(hidden=32, view="view(32, 16)"), max_paths=1)
     (finding,) = report.findings
     assert finding.rule == "DR106"
     assert "drop_last=True" in finding.remedy.say()
@@ -104,7 +100,7 @@ urllib.request.urlopen("http://192.0.2.1/")
 
 def test_nothing_of_the_users_is_changed_and_no_process_is_left(folder: Path) -> None:
     (folder / "kept.txt").write_text("mine", "utf-8")
-    report = run(folder, HOSTILE)
+    report = run_process(folder, HOSTILE)
     assert not report.findings
     assert report.failed
     assert "needs the network" in report.gaps[0].reason.say()
@@ -123,8 +119,8 @@ def _command_line(entry: Path) -> bytes:
         return b""
 
 
-def test_a_script_that_never_ends_is_ended(folder: Path) -> None:
-    report = run(folder, "while True:\n    pass\n", max_seconds=1.0)
+def test_a_script_that_never_ends_is_ended(run: Run) -> None:
+    report = run("while True:\n    pass\n", max_seconds=1.0)
     (progress,) = report.measures
     assert "stopped after 1 s" in progress.how.en  # type: ignore[union-attr]
 
@@ -140,11 +136,9 @@ def test_a_script_that_never_ends_is_ended(folder: Path) -> None:
         ("x = = 1\n", "SyntaxError"),
     ],
 )
-def test_a_script_that_cannot_start_is_the_users_to_repair(
-    folder: Path, text: str, said: str
-) -> None:
+def test_a_script_that_cannot_start_is_the_users_to_repair(run: Run, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        run(folder, text, "--no")
+        run(text, "--no")
 
 
 QUESTIONS = """\
@@ -163,14 +157,14 @@ with torch.autocast(h.device.type, enabled=False):
 """
 
 
-def test_devices_masks_and_outer_products_are_as_on_a_real_device(folder: Path) -> None:
-    report = run(folder, QUESTIONS)
+def test_devices_masks_and_outer_products_are_as_on_a_real_device(run: Run) -> None:
+    report = run(QUESTIONS)
     assert report.findings == ()
     assert report.gaps == ()
 
 
-def test_an_operator_that_the_pretend_device_lacks_is_a_gap(folder: Path) -> None:
+def test_an_operator_that_the_pretend_device_lacks_is_a_gap(run: Run) -> None:
     text = "import torch\nm = torch.nn.GRU(4, 4).cuda()\nm(torch.randn(2, 3, 4).cuda())\n"
-    report = run(folder, text)
+    report = run(text)
     assert report.findings == ()
     assert [gap.location.line for gap in report.gaps] == [3]
