@@ -21,12 +21,15 @@ from torchstone.core.report import Report
 from torchstone.dryrun import child
 from torchstone.dryrun import run as run_module
 from torchstone.dryrun.options import DryRunOptions
+from torchstone.dryrun.ranks.play import warm_up
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script import launch as launch_module
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.script.settings import ScriptSettings
 
 Run = Callable[..., Report]
+_warm = False
+"""Whether this process has done once what every copy would do first."""
 
 
 def launch_copy(settings: ScriptSettings) -> Outcome:
@@ -90,10 +93,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the text of a script in a copy of this process."""
-    import torch
-    import torch._dynamo  # what the first optimizer of every copy would import
-
-    torch.set_num_threads(1)
+    global _warm
+    if not _warm:
+        warm_up(ScriptSettings())
+        _warm = True
     monkeypatch.setattr(run_module, "launch", launch_copy)
 
     def run_text(text: str, *arguments: str, **options: object) -> Report:

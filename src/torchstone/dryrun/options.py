@@ -55,6 +55,10 @@ class DryRunOptions:
         4, "paths followed where the program branches on a tensor's value",
         "程序依张量取值分支时最多跟踪的路径数", metavar="N",
     )  # fmt: skip
+    compile: bool = option(
+        False, "what torch.compile makes of it: graph breaks and recompilations, with line and reason",
+        "torch.compile 的结果：图中断与重新编译，含行号与原因", config=False,
+    )  # fmt: skip
     annotate: bool = option(
         False, "show jaxtyping annotations for functions that have none, from the shapes seen, as a diff",
         "根据观察到的形状，为没有注解的函数生成 jaxtyping 注解，以 diff 显示", config=False,

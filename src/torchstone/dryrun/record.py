@@ -200,6 +200,29 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class CompileNote:
+    """One place where torch.compile does not get one graph for all calls."""
+
+    kind: str
+    """`break` or `recompile`."""
+    place: Place
+    what: str
+    why: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What torch.compile would make of the program."""
+
+    notes: tuple[CompileNote, ...] = ()
+    graphs: int = 0
+    calls: int = 0
+    failed: str = ""
+    """Why the compiler's front end could not be run over some of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One path through the program, from its start to its end or stop."""
 
@@ -222,6 +245,8 @@ class Record:
     notes: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] | None = None
     """Of a symbolic run; None when there was none."""
+    compilation: Compilation | None = None
+    """Where it was asked for."""
     functions: tuple[ObservedFunction, ...] = ()
     """Where shapes were observed, to be written as annotations."""
 

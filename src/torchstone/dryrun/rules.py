@@ -91,6 +91,25 @@ MEMORY = Rule(
     Text("the first steps will end with an out-of-memory error", "最初几步就会因显存不足而终止"),
     "memory",
 )  # fmt: skip
+GRAPH_BREAK = Rule(
+    "DR401", "graph-break", Severity.MEDIUM,
+    Text("torch.compile cuts the graph here", "torch.compile 在此处中断计算图"),
+    Text(
+        "what comes before and after is compiled apart: values go back to Python in between, and "
+        "nothing is fused across",
+        "前后两段分别编译：中间需返回 Python，且无法跨段融合",
+    ),
+    "compile",
+)  # fmt: skip
+RECOMPILED = Rule(
+    "DR402", "recompilation", Severity.MEDIUM,
+    Text("a later call compiles this function again", "后续调用会重新编译该函数"),
+    Text(
+        "the call waits for the compiler, seconds to minutes; after eight times torch.compile gives up",
+        "该调用要等待编译，数秒到数分钟；超过八次后 torch.compile 会放弃编译",
+    ),
+    "compile",
+)  # fmt: skip
 CONSTRAINT = Rule(
     "DR502", "size-constraint", Severity.MEDIUM,
     Text("the model does not hold for all sizes", "模型并非对所有大小都成立"),
@@ -174,5 +193,5 @@ RANKS = (
 
 SINGLE_PROCESS = (
     REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, ANNOTATION,
-    MEMORY, CONSTRAINT,
+    MEMORY, GRAPH_BREAK, RECOMPILED, CONSTRAINT,
 )  # fmt: skip

@@ -132,6 +132,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
         try_fixes=not options.no_fixes,
+        compile=options.compile,
         observe_shapes=options.annotate,
         world_size=max(1, options.world_size),
         local_world_size=options.local_world_size,

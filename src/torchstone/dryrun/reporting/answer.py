@@ -18,6 +18,7 @@ _LANES, _BEFORE, _AFTER = 12, 8, 4
 _SHOWN = (
     "annotated_functions",
     "optimizer_steps",
+    "graphs",
     "ranks",
     "matched",
     "peak_memory_bytes",

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.reporting.annotations import annotation_finding, refused_by_type_checker
 from torchstone.dryrun.reporting.answer import script_answer
+from torchstone.dryrun.reporting.compilation import (
+    compile_findings,
+    compile_gaps,
+    compile_measures,
+)
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.reporting.hazards import constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
@@ -26,16 +32,24 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     refuse_unusable(subject, outcome)
     findings: list[Finding] = []
     gaps: list[Gap] = []
+    measures: list[Measure] = []
     for record in outcome.records:
         findings += findings_of(record)
         findings += fit_findings(record, device)
         gaps += gaps_of(record)
+        if record.compilation is not None:
+            gaps += compile_gaps(record.compilation)
+            measures += compile_measures(record.compilation)
     if not outcome.records:
         gaps.append(nothing_left(subject, outcome))
     made = Report(
         TOOL,
         findings=tuple(_once(findings)),
-        measures=(*measures_of(outcome.records), *memory_measures(outcome.records, device)),
+        measures=(
+            *measures_of(outcome.records),
+            *measures,
+            *memory_measures(outcome.records, device),
+        ),
         gaps=tuple(gaps),
         rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
         subject=subject,
@@ -55,6 +69,8 @@ def findings_of(record: Record) -> list[Finding]:
         for item in record.hazards
         if item.rule in _SHOWN
     ]
+    if record.compilation is not None:
+        found += compile_findings(record.compilation)
     found += [constraint_finding(item) for item in record.constraints or ()]
     if record.error is not None:
         found.append(refused_call(record.error, record))

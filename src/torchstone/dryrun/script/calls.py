@@ -111,6 +111,8 @@ def follow_modules(session: Session) -> None:
                 counts.training_forwards += 1
             else:
                 counts.evaluation_forwards += 1
+            if session.on_outermost_call is not None:
+                session.on_outermost_call(module, args, kwargs)
         stack.append(module)
         try:
             return original(module, *args, **kwargs)

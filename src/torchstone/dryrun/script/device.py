@@ -321,7 +321,7 @@ def _answer_module(session: Session, cuda: PretendCuda) -> None:
         "is_current_stream_capturing": lambda: False,
     }
     for name, value in values.items():
-        setattr(torch.cuda, name, value)
+        put(torch.cuda, name, value)
     _answer_accelerator(cuda, values)
     put(torch, "Generator", _generator())
     put(torch.amp.GradScaler, "_maybe_opt_step", _always_step)
@@ -347,14 +347,14 @@ def _answer_accelerator(cuda: PretendCuda, values: dict[str, Any]) -> None:
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    accelerator.is_available = lambda: True
-    accelerator.device_count = lambda: cuda.count
-    accelerator.current_accelerator = lambda check_available=False: torch.device("cuda")
-    accelerator.current_device_index = lambda: cuda.current
-    accelerator.set_device_index = values["set_device"]
-    accelerator.synchronize = lambda device=None: None
-    accelerator.current_stream = values["current_stream"]
-    accelerator.set_stream = values["set_stream"]
+    put(accelerator, "is_available", lambda: True)
+    put(accelerator, "device_count", lambda: cuda.count)
+    put(accelerator, "current_accelerator", lambda check_available=False: torch.device("cuda"))
+    put(accelerator, "current_device_index", lambda: cuda.current)
+    put(accelerator, "set_device_index", values["set_device"])
+    put(accelerator, "synchronize", lambda device=None: None)
+    put(accelerator, "current_stream", values["current_stream"])
+    put(accelerator, "set_stream", values["set_stream"])
 
 
 def _generator() -> type:

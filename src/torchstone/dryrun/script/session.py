@@ -78,6 +78,8 @@ class Session:
     """Set where ranks are played: which answers are equal on all ranks is decided there."""
     uniform_questions: Callable[[], int] | None = None
     """How many questions were about values of this rank alone, where ranks are played."""
+    on_outermost_call: Callable[[nn.Module, Any, Any], None] | None = None
+    """Is told of the calls of modules that no other module makes."""
     ended: EndOfRun | None = None
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""

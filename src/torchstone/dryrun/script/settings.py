@@ -28,6 +28,8 @@ class ScriptSettings:
     max_seconds: float = 60.0
     max_paths: int = 4
     try_fixes: bool = True
+    compile: bool = False
+    """Compile what was called when the program has ended."""
     observe_shapes: bool = False
     """Keep the shapes of the user's functions, to write annotations from."""
     batch_size: int = 0

@@ -23,6 +23,8 @@ from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.annotations.check import AnnotationCheck
 from torchstone.dryrun.annotations.function_calls import FunctionCalls
 from torchstone.dryrun.annotations.observe import ShapeObserver
+from torchstone.dryrun.compiling.graph_breaks import compile_calls
+from torchstone.dryrun.compiling.recorded_calls import RecordedCalls
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.budget import limit_run
@@ -80,7 +82,10 @@ def run_program(
     signal.setitimer(signal.ITIMER_REAL, 0)
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
-    world.forks.sink.put(finish(world, record))
+    record = finish(world, record)
+    if world.recorded is not None and session.path == 0 and not world.forks.in_trial:
+        record = replace(record, compilation=compile_calls(world.recorded.compiled()))
+    world.forks.sink.put(record)
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class World:
     overlay: Overlay | None
     memory: DeviceMemory
     shapes: ShapeObserver
+    recorded: RecordedCalls | None
 
 
 def prepare(session: Session, sink: Sink) -> World:
@@ -118,7 +124,8 @@ def prepare(session: Session, sink: Sink) -> World:
     answer_conversions(session, calls)
     shorten_loaders(session)
     keep_checkpoints(session)
-    torch.compile = run_as_written
+    recorded = RecordedCalls(session) if settings.compile else None
+    torch.compile = recorded.compile if recorded is not None else run_as_written
     if settings.cuda:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
             register_backend()
@@ -135,7 +142,9 @@ def prepare(session: Session, sink: Sink) -> World:
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
-    return World(session, calls, answers, forks, overlay, memory, observe_functions(session))
+    return World(
+        session, calls, answers, forks, overlay, memory, observe_functions(session), recorded
+    )
 
 
 def observe_functions(session: Session) -> ShapeObserver:

@@ -1,0 +1,1 @@
+"""What torch.compile would make of the program: graph breaks and recompilations."""
