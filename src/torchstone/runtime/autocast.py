@@ -34,15 +34,21 @@ _WIDE = frozenset(
     "binary_cross_entropy_with_logits".split()
 )
 _WIDEST = frozenset("cat stack addcdiv addcmul atan2 cross dot vdot index_put scatter_add".split())
+_REFUSED_BY_CUDA = frozenset(("binary_cross_entropy",))
+_UNSAFE = (
+    "and torch.nn.BCELoss are unsafe to autocast. Use binary_cross_entropy_with_logits or "
+    "torch.nn.BCEWithLogitsLoss instead"
+)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class MetaAutocast(TorchFunctionMode):
     """Casts the arguments of the functions on PyTorch's lists."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, refused: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._dtype = dtype
+        self._refused = refused
         self._weights: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __torch_function__(
@@ -50,6 +56,8 @@ class MetaAutocast(TorchFunctionMode):
     ) -> Any:
         name = getattr(func, "__name__", "")
         target = None
+        if name in self._refused:
+            raise RuntimeError(f"torch.nn.functional.{name} {_UNSAFE}")
         if name in _LOW:
             target = self._dtype
         elif name in _WIDE:
@@ -89,7 +97,7 @@ def autocast_on_meta(undo: Undo, tell: Callable[[str], None]) -> None:
     kind: Any = torch.amp.autocast_mode.autocast
     before = kind.__init__, kind.__enter__, kind.__exit__
     regions: dict[int, list[contextlib.AbstractContextManager[Any]]] = {}
-    wanted: dict[int, tuple[bool, torch.dtype]] = {}
+    wanted: dict[int, tuple[bool, torch.dtype, frozenset[str]]] = {}
 
     def init(
         region: Any,
@@ -101,12 +109,13 @@ def autocast_on_meta(undo: Undo, tell: Callable[[str], None]) -> None:
         known = "cpu" if device_type == "meta" else device_type
         before[0](region, known, dtype, enabled and known == "cpu", cache_enabled)
         low = torch.float16 if device_type == "cuda" else torch.bfloat16
-        wanted[id(region)] = (enabled, dtype or low)
+        refused = _REFUSED_BY_CUDA if device_type == "cuda" else frozenset[str]()
+        wanted[id(region)] = (enabled, dtype or low, refused)
 
     def enter(region: Any) -> Any:
-        enabled, dtype = wanted.get(id(region), (False, torch.bfloat16))
+        enabled, dtype, refused = wanted.get(id(region), (False, torch.bfloat16, frozenset[str]()))
         inner: contextlib.AbstractContextManager[Any] = (
-            MetaAutocast(dtype) if enabled and dtype != torch.float32 else _Paused()
+            MetaAutocast(dtype, refused) if enabled and dtype != torch.float32 else _Paused()
         )
         if isinstance(inner, MetaAutocast):
             tell(str(dtype).removeprefix("torch."))

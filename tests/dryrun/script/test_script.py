@@ -163,8 +163,45 @@ def test_devices_masks_and_outer_products_are_as_on_a_real_device(run: Run) -> N
     assert report.gaps == ()
 
 
-def test_an_operator_that_the_pretend_device_lacks_is_a_gap(run: Run) -> None:
-    text = "import torch\nm = torch.nn.GRU(4, 4).cuda()\nm(torch.randn(2, 3, 4).cuda())\n"
-    report = run(text)
+WITHOUT_SHAPES = """\
+import torch
+
+@torch.library.custom_op("mine::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+torch.nn.Linear(4, 4).cuda()(torch.randn(2, 4).cuda())
+twice(torch.randn(2, 4).cuda())
+"""
+
+
+def test_an_operator_that_fake_tensors_lack_is_a_gap(run: Run) -> None:
+    report = run(WITHOUT_SHAPES)
     assert report.findings == ()
-    assert [gap.location.line for gap in report.gaps] == [3]
+    assert [gap.location.line for gap in report.gaps] == [8]
+
+
+RECURRENT = """\
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+for kind in (nn.GRU, nn.LSTM, nn.RNN):
+    layer = kind(4, 5, bidirectional=True, batch_first=True).cuda()
+    out, _ = layer(torch.randn(2, 3, 4).cuda())
+    assert out.shape == (2, 3, 10) and out.is_cuda
+    packed = pack_padded_sequence(torch.randn(2, 3, 4).cuda(), torch.tensor([3, 1]), batch_first=True)
+    assert packed.data.shape == (4, 4)
+    out, lengths = pad_packed_sequence(layer(packed)[0], batch_first=True)
+    assert out.shape == (2, 3, 10) and lengths.tolist() == [3, 1]
+    out.sum().backward()
+{last}
+"""
+
+
+def test_recurrent_layers_run_and_refuse_wrong_states(run: Run) -> None:
+    last = "layer(torch.randn(2, 3, 4).cuda(), torch.zeros(2, 9, 5))"
+    wrong = run(RECURRENT.format(last=last), no_fixes=True)
+    (finding,) = wrong.findings
+    assert (finding.rule, finding.line) == ("DR101", 14)
+    assert finding.message().startswith("nn.RNN refuses input (2, 3, 4), hx (2, 9, 5)")

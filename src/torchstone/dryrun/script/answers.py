@@ -160,9 +160,25 @@ class Answers(TorchDispatchMode):
         source = args[0]
         count = max(1, source.numel() // 2)
         name = func._schema.name.removeprefix("aten::")
+        if name == "_pack_padded_sequence":
+            return self._packed(source, args[1], args[2])
         self.session.assume(name, f"{count} of {source.numel()} elements")
         with self.session.mode:
             return _dynamic_result(name, func, args, kwargs, source, count)
+
+    def _packed(
+        self, source: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """A packed sequence: real lengths are known, fake ones are taken as full."""
+        time = source.shape[1 if batch_first else 0]
+        if is_fake(lengths):
+            self.session.assume("pack_padded_sequence", f"all sequences have length {time}")
+            known = [time] * lengths.shape[0]
+        else:
+            known = [int(length) for length in lengths.tolist()]
+        sizes = torch.tensor([sum(n > step for n in known) for step in range(max(known))])
+        with self.session.mode:
+            return source.new_empty((sum(known), *source.shape[2:])), sizes
 
 
 def scalar_for(dtype: torch.dtype) -> bool | int | float | complex:

@@ -117,6 +117,8 @@ def follow_modules(session: Session) -> None:
         try:
             return original(module, *args, **kwargs)
         except Exception as error:
+            if id(error) not in session.errors and type(module).__module__.startswith("torch.nn."):
+                _refused_by_layer(session, error, module, args, kwargs)
             if not hasattr(error, "_dryrun_module"):
                 error._dryrun_module = session.module_path()  # type: ignore[attr-defined]
             raise
@@ -124,3 +126,21 @@ def follow_modules(session: Session) -> None:
             stack.pop()
 
     put(torch.nn.Module, "__call__", call)
+
+
+def _refused_by_layer(
+    session: Session, error: Exception, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]
+) -> None:
+    """A layer of torch looks at its inputs in Python and refuses them before any operator does."""
+    session.kept.append(error)
+    session.errors[id(error)] = OperatorError(
+        op=f"nn.{type(module).__name__}",
+        message=str(error).split("\n\n")[0][:600],
+        place=place_of(own_spot(3)),
+        inside=place_of(library_spot(3)),
+        module=session.module_path(),
+        module_text=session.module_text(),
+        operands=operands_of(module.forward, args, kwargs),
+        arguments=plain_arguments(module.forward, args, kwargs),
+        batch=session.batch,
+    )

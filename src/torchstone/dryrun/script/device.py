@@ -20,6 +20,7 @@ from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.places import HIDDEN, kind_of
+from torchstone.dryrun.script.recurrent import take_recurrent_apart
 from torchstone.dryrun.script.session import Session, is_fake
 
 
@@ -85,6 +86,7 @@ def pretend_cuda(session: Session, calls: Calls) -> PretendCuda:
     calls.translate = cuda.translate
     _answer_tensors(session, calls, cuda)
     _answer_module(session, cuda)
+    take_recurrent_apart(calls)
     return cuda
 
 

@@ -240,7 +240,7 @@ def cause_of(error: BaseException) -> str:
     for one in _chain(error):
         if cause := getattr(one, "_dryrun_cause", ""):
             return str(cause)
-        if isinstance(one, _PRETEND_ERRORS) or _names_our_device(one):
+        if isinstance(one, _PRETEND_ERRORS) or _is_our_limit(one):
             return "pretend"
     if isinstance(error, ModuleNotFoundError):
         return "missing-package"
@@ -249,11 +249,11 @@ def cause_of(error: BaseException) -> str:
     return "program"
 
 
-def _names_our_device(error: BaseException) -> bool:
-    """torch has no kernel for the pretend device: our limit, no fault of the program."""
-    return isinstance(error, (NotImplementedError, RuntimeError)) and f"'{PRETEND}' backend" in str(
-        error
-    )
+def _is_our_limit(error: BaseException) -> bool:
+    """torch has no kernel for the pretend device, or an operator of the user's own does not say its
+    shapes: our limit, no fault of the program."""
+    text = str(error) if isinstance(error, (NotImplementedError, RuntimeError)) else ""
+    return f"'{PRETEND}' backend" in text or "no fake impl registered" in text
 
 
 def _chain(error: BaseException) -> list[BaseException]:
