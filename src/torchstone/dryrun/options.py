@@ -36,6 +36,10 @@ class DryRunOptions:
         "", "run the script with loaders of these batch sizes too, such as 1,7",
         "另外以这些批大小运行脚本，如 1,7", metavar="SIZES",
     )  # fmt: skip
+    data: str = option(
+        "", "samples of the datasets instead of their files: 3x224x224,:int64<1000, or name=SHAPE:DTYPE",
+        "以规格代替数据集文件：3x224x224,:int64<1000，或 name=形状:数值格式", metavar="SAMPLE",
+    )  # fmt: skip
     world_size: int = option(
         0, "play every rank of a job of this size", "模拟该规模任务的每一个 rank", metavar="N"
     )

@@ -10,6 +10,7 @@ from torchstone.core.errors import InputError, UsageError
 from torchstone.core.report import Report, merge
 from torchstone.core.text import Text
 from torchstone.dryrun.annotations.write import annotate
+from torchstone.dryrun.data_spec import parse_sample
 from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.reporting.annotations import annotation_measure
 from torchstone.dryrun.reporting.answer import script_answer
@@ -36,6 +37,8 @@ def dry_run(
     max_seconds: float = 60.0,
     train: bool = False,
     symbolic: str = "",
+    data: str = "",
+    compile: bool = False,
     allow_write: bool = False,
 ) -> Report:
     """Run a script (or `module:Model`) with fake weights in a process of its own; what breaks."""
@@ -51,6 +54,8 @@ def dry_run(
             device=device,
             max_steps=max_steps,
             max_seconds=max_seconds,
+            data=data,
+            compile=compile,
             allow_write=allow_write,
         )
     )
@@ -116,6 +121,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         is_script = True
     _check_numbers(options)
     _check_write(options)
+    parse_sample(options.data)
     named = device_of(options)
     return ScriptSettings(
         script=options.target if is_script else "",
@@ -132,6 +138,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
         try_fixes=not options.no_fixes,
+        data=options.data,
         compile=options.compile,
         observe_shapes=options.annotate,
         world_size=max(1, options.world_size),

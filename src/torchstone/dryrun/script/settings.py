@@ -28,6 +28,8 @@ class ScriptSettings:
     max_seconds: float = 60.0
     max_paths: int = 4
     try_fixes: bool = True
+    data: str = ""
+    """What one sample of every dataset looks like, instead of what its files hold."""
     compile: bool = False
     """Compile what was called when the program has ended."""
     observe_shapes: bool = False

@@ -25,6 +25,7 @@ from torchstone.dryrun.annotations.function_calls import FunctionCalls
 from torchstone.dryrun.annotations.observe import ShapeObserver
 from torchstone.dryrun.compiling.graph_breaks import compile_calls
 from torchstone.dryrun.compiling.recorded_calls import RecordedCalls
+from torchstone.dryrun.data_spec import parse_sample
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.budget import limit_run
@@ -34,6 +35,7 @@ from torchstone.dryrun.script.confine import confine
 from torchstone.dryrun.script.conversions import answer_conversions
 from torchstone.dryrun.script.device import pretend_cuda, register_backend
 from torchstone.dryrun.script.forks import Forks, Sink
+from torchstone.dryrun.script.given_data import give_data
 from torchstone.dryrun.script.guards import guard
 from torchstone.dryrun.script.lazy import PRETEND, convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.loaders import shorten_loaders
@@ -123,6 +125,8 @@ def prepare(session: Session, sink: Sink) -> World:
     follow_modules(session)
     answer_conversions(session, calls)
     shorten_loaders(session)
+    if fields := parse_sample(settings.data):
+        give_data(session, fields)
     keep_checkpoints(session)
     recorded = RecordedCalls(session) if settings.compile else None
     torch.compile = recorded.compile if recorded is not None else run_as_written
