@@ -343,5 +343,7 @@ class RanksRecord:
     """Of the rank that tells most: one that raised, or rank 0."""
     memory: tuple[tuple[int, int], ...] = ()
     """Peak bytes by rank."""
+    out_of_time: tuple[int, ...] = ()
+    """Ranks that were ended at the time limit."""
     real_parameters: bool = False
     cpu_seconds: float = 0.0

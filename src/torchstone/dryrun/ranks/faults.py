@@ -21,14 +21,20 @@ def faults_of(played: Played) -> list[RankFault]:
     if raised is not None:
         return [raised]
     found: list[RankFault] = [_disagreed(item, played) for item in played.disagreements[:1]]
-    if not found and played.blocked:
+    late = played.timed_out or bool(out_of_time(played))
+    if not found and played.blocked and not late:
         found = [_standstill(played)]
-    if not found and not played.timed_out:
+    if not found and not late:
         found = _left_over(played)
     if not found:
         found += _unawaited(played)
     found += _drift(played)
     return found
+
+
+def out_of_time(played: Played) -> tuple[int, ...]:
+    """Ranks that we ended at the time limit: that others wait for them is no fault of the program."""
+    return tuple(rank for rank, record in sorted(played.records.items()) if record.ending == "time")
 
 
 # -- a rank that raises

@@ -10,7 +10,7 @@ from typing import Any
 from torchstone.core.codec import to_data
 from torchstone.dryrun.ranks.classes import ranks_to_play
 from torchstone.dryrun.ranks.coordinator import Played
-from torchstone.dryrun.ranks.faults import faults_of
+from torchstone.dryrun.ranks.faults import faults_of, out_of_time
 from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.record import RanksRecord, Record
@@ -51,6 +51,7 @@ def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Playe
             for rank, item in sorted(played[0].records.items())
             if item.memory is not None
         ),
+        out_of_time=out_of_time(telling),
         real_parameters=any("real-parameters" in item.notes for item in played[0].records.values()),
         cpu_seconds=times.children_user + times.children_system,
     )

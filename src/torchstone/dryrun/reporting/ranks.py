@@ -40,6 +40,7 @@ def report_on(subject: str, ranks: RanksRecord) -> Report:
     known = {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}
     gaps = gaps_of(ranks.record) if ranks.record is not None else []
     gaps += [_real_parameters()] if ranks.real_parameters else []
+    gaps += [_out_of_time(ranks)] if ranks.out_of_time and not ranks.faults else []
     made = Report(
         TOOL,
         findings=() if any(gap.failed for gap in gaps) else _findings(ranks),
@@ -55,6 +56,16 @@ def _findings(ranks: RanksRecord) -> tuple[Finding, ...]:
     """One finding for each fault; a fault seen in several passes is told once."""
     found = [_finding(fault) for fault in ranks.faults]
     return tuple({(item.rule, item.path, item.line): item for item in reversed(found)}.values())
+
+
+def _out_of_time(ranks: RanksRecord) -> Gap:
+    text = Text(
+        "{count} of {played} ranks had not ended at the time limit; what came before it agrees",
+        "到达时限时 {played} 个 rank 中有 {count} 个尚未结束；此前的通信一致",
+    )
+    given = {"count": str(len(ranks.out_of_time)), "played": str(len(ranks.played))}
+    return Gap("time", Message("ranks-out-of-time", text, given),
+               "give --max-seconds a larger value, or --max-steps 1", failed=True, tool=TOOL)  # fmt: skip
 
 
 def _real_parameters() -> Gap:
