@@ -29,6 +29,8 @@ class Call:
     digest: str = ""
     sent: list[str] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
+    answer_data: list[bytes] = field(default_factory=list)
+    """The buffers of the answer, where launches were recorded."""
     sizes: list[int] = field(default_factory=list)
     """All sizes that may change."""
 
