@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.kernels.calls import WRONG
 from torchstone.kernels.run import Run
 from torchstone.kernels.workshop import Session
 
@@ -95,9 +96,7 @@ def _judged(run: Run, question: dict[str, Any], reply: dict[str, Any], data: lis
     mine = data[answer["start"] : answer["start"] + answer["count"]]
     facts, _ = run.ask_referee("judge_fresh", mine, which=which, tree=answer["tree"])
     outputs = facts.get("outputs", [])
-    if facts["form"] or any(
-        key in item for item in outputs for key in ("pattern", "whole", "error")
-    ):
+    if facts["form"] or any(key in item for item in outputs for key in WRONG):
         raise UntimedError(
             Text("answers fresh inputs wrongly while it is timed", "计时时对新输入的回答错误")
         )

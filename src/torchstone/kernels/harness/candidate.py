@@ -52,6 +52,7 @@ class Server:
     last_inputs: Any = None
     names: dict[str, str] | None = None
     """What the problem's weights are called here, where that is known."""
+    names_of: dict[int, dict[str, str] | None] = field(default_factory=dict)
 
     def build(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed; names decide whether weights are handed in."""
@@ -62,6 +63,7 @@ class Server:
             model = self.module.ModelNew(*init)
         own = state_of(model)
         names = weights.names_between(own, state)
+        self.names_of[seed] = names
         if seed == weights.CHANGED:
             self.names = names
         same_names = names is not None and all(old == new for old, new in names.items())
@@ -86,6 +88,8 @@ class Server:
         inputs = self._inputs(header, buffers)
         before = [span_of(leaf) for leaf in leaves_of(inputs)]
         model = self.models[int(header.get("model", header["seed"]))]
+        if header.get("evaluate"):
+            model.eval()
         self.launches.start()
         if header.get("record_launches"):
             self.launches.recorder.begin()
@@ -200,6 +204,14 @@ class Server:
                       ("another output", spans[:i]))  # fmt: skip
             found += [what for what, others in groups if any(meet(span, item) for item in others)]
         return found
+
+    def state(self, header: dict[str, Any], _: list[bytes]) -> Any:
+        """The weights and buffers of a model by their names in the problem."""
+        names = self.names_of[int(header["seed"])] or {}
+        own = state_of(self.models[int(header["seed"])])
+        data: list[bytes] = []
+        tree = encode({old: own[new] for old, new in names.items()}, data)
+        return {"tree": tree}, data
 
     def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
         """Answer several fresh inputs with nothing watched; whoever asks holds the clock."""

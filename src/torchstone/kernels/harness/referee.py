@@ -22,6 +22,8 @@ from torchstone.kernels.harness.strides import LAYOUTS, laid_out
 from torchstone.kernels.harness.timed_calls import answered
 from torchstone.kernels.harness.values import decode, encode, plain_place
 
+_STATE_TOLERANCE = 1e-4
+"""Of running statistics, absolute and relative: sums of a batch in single precision, any order."""
 _WRITES = 20
 """Fills of memory of which the fastest counts."""
 
@@ -220,6 +222,50 @@ class Referee(SlenderPlanner):
         known = [item for item in given if item is not None]
         return origin.unexplained(known, launches, answer)
 
+    def modes(self) -> dict[str, Any]:
+        """Whether eval() gives another answer, and what a call in training leaves changed."""
+        model = copy.deepcopy(self.reference.model(0))
+        if not isinstance(model, torch.nn.Module) or not model.training:
+            return {"evaluates": False, "changed": []}
+        before = {name: value.clone() for name, value in state_of(model).items()}
+        inputs = self.cases[0].inputs
+        trained = leaves_of(self.reference.run(model, inputs))
+        changed = [k for k, v in state_of(model).items() if not torch.equal(v, before[k])]
+        evaluated = leaves_of(self.reference.run(model.eval(), inputs))
+        pairs = [(as_tensor(a), as_tensor(b)) for a, b in zip(trained, evaluated, strict=True)]
+        differs = any(a is not None and b is not None and not torch.equal(a, b) for a, b in pairs)
+        return {"evaluates": differs, "changed": changed}
+
+    def evaluated(self) -> dict[str, Any]:
+        """A new case: the problem's own inputs to the model in evaluation."""
+        kept = dict(self.reference._models)
+        try:
+            for double in (False, True):
+                model = copy.deepcopy(self.reference.model(0, double))
+                model.load_state_dict(self._first_state(model))
+                self.reference._models[0, double] = model.eval()
+            self._add("own", 0, self.cases[0].inputs)
+        finally:
+            self.reference._models.update(kept)
+        return self._list(len(self.cases) - 1)[0]
+
+    def _first_state(self, model: Any) -> dict[str, Any]:
+        """Weights and buffers as they are made, before any call, in the model's own formats."""
+        made = self.reference.made(0).state_dict()
+        now = model.state_dict()
+        return {name: value.to(now[name].dtype) for name, value in made.items()}
+
+    def judge_state(self, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """Names of the buffers that one call in training should have changed otherwise."""
+        model = self.reference.made(0)
+        self.reference.run(model, self.cases[0].inputs)
+        right, got = state_of(model), decode(tree, buffers, plain_place)
+        return {"wrong": [
+            name for name, value in right.items()
+            if name not in got or not torch.allclose(got[name].double(), value.double(),
+                                                     rtol=_STATE_TOLERANCE, atol=_STATE_TOLERANCE)
+        ]}  # fmt: skip
+
     def speed(self, size: int) -> dict[str, Any]:
         """Bytes a second that this machine writes into memory of this size, one thread."""
         buffer = torch.empty(max(size, 1), dtype=torch.uint8)
@@ -275,6 +321,8 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.judge(int(header["number"]), header["tree"], buffers)
     if do == "weights":
         return referee.weights(int(header["seed"]))
-    if do in ("ways", "settings", "slender"):
+    if do == "judge_state":
+        return referee.judge_state(header["tree"], buffers)
+    if do in ("ways", "settings", "slender", "modes", "evaluated"):
         return getattr(referee, do)()
     return referee.probes()
