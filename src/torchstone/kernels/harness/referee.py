@@ -109,10 +109,10 @@ class Referee(SlenderPlanner):
         return None
 
     def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
-        """What a candidate is made with: arguments, and weights by name."""
+        """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
         buffers: list[bytes] = []
         tree = {"init": encode(self.reference.arguments(seed), buffers),
-                "state": encode(state_of(self.reference.model(seed)), buffers)}  # fmt: skip
+                "state": encode(state_of(self.reference.made(seed)), buffers)}  # fmt: skip
         return tree, buffers
 
     def ways(self) -> dict[str, Any]:
