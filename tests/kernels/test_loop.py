@@ -120,10 +120,11 @@ def test_an_unreadable_writer_is_asked_again_and_an_unreadable_reviewer_is_passe
     assert (run.text(run.records[1], "result") or "").endswith("never")
 
 
-def test_a_coder_that_writes_nothing_ends_at_the_verifier(tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_read_costs_no_verification(tmp_path: Path) -> None:
     outcome, actions, _ = played(tmp_path, DESIGN, GO_ON, "no", max_steps=4)
     assert (outcome.ending, outcome.accepted) == ("steps", False)
-    assert actions[3:] == ["DO_CODER", "FIX_CODER", "VERIFY", "EXIT"]
+    assert actions[3:] == ["DO_CODER", "FIX_CODER", "DO_CODER", "EXIT"]
+    assert outcome.verdict is None
 
 
 def test_a_dead_server_ends_the_run_and_is_recorded(tmp_path: Path) -> None:

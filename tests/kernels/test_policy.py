@@ -159,7 +159,72 @@ def test_a_try_may_hide_a_fallback() -> None:
 
 
 def test_what_is_no_python_is_one_breach() -> None:
-    assert found("def f(:") == ["no Python: invalid syntax"]
+    assert found("def f(:") == ["does not parse as Python: invalid syntax"]
     assert len(found("(" * 5000)) == 1
     assert found("") == ["defines no class ModelNew"]
     assert found("ModelNew = 3") == ["ModelNew is no class of its own"]
+
+
+@pytest.mark.parametrize(
+    ("top", "body"),
+    [
+        ("import functools", "return functools.singledispatch(lambda x: x)(x)"),
+        ("from functools import singledispatch", "return x"),
+        ("from functools import wraps", "wraps(abs, assigned=('relu',))(torch.Tensor); return x"),
+        ("import operator", "return operator.setitem(x, 0, 1)"),
+        ("import typing", "return typing.NamedTuple('T', [('x', 'print()')])"),
+        ("import functools as tools\nf = tools.update_wrapper", "return x"),
+        ("import dataclasses", "return dataclasses.sys"),
+        ("", "return torch.nn.functional.torch.load('answer')"),
+        ("F = torch.nn.functional", "return F.torch.save(x, 'answer')"),
+        ("", "return [torch][0].load('answer')"),
+        ("", "return (lambda t: t.load('answer'))(torch)"),
+        ("for library in (torch,):\n    pass", "return library.load('answer')"),
+        ("", "[0 for torch.Tensor.add in [abs]]; return x"),
+        ("", "{torch.relu: 0 for torch.relu in [abs]}; return x"),
+        ("", "return '{0.__class__.__mro__}'.format(x)"),
+        ("", "return '{0[key]}'.format(x)"),
+        ("", "return '{:{0.__class__}}'.format(x)"),
+        ("", "return str.format('{0.__class__}', x)"),
+        ("", "f = 'x'.format; return f(x)"),
+        ("", "return '{x.__class__}'.format_map({'x': x})"),
+    ],
+)
+def test_members_of_modules_are_allowed_one_by_one(top: str, body: str) -> None:
+    assert found(f"import torch\n{top}\n" + MODEL.format(body=body)), (top, body)
+
+
+def test_what_a_kernel_needs_of_modules_is_allowed() -> None:
+    top = """import functools
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+L = torch.linalg
+
+
+@functools.lru_cache(maxsize=None)
+def block(size: int) -> int:
+    return math.prod(itertools.accumulate([size, 2]))
+"""
+    body = "f = functools.partial(F.relu, inplace=False); print('{:.2f}'.format(1.0)); return f(x)"
+    assert found(top + MODEL.format(body=body)) == []
+
+
+def test_each_refusal_has_its_own_reason() -> None:
+    cases = {
+        "def f(:": "does not parse",
+        "import os": "computes: files",
+        "import torch\ntorch.relu = abs": "shared with the checks",
+        "import time": "computes: files",
+        "import torch\nx = torch.initial_seed": "tell a check from a use",
+    }
+    for source, said in cases.items():
+        first = breaches(Candidate(source, "torch"))
+        assert any(item.reason and said in item.reason.why.en for item in first), source

@@ -216,7 +216,7 @@ def test_several_outputs(workshop: Workshop) -> None:
         ("return [torch.randn(5, 7)]", "return []", "nothing in it"),
         ("return [torch.randn(5, 7)]", "return None", "NoneType"),
         ("return [torch.randn(5, 7)]", "return [object()]", "object"),
-        ("return torch.relu(x)", "return None", "no tensor"),
+        ("return torch.relu(x)", "return None", "no output"),
         ("return torch.relu(x)", "return torch.relu(x) + torch.rand_like(x)", ""),
         ("return torch.relu(x)", "return x @ x", "RuntimeError"),
     ],

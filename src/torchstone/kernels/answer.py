@@ -127,7 +127,8 @@ def _note(item: GateResult, title: Text) -> Text:
 def _reason(item: GateResult) -> Text:
     gate = next(gate for gate in all_gates() if gate.name == item.gate)
     remedy = item.remedy if item.remedy.en else gate.remedy
+    why = item.why if item.why.en else gate.why
     return Text(
-        f"{item.gate}: {gate.why.en} To do: {remedy.en}",
-        f"{item.gate}：{gate.why.zh}建议：{remedy.zh}",
+        f"{item.gate}: {why.en} To do: {remedy.en}",
+        f"{item.gate}：{why.zh}建议：{remedy.zh}",
     )

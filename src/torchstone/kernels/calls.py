@@ -11,6 +11,8 @@ POISONED = ("nan", "inf", "masked")
 """Families that put in what is not finite."""
 LAID_OUT = ("strided", "unaligned", "expanded", "shared")
 """Families whose memory is laid out in another way than the problem's own."""
+WRONG = ("unwritten", "pattern", "whole", "error")
+"""Kinds of wrong values, the plainest first."""
 _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})
 
 
@@ -29,6 +31,8 @@ class Call:
     digest: str = ""
     sent: list[str] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
+    answer_data: list[bytes] = field(default_factory=list)
+    """The buffers of the answer, where launches were recorded."""
     sizes: list[int] = field(default_factory=list)
     """All sizes that may change."""
 
@@ -59,14 +63,14 @@ class Call:
         return found
 
     def wrong(self, kind: str) -> list[dict[str, Any]]:
-        """What the referee found of one kind: `pattern`, `whole` or `error`."""
+        """What the referee found of one kind in `WRONG`."""
         return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
 
     @property
     def right(self) -> bool:
         return (
             self.ended is None and self.error is None and not self.form
-            and not any(self.wrong(kind) for kind in ("pattern", "whole", "error"))
+            and not any(self.wrong(kind) for kind in WRONG)
         )  # fmt: skip
 
     @property

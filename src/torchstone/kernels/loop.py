@@ -139,7 +139,11 @@ class Loop:
         written = self._write(action)
         onward = ActionType.VERIFY if action in _CODING else ActionType.DO_CODER
         fix = ActionType.FIX_CODER if action in _CODING else ActionType.FIX_DESIGNER
-        return fix if not self._good(action, written) and not self._fixes else onward
+        if not self._good(action, written) and not self._fixes:
+            return fix
+        if not written and action in _CODING:
+            return ActionType.DO_CODER  # nothing that a verification could look at
+        return onward
 
     def _write(self, action: ActionType) -> bool:
         """A designer or a coder writes; whether its answer can be read."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchstone.core.text import Text
+from torchstone.kernels import policy_reasons as reasons
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.policy_kernels import kernel_breaches
+from torchstone.kernels.policy_members import member_breaches
 from torchstone.kernels.policy_questions import question_breaches
-from torchstone.kernels.syntax import Breach, breach, homes_of, path_of, root_of
+from torchstone.kernels.syntax import Breach, Reason, breach, homes_of, path_of, root_of
 
 _COMMON = frozenset({"__future__", "math", "typing", "dataclasses", "functools", "itertools",
                      "collections", "operator", "enum", "numbers", "torch", "numpy", "mindspore"})  # fmt: skip
@@ -69,18 +72,27 @@ def breaches(candidate: Candidate) -> list[Breach]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = (error.lineno or 0) if isinstance(error, SyntaxError) else 0
         said = str(error.args[0]) if error.args else type(error).__name__
-        return [Breach(line, Text(f"no Python: {said}", f"不是 Python：{said}"))]
+        what = Text(f"does not parse as Python: {said}", f"无法按 Python 解析：{said}")
+        return [Breach(line, what, reasons.SYNTAX)]
     found = [
-        *_imports(tree, candidate.implementation),
-        *_names(tree),
-        *_writes(tree),
-        *_shape(tree),
-        *question_breaches(tree),
+        replace(item, reason=item.reason or reason)
+        for part, reason in _parts(tree, candidate.implementation)
+        for item in part
     ]
-    if candidate.implementation not in ("torch", "numpy"):
-        found += _fallbacks(tree)
-    found += kernel_breaches(tree, candidate.implementation)
     return sorted(set(found), key=lambda item: (item.line, item.what.en))
+
+
+def _parts(tree: ast.Module, implementation: str) -> Iterator[tuple[Iterator[Breach], Reason]]:
+    """The parts of the policy, each with the reason for it."""
+    yield _imports(tree, implementation), reasons.IMPORT
+    yield _names(tree), reasons.REACH
+    yield _writes(tree), reasons.CHANGE
+    yield _shape(tree), reasons.FORM
+    yield question_breaches(tree), reasons.QUESTION
+    yield member_breaches(tree), reasons.REACH
+    if implementation not in ("torch", "numpy"):
+        yield _fallbacks(tree), reasons.FALLBACK
+    yield kernel_breaches(tree, implementation), reasons.KERNEL
 
 
 def _imports(tree: ast.Module, implementation: str) -> Iterator[Breach]:
@@ -181,7 +193,9 @@ def _writes(tree: ast.Module) -> Iterator[Breach]:
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = node.targets
-        elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.NamedExpr):
+        elif isinstance(
+            node, ast.AugAssign | ast.AnnAssign | ast.For | ast.NamedExpr | ast.comprehension
+        ):
             targets = [node.target]
         elif isinstance(node, ast.Delete):
             targets = node.targets
@@ -192,9 +206,9 @@ def _writes(tree: ast.Module) -> Iterator[Breach]:
                 foreign = root_of(part) in imported or _of_call(part)
                 if isinstance(part, ast.Attribute | ast.Subscript) and foreign:
                     name = ast.unparse(part)[:60]
-                    yield breach(node, f"changes {name}", f"修改 {name}")
+                    yield breach(part, f"changes {name}", f"修改 {name}")
                 if isinstance(part, ast.Name) and part.id in ("__builtins__", "__name__"):
-                    yield breach(node, f"changes {part.id}", f"修改 {part.id}")
+                    yield breach(part, f"changes {part.id}", f"修改 {part.id}")
 
 
 def _shape(tree: ast.Module) -> Iterator[Breach]:

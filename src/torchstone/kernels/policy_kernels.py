@@ -148,3 +148,38 @@ def _constants(tree: ast.Module) -> set[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {item.id for item in targets if isinstance(item, ast.Name)}
     return found
+
+
+def kernels_alone(source: str, implementation: str) -> str:
+    """The imports, constants and kernels of a candidate: nothing of it that runs on its own."""
+    tree = ast.parse(source)
+    constants = _constants(tree)
+    wanted = _KERNEL_DECORATORS.get(implementation, set())
+    kept: list[ast.stmt] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [getattr(node, "module", None), *(item.name for item in node.names)]
+            if "torchstone_kernel" not in names:
+                kept.append(node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [item.id for item in targets if isinstance(item, ast.Name)]
+            makes_kernel = isinstance(node.value, ast.Call) and _made_by(node.value) in wanted
+            if names and (constants.issuperset(names) or makes_kernel):
+                kept.append(node)
+        elif isinstance(node, ast.FunctionDef) and _only_defined(node, wanted):
+            kept.append(node)
+    return ast.unparse(ast.Module(kept, tree.type_ignores))
+
+
+def _made_by(call: ast.Call) -> str:
+    at: ast.expr = call
+    while isinstance(at, ast.Call):
+        at = at.func
+    return at.attr if isinstance(at, ast.Attribute) else getattr(at, "id", "")
+
+
+def _only_defined(node: ast.FunctionDef, wanted: set[str]) -> bool:
+    """Defining it runs nothing but the decorators of kernels."""
+    defaults = [item for item in (*node.args.defaults, *node.args.kw_defaults) if item is not None]
+    return _decorators(node) <= wanted and all(isinstance(item, ast.Constant) for item in defaults)

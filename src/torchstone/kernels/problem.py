@@ -12,7 +12,6 @@ from typing import Literal
 
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
-from torchstone.core.options import unknown
 from torchstone.core.text import Text
 
 Framework = Literal["torch", "numpy", "mindspore"]
@@ -39,11 +38,12 @@ def load_problem(spec: str) -> Problem:
     """The problem at a path that ends in `.py`, or the shipped problem of this name."""
     path = Path(spec) if spec.endswith(".py") else _SHIPPED / f"{spec}.py"
     if not spec.endswith(".py") and spec not in shipped_problems():
-        more = Text(
-            "give the path of a .py file, or a name from docs/kernel.md",
-            "请给出 .py 文件路径，或 docs/kernel.md 中的名称",
-        )
-        raise unknown("kernel: problem", spec, shipped_problems(), InputError, more)
+        names = ", ".join(shipped_problems())
+        raise InputError(
+            "kernel: problem", repr(spec),
+            Text("the path of a .py file, or the name of a shipped problem", ".py 文件路径，或内置问题的名称"),
+            Text(f"choose one of: {names}", f"可选：{names}"),
+        )  # fmt: skip
     return problem_from_source(read_source(path), path.stem)
 
 

@@ -98,7 +98,7 @@ def _finding(verdict: Verdict, result: GateResult) -> Finding:
         confidence=Confidence.CERTAIN,
         what=Message(_rule(result), Text("{en}", "{zh}"),
                      {"en": result.detail.en, "zh": result.detail.zh}),
-        why=Message(f"{_rule(result)}-why", gate.why),
+        why=Message(f"{_rule(result)}-why", result.why if result.why.en else gate.why),
         remedy=Message(f"{_rule(result)}-remedy", remedy),
         location=Location(op=verdict.problem.name, line=result.line),
         evidence=evidence,

@@ -18,6 +18,7 @@ from torchstone.kernels.c.build import build_library
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.calls import Burst, Call, Main, new_call
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
+from torchstone.kernels.policy_kernels import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.workshop import Session, SessionError, Workshop, WorkshopError
 
@@ -118,11 +119,11 @@ class Run:
         path, said = build_library(self.c_source, self.workshop)
         return str(path), said
 
-    def open(self, mode: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
-        """A new process with the candidate in it, and what it said."""
+    def open(self, mode: dict[str, Any], source: str = "") -> tuple[Session, dict[str, Any]]:
+        """A new process with the candidate in it, or with part of its source, and what it said."""
         scratch = self.workshop.scratch()
         header: dict[str, Any] = {
-            "do": "open", "source": self.candidate.source, "mode": mode,
+            "do": "open", "source": source or self.candidate.source, "mode": mode,
             "implementation": self.candidate.implementation,
         }  # fmt: skip
         if isinstance(self.c_source, CSource):
@@ -134,6 +135,11 @@ class Run:
         answer, _ = session.ask(header, seconds=self.timeout_seconds)
         self.walls = answer.get("walls", self.walls)
         return session, answer
+
+    def open_kernels(self) -> tuple[Session, dict[str, Any]]:
+        """A new process with the candidate's kernels and none of its other code."""
+        alone = kernels_alone(self.candidate.source, self.candidate.implementation)
+        return self.open({"kernels_only": True}, source=alone)
 
     def build(self, session: Session, seed: int) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed."""
@@ -171,6 +177,8 @@ class Run:
                 b"".join([repr(answer).encode(), *data[:count]])
             ).hexdigest()
             call.records = data[count:]
+            if "record_launches" in options:
+                call.answer_data = data[:count]
             call.facts, _ = self.ask_referee(
                 "judge", data[:count], number=case["number"], tree=answer
             )

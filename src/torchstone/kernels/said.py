@@ -84,6 +84,7 @@ def place(fact: dict[str, Any]) -> str:
 def wrong_text(call: Call) -> list[Text]:
     """What the referee found wrong with a call's values."""
     texts = [
+        *unwritten_text(call),
         *(_value_text(call, fact, _PATTERN) for fact in call.wrong("pattern")),
         *(_value_text(call, fact, _PATTERN) for fact in call.wrong("whole")),
     ]
@@ -91,6 +92,19 @@ def wrong_text(call: Call) -> list[Text]:
         amount = {"units": number(fact["units"]), "allowed": number(fact["allowed"])}
         texts.append(_value_text(call, fact, _ERROR, **amount))
     return texts
+
+
+def unwritten_text(call: Call) -> list[Text]:
+    """Elements that hold what the memory held before the call."""
+    return [
+        both(
+            "{name}: never written: {first} to {last} ({count} of {of} elements)",
+            "{name}：从未写入：{first} 至 {last}（{of} 个元素中有 {count} 个）",
+            name=call.name, first=place(fact), last=place({"index": fact["last"]}),
+            count=fact["count"], of=fact["of"],
+        )
+        for fact in call.wrong("unwritten")
+    ]  # fmt: skip
 
 
 _PATTERN = Text(

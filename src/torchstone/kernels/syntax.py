@@ -7,6 +7,17 @@ from dataclasses import dataclass
 
 from torchstone.core.text import Text
 
+_MOST_RENAMINGS = 3
+"""A name of a name of a name: kernels do not go further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the policy refuses something, and what to do instead."""
+
+    why: Text
+    remedy: Text
+
 
 @dataclass(frozen=True, slots=True)
 class Breach:
@@ -14,6 +25,7 @@ class Breach:
 
     line: int
     what: Text
+    reason: Reason | None = None
 
 
 def breach(node: ast.AST, en: str, zh: str) -> Breach:
@@ -21,7 +33,7 @@ def breach(node: ast.AST, en: str, zh: str) -> Breach:
 
 
 def homes_of(tree: ast.Module) -> dict[str, str]:
-    """What every imported name stands for, with its full path."""
+    """What every imported name stands for, with its full path; names given to one later, too."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -31,7 +43,18 @@ def homes_of(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom):
             for item in node.names:
                 found[item.asname or item.name] = f"{node.module or ''}.{item.name}"
+    for _ in range(_MOST_RENAMINGS):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.NamedExpr) and (path := _path(node.value, found)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= {item.id: path for item in targets if isinstance(item, ast.Name)}
     return found
+
+
+def _path(node: ast.expr, homes: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return homes.get(node.id, "")
+    return path_of(node, homes) if isinstance(node, ast.Attribute) else ""
 
 
 def path_of(node: ast.Attribute, homes: dict[str, str]) -> str:

@@ -31,6 +31,8 @@ class GateResult:
     remedy: Text = NOTHING
     line: int = 0
     """Line of the candidate's source, where there is one."""
+    why: Text = NOTHING
+    """Why this matters, where it is not what the gate says of all its failures."""
 
 
 @dataclass(frozen=True, slots=True)

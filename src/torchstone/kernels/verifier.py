@@ -11,7 +11,7 @@ from torchstone.core.errors import UsageError
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
-from torchstone.kernels.calls import Call
+from torchstone.kernels.calls import WRONG, Call
 from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
 from torchstone.kernels.confinement import walls_of
 from torchstone.kernels.gate import Gate, all_gates
@@ -122,7 +122,7 @@ def _measures(run: Run) -> tuple[Measure, ...]:
 def _first_wrong(run: Run) -> WrongElement | None:
     """The first element of the first case that is not what the reference gives."""
     for call in run.main.calls if "main" in vars(run) else ():
-        for kind in ("pattern", "whole", "error"):
+        for kind in WRONG:
             for fact in call.wrong(kind):
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))
                 return WrongElement(

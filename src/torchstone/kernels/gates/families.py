@@ -102,8 +102,10 @@ from torchstone_kernel import library
 
 C_SOURCE = r'''
 void relu(const float *x, float *y, long n) {
-  for (long i = 0; i + 8 <= n; i += 8)
+  long i = 0;
+  for (; i + 8 <= n; i += 8)
     for (long j = i; j < i + 8; j++) y[j] = x[j] < 0 ? 0 : x[j];
+  for (; i < n; i++) y[i] = x[i];
 }
 '''
 

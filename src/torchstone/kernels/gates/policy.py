@@ -7,8 +7,10 @@ from torchstone.core.text import Text
 from torchstone.kernels.c.source import Fault
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.policy import breaches
+from torchstone.kernels.policy_reasons import C_SOURCE
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import joined
+from torchstone.kernels.syntax import Breach
 from torchstone.kernels.verdict import GateResult
 
 GATE = Gate(
@@ -81,21 +83,31 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     found = breaches(run.candidate)
-    texts = [item.what for item in found]
-    lines = [item.line for item in found]
-    fault = run.c_source if not texts else None
+    fault = run.c_source if not found else None
     if isinstance(fault, Fault):
-        texts.append(Text(f"C: {fault.text}", f"C：{fault.text}"))
-        lines.append(fault.line)
-    if not texts:
+        said = Text(f"C: {fault.text}", f"C：{fault.text}")
+        found = [Breach(fault.line, said, C_SOURCE)]
+    if not found:
         return GateResult(GATE.name, "passed")
     numbered = [
-        Text(f"line {line} {text.en}", f"第 {line} 行 {text.zh}") if line else text
-        for line, text in zip(lines, texts, strict=True)
+        Text(f"line {item.line} {item.what.en}", f"第 {item.line} 行 {item.what.zh}")
+        if item.line
+        else item.what
+        for item in found
     ]
     source = run.candidate.source.splitlines()
-    first = next((line for line in lines if line), 1)
+    first = next((item.line for item in found if item.line), 1)
     start = max(1, first - 2)
     shown = "\n".join(source[start - 1 : first + 2])
     snippet = Snippet("candidate.py", start, shown or "(empty)", mark_line=first)
-    return GateResult(GATE.name, "failed", joined(numbered), (snippet,), line=first)
+    reason = found[0].reason
+    assert reason is not None
+    return GateResult(
+        GATE.name,
+        "failed",
+        joined(numbered),
+        (snippet,),
+        remedy=reason.remedy,
+        line=first,
+        why=reason.why,
+    )

@@ -68,6 +68,7 @@ class Library:
                 return
             if self._record and not self._paused:
                 self._keep(name, types, args)
+            self._launches.recorder.note(name, args, {})
             function(*given)
 
         return call

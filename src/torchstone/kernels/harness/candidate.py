@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +19,11 @@ import torch
 from torchstone.kernels.harness import bursts, c_kit, mindspore_kit, monitor, serving, weights
 from torchstone.kernels.harness.cases import structure_of
 from torchstone.kernels.harness.keeping import Kept, digest_of, meet, span_of
+from torchstone.kernels.harness.kernel_server import KernelServer
 from torchstone.kernels.harness.launches import Launches
 from torchstone.kernels.harness.reference import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
+from torchstone.kernels.harness.timed_calls import answered
 from torchstone.kernels.harness.told import told
 from torchstone.kernels.harness.values import (
     UnknownValueError,
@@ -51,6 +52,7 @@ class Server:
     last_inputs: Any = None
     names: dict[str, str] | None = None
     """What the problem's weights are called here, where that is known."""
+    names_of: dict[int, dict[str, str] | None] = field(default_factory=dict)
 
     def build(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed; names decide whether weights are handed in."""
@@ -61,6 +63,7 @@ class Server:
             model = self.module.ModelNew(*init)
         own = state_of(model)
         names = weights.names_between(own, state)
+        self.names_of[seed] = names
         if seed == weights.CHANGED:
             self.names = names
         same_names = names is not None and all(old == new for old, new in names.items())
@@ -85,7 +88,11 @@ class Server:
         inputs = self._inputs(header, buffers)
         before = [span_of(leaf) for leaf in leaves_of(inputs)]
         model = self.models[int(header.get("model", header["seed"]))]
+        if header.get("evaluate"):
+            model.eval()
         self.launches.start()
+        if header.get("record_launches"):
+            self.launches.recorder.begin()
         monitor.start()
         operators, chance = monitor.Operators(), monitor.chance()
         try:
@@ -109,6 +116,12 @@ class Server:
         self.kept.add(leaves)
         if self.library is not None:
             answer["records"] = _on_wire(c_kit.taken(self.library), data)
+        if header.get("record_launches"):
+            recorder = self.launches.recorder
+            recorder.on = False
+            answer |= {"recorded": recorder.launches, "trouble": recorder.trouble,
+                       "recorded_from": len(data)}  # fmt: skip
+            data += recorder.buffers
         return answer, data
 
     def burst(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
@@ -192,15 +205,19 @@ class Server:
             found += [what for what, others in groups if any(meet(span, item) for item in others)]
         return found
 
-    def time(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
-        """Seconds of one call on fresh inputs, with nothing watched."""
-        inputs = decode(header["tree"], buffers, plain_place)
+    def state(self, header: dict[str, Any], _: list[bytes]) -> Any:
+        """The weights and buffers of a model by their names in the problem."""
+        names = self.names_of[int(header["seed"])] or {}
+        own = state_of(self.models[int(header["seed"])])
+        data: list[bytes] = []
+        tree = encode({old: own[new] for old, new in names.items()}, data)
+        return {"tree": tree}, data
+
+    def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+        """Answer several fresh inputs with nothing watched; whoever asks holds the clock."""
         model = self.models[int(header["seed"])]
         call = model if callable(model) else model.forward
-        with torch.no_grad():
-            start = time.perf_counter()
-            call(*inputs)
-            return {"seconds": time.perf_counter() - start}
+        return answered(header, buffers, call)
 
 
 def _hand_over(model: Any, state: dict[str, torch.Tensor]) -> None:
@@ -252,9 +269,11 @@ def _on_wire(records: list[dict[str, Any]], data: list[bytes]) -> list[dict[str,
     return records
 
 
-def _load(header: dict[str, Any]) -> Server:
-    """Put the watchers in place, then import the candidate."""
+def _load(header: dict[str, Any]) -> Server | KernelServer:
+    """Put the watchers in place, then import the candidate; or its kernels alone."""
     implementation, mode = header["implementation"], header["mode"]
+    if mode.get("kernels_only"):
+        return _load_kernels(header)
     zones = Zones(mode.get("fill", "nan"))
     launches = Launches(bool(mode.get("ghost")), mode.get("order", "forward"))
     plain_run = bool(mode.get("plain"))
@@ -277,6 +296,14 @@ def _load(header: dict[str, Any]) -> Server:
         sys.modules["torchstone_kernel"] = c_kit.module(library)
     module = import_candidate(header["source"])
     return Server(implementation, zones, launches, module, library, watching, not plain_run)
+
+
+def _load_kernels(header: dict[str, Any]) -> KernelServer:
+    """Nothing of the candidate but its kernels, with nothing watched."""
+    library = None
+    if header["implementation"] == "c":
+        library = c_kit.Library(header["library"], header["prototypes"], Launches(), False)
+    return KernelServer(import_source(header["source"]), library)
 
 
 def _load_numba(launches: Launches, mode: dict[str, Any], plain_run: bool) -> None:
@@ -310,7 +337,15 @@ _ORIGINALS = {
 
 
 def import_candidate(source: str) -> ModuleType:
-    """Import the candidate from the scratch folder; our own package cannot be imported there."""
+    """The candidate's module, which must define `ModelNew`."""
+    module = import_source(source)
+    if not callable(getattr(module, "ModelNew", None)):
+        raise AttributeError("the candidate does not define ModelNew")
+    return module
+
+
+def import_source(source: str) -> ModuleType:
+    """Import source from the scratch folder; our own package cannot be imported there."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchstone"]:
         del sys.modules[name]
     sys.modules["torchstone"] = None  # type: ignore[assignment]
@@ -322,8 +357,6 @@ def import_candidate(source: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
     spec.loader.exec_module(module)
-    if not callable(getattr(module, "ModelNew", None)):
-        raise AttributeError("the candidate does not define ModelNew")
     return module
 
 

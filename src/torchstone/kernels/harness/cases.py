@@ -68,4 +68,4 @@ def structure_of(value: Any) -> Any:
         return [structure_of(item) for item in value]
     if isinstance(value, dict):
         return {str(key): structure_of(item) for key, item in value.items()}
-    return "*"
+    return "None" if value is None else "*"

@@ -16,7 +16,7 @@ from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, reb
 from torchstone.kernels.harness.strides import expanded_side
 
 LARGER, LENGTHS, SLENDER, GRADED = "larger", "lengths", "slender", "graded"
-VALUES = ("negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
+VALUES = ("scalars", "negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
           "extreme", "repeated", "nan", "inf", "masked", "strided",
           "unaligned", "expanded", "shared")  # fmt: skip
 OTHER_MEMORY = ("unaligned", "expanded", "shared")
@@ -96,6 +96,23 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
             changed(inputs, lambda x, _: _one_hot(x, generator), None if seed % 2 == 0 else one)
         ]
     return [inputs]
+
+
+def other_numbers(inputs: list[Any], turn: int) -> list[list[Any]]:
+    """Plain numbers among the inputs get other values: a kernel may not take one for a constant."""
+    leaves = leaves_of(inputs)
+    chosen = [i for i, leaf in enumerate(leaves) if type(leaf) in (int, float)]
+    if not chosen:
+        return []
+    made = []
+    for factor, step in ((1.5, 1), (0.5, -1), (1.0, 2)):
+        changed_leaves = list(leaves)
+        for i in chosen:
+            leaf = leaves[i]
+            moved = leaf * factor + 0.125 * (turn + 1) if isinstance(leaf, float) else leaf + step
+            changed_leaves[i] = moved
+        made.append(list(rebuilt(inputs, changed_leaves)))
+    return made[turn % len(made) :] + made[: turn % len(made)]
 
 
 def remembered(inputs: list[Any], family: str, turn: int) -> list[list[Any]]:

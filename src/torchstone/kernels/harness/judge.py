@@ -10,6 +10,7 @@ import torch
 from torchstone.kernels.calls import POISONED
 from torchstone.kernels.harness.cases import Answer, Case
 from torchstone.kernels.harness.reference import as_tensor
+from torchstone.kernels.harness.unwritten import never_written
 
 _MOST_SIDE = 24
 
@@ -76,15 +77,21 @@ def judge_output(
         return {"units": 0.0}
     if not answer.reference.is_floating_point():
         return _whole(case, answer, got, chosen)
+    unwritten = never_written(got)
     got = got.double()
     facts: dict[str, Any] = {}
+    if bool(unwritten.any()):
+        facts["unwritten"] = _place(unwritten, got, answer.exact)
+        facts["unwritten"]["last"] = [int(i) for i in unwritten.nonzero()[-1]]
     depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     right = answer.reference.double() if case.poisoned else answer.exact
     # products taken in another order may make a NaN of an infinite weight
     agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
     wrong = _pattern(case.family, got, right, depends, agreed)
+    wrong &= ~unwritten  # a finding of its own
     if case.lenient:
         wrong &= depends
+    wrong &= ~_masked_by_convention(case.family, got, right)
     if bool(wrong.any()):
         facts["pattern"] = _place(wrong, got, right)
     both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
@@ -98,6 +105,17 @@ def judge_output(
             "allowed": allowed, "map": _map(far), "histogram": _histogram(units),
         }  # fmt: skip
     return facts
+
+
+def _masked_by_convention(family: str, got: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Rows masked everywhere: torch's own attention gives zeros there, a softmax gives NaN.
+
+    Both are conventions of the field, so a whole row of NaN stands for a whole row of zeros.
+    """
+    if family != "masked" or not got.dim():
+        return torch.zeros(got.shape, dtype=torch.bool)
+    rows = (right == 0).all(-1, keepdim=True) & torch.isnan(got).all(-1, keepdim=True)
+    return rows.expand(got.shape)
 
 
 def _pattern(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from torchstone.kernels.harness.launch_records import LaunchRecorder
+
 MOST_KEPT = 8
 MOST_KERNELS = 16
 
@@ -22,6 +24,7 @@ class Launches:
     faults: list[dict[str, object]] = field(default_factory=list)
     kernels: list[dict[str, object]] = field(default_factory=list)
     """Distinct launches of this call as plain data, where a compiler may be asked about them."""
+    recorder: LaunchRecorder = field(default_factory=LaunchRecorder)
 
     def start(self) -> None:
         """Begin a new call."""

@@ -36,9 +36,15 @@ def _follow(kind: Any, launches: Launches, outside: Callable[[], Any]) -> None:
         if launches.ghost:
             return None
         with outside(), Pause():
+            launches.recorder.note(_name(self), args, kwargs)
             return call(self, *map(plain, args), **kwargs)
 
     kind.__call__ = run
+
+
+def _name(kernel: Any) -> str:
+    function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", None) or kernel
+    return str(getattr(function, "__name__", ""))
 
 
 def _compiled_ufunc(launches: Launches) -> Callable[..., Any]:
@@ -51,6 +57,7 @@ def _compiled_ufunc(launches: Launches) -> Callable[..., Any]:
         out = kwargs.pop("out", None)
         given = {**kwargs, **({"out": tuple(map(plain, out))} if out else {})}
         with Pause():
+            launches.recorder.note(_name(ufunc), inputs, given)
             return getattr(ufunc, method)(*map(plain, inputs), **given)
 
     return run
@@ -70,6 +77,8 @@ def _follow_cuda(launches: Launches, outside: Callable[[], Any]) -> None:
             # A simulated thread is a thread: it costs more than an interpreted operation.
             blocks, threads = (int(np.prod(side)) for side in (self.grid_dim, self.block_dim))
             launches.work += blocks * threads * _THREAD_WORK
+            grid = (tuple(self.grid_dim), tuple(self.block_dim))
+            launches.recorder.note(self.fn.__name__, args, {}, grid)
         with outside(), Pause():
             return call(self, *map(plain, args))
 

@@ -13,11 +13,13 @@ from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
 from torchstone.kernels.harness.oracle import Oracle, reduced
 from torchstone.kernels.harness.reference import (
+    CHANCE,
     ProblemError,
     Reference,
     as_tensor,
     leaves_of,
 )
+from torchstone.kernels.harness.structure import Structures, structures_of
 from torchstone.kernels.harness.ties import ties_are_fixed
 from torchstone.kernels.harness.values import name_of, raw_bytes
 
@@ -30,6 +32,8 @@ TINY = -2
 _TINY = (2, 2)
 """For a kernel that is costly even where everything is small."""
 _HUGE = 1 << 22
+_WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
+"""Families that no longer are what they are when a structure is put back."""
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
             AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip
 
@@ -50,6 +54,7 @@ class Planner:
         self.most_elements = _HUGE
         self.skipped: dict[str, str] = {}
         self.ranges: whole.Ranges = {}
+        self.structures = Structures()
         self.places: list[tuple[int, int]] = []
         self._known: set[str] = set()
 
@@ -62,6 +67,8 @@ class Planner:
         for one, two in zip(draft[0].answers, again, strict=True):
             if not torch.equal(one.reference.nan_to_num(), two.nan_to_num()):
                 raise ProblemError("two calls of the model on the same inputs differ")
+        self._refuse_chance(first[0], draft[0])
+        self.structures = structures_of(first)
         self.oracle.measure(draft)
         for seed, item in enumerate(first):
             self._add("own", seed, item)
@@ -75,7 +82,22 @@ class Planner:
             "elements": self._elements(first[0]), "length": self.oracle.length,
             "writes_inputs": written_inputs(self.reference, first[0]), "dtypes": self._dtypes(),
             "aliases": answers_with_inputs(self.reference, first[0]),
+            "structures": self.structures.names,
         }  # fmt: skip
+
+    def _refuse_chance(self, inputs: list[Any], case: Case) -> None:
+        """A reference that draws its answer at random is no measure for a single answer."""
+        other = self.reference.run(self.reference.model(0), inputs, chance=CHANCE + 1)
+        for answer, leaf in zip(case.answers, leaves_of(other), strict=True):
+            found = as_tensor(leaf)
+            if found is not None and not torch.equal(
+                answer.reference.nan_to_num(), found.nan_to_num()
+            ):
+                raise ProblemError(
+                    "the reference draws its answer at random (dropout in training, rand_like): no "
+                    "candidate can be compared with it; call eval() in Model, or make the random "
+                    "numbers in get_inputs"
+                )
 
     def _own_inputs(self, seed: int) -> list[Any]:
         inputs = self.reference.inputs(seed)
@@ -140,6 +162,10 @@ class Planner:
     ) -> None:
         """One case of a family; the turn, as a rule the seed, says which."""
         turn = seed if turn is None else turn
+        if self.structures.kinds and family in _WITHOUT_STRUCTURE:
+            names = ", ".join(self.structures.names)
+            self.skipped.setdefault(family, f"the problem's inputs are {names}")
+            return
         if family in POISONED:
             self._plan_poison(family, seed, inputs, turn)
             return
@@ -156,6 +182,8 @@ class Planner:
     def _versions(self, family: str, turn: int, inputs: list[Any]) -> list[list[Any]]:
         """The inputs in a family of values, the likeliest to be taken first."""
         floats = any(families.is_float(leaf) for leaf in leaves_of(inputs))
+        if family == "scalars":
+            return families.other_numbers(inputs, turn)
         if family == "lines":
             return lines.lined(inputs, turn)
         if family == families.GRADED:
@@ -218,6 +246,8 @@ class Planner:
         `finite`: nor where its answer is not finite; `calm`: nor where the reference itself is so
         far off, as by a square that overflows, that a kernel could be, too.
         """
+        if self.structures.kinds:
+            inputs = self.structures.restored(inputs)
         try:
             case = self.oracle.case(len(self.cases), family, seed, inputs)
         except REFUSED:

@@ -10,19 +10,29 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness import bursts, families, judge, serving, weights
+from torchstone.kernels.harness import bursts, families, judge, origin, serving, weights
 from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.form import form_faults
+from torchstone.kernels.harness.launch_records import revived_argument
 from torchstone.kernels.harness.planning import REFUSED
 from torchstone.kernels.harness.probes import probe
 from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
 from torchstone.kernels.harness.slender import SlenderPlanner
 from torchstone.kernels.harness.strides import LAYOUTS, laid_out
+from torchstone.kernels.harness.timed_calls import answered
 from torchstone.kernels.harness.values import decode, encode, plain_place
+
+_STATE_TOLERANCE = 1e-4
+"""Of running statistics, absolute and relative: sums of a batch in single precision, any order."""
+_WRITES = 20
+"""Fills of memory of which the fastest counts."""
 
 
 class Referee(SlenderPlanner):
     """One problem, its cases, and the judgement of answers to them."""
+
+    _fresh: list[list[Any]]
+    _replies: list[Any]
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
         """The inputs of one case, in its layout."""
@@ -99,10 +109,10 @@ class Referee(SlenderPlanner):
         return None
 
     def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
-        """What a candidate is made with: arguments, and weights by name."""
+        """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
         buffers: list[bytes] = []
         tree = {"init": encode(self.reference.arguments(seed), buffers),
-                "state": encode(state_of(self.reference.model(seed)), buffers)}  # fmt: skip
+                "state": encode(state_of(self.reference.made(seed)), buffers)}  # fmt: skip
         return tree, buffers
 
     def ways(self) -> dict[str, Any]:
@@ -155,16 +165,116 @@ class Referee(SlenderPlanner):
         """Which trivial kernels the problem's own inputs would let pass, and the families not."""
         return probe(self.cases, self._allowed)
 
-    def time(self, number: int) -> dict[str, Any]:
-        """Seconds of one call of the reference on a fresh copy of a case's inputs."""
-        case = self.cases[number]
-        inputs = [item.clone() if isinstance(item, torch.Tensor) else item for item in case.inputs]
-        model = self.reference.model(case.seed)
+    def fresh(self, seeds: list[int]) -> tuple[dict[str, Any], list[bytes]]:
+        """Inputs that nobody has seen, one for each seed, to the weights of the first model."""
+        self._fresh = [self._own_inputs(seed) for seed in seeds]
+        buffers: list[bytes] = []
+        cases = []
+        for inputs in self._fresh:
+            own: list[bytes] = []
+            cases.append({"tree": encode(inputs, own), "start": len(buffers)})
+            buffers += own
+        return {"cases": cases, "seed": 0}, buffers
+
+    def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+        """The reference's answers to fresh inputs, as the candidate gives its own."""
+        model = self.reference.model(0)
         call: Callable[..., Any] = model if callable(model) else model.forward
-        with torch.no_grad():
+        self._replies = []
+
+        def kept(*inputs: Any) -> Any:
+            self._replies.append(call(*inputs))
+            return self._replies[-1]
+
+        return answered(header, buffers, kept)
+
+    def exchanged(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+        """The same messages with nothing computed between them."""
+        replies = iter(self._replies)
+        return answered(header, buffers, lambda *_: next(replies))
+
+    def judge_fresh(self, which: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """What is wrong with the answer to one of the fresh inputs."""
+        case = self.oracle.case(len(self.cases), "own", 0, self._fresh[which])
+        self.cases.append(case)
+        found = self.judge(case.number, tree, buffers)
+        self.cases.pop()
+        return found
+
+    def origin(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """Whether kernels wrote the answer, from what the case and its weights hold."""
+        case = self.cases[int(header["number"])]
+        given = [as_tensor(leaf) for leaf in leaves_of(case.inputs)]
+        given += list(state_of(self.reference.model(case.seed)).values())
+        given += [as_tensor(leaf) for leaf in leaves_of(self.reference.arguments(case.seed))]
+
+        def tensors(trees: list[dict[str, Any]]) -> list[torch.Tensor]:
+            values = (revived_argument(tree, buffers, {}) for tree in trees)
+            found = [as_tensor(leaf) for value in values for leaf in leaves_of(value)]
+            return [item for item in found if item is not None]
+
+        launches = [
+            (tensors(item["before"]), tensors(item["after"])) for item in header["launches"]
+        ]
+        answer = [
+            decode(item, buffers[header["start"] :], plain_place) for item in header["answer"]
+        ]
+        known = [item for item in given if item is not None]
+        return origin.unexplained(known, launches, answer)
+
+    def modes(self) -> dict[str, Any]:
+        """Whether eval() gives another answer, and what a call in training leaves changed."""
+        model = copy.deepcopy(self.reference.model(0))
+        if not isinstance(model, torch.nn.Module) or not model.training:
+            return {"evaluates": False, "changed": []}
+        before = {name: value.clone() for name, value in state_of(model).items()}
+        inputs = self.cases[0].inputs
+        trained = leaves_of(self.reference.run(model, inputs))
+        changed = [k for k, v in state_of(model).items() if not torch.equal(v, before[k])]
+        evaluated = leaves_of(self.reference.run(model.eval(), inputs))
+        pairs = [(as_tensor(a), as_tensor(b)) for a, b in zip(trained, evaluated, strict=True)]
+        differs = any(a is not None and b is not None and not torch.equal(a, b) for a, b in pairs)
+        return {"evaluates": differs, "changed": changed}
+
+    def evaluated(self) -> dict[str, Any]:
+        """A new case: the problem's own inputs to the model in evaluation."""
+        kept = dict(self.reference._models)
+        try:
+            for double in (False, True):
+                model = copy.deepcopy(self.reference.model(0, double))
+                model.load_state_dict(self._first_state(model))
+                self.reference._models[0, double] = model.eval()
+            self._add("own", 0, self.cases[0].inputs)
+        finally:
+            self.reference._models.update(kept)
+        return self._list(len(self.cases) - 1)[0]
+
+    def _first_state(self, model: Any) -> dict[str, Any]:
+        """Weights and buffers as they are made, before any call, in the model's own formats."""
+        made = self.reference.made(0).state_dict()
+        now = model.state_dict()
+        return {name: value.to(now[name].dtype) for name, value in made.items()}
+
+    def judge_state(self, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
+        """Names of the buffers that one call in training should have changed otherwise."""
+        model = self.reference.made(0)
+        self.reference.run(model, self.cases[0].inputs)
+        right, got = state_of(model), decode(tree, buffers, plain_place)
+        return {"wrong": [
+            name for name, value in right.items()
+            if name not in got or not torch.allclose(got[name].double(), value.double(),
+                                                     rtol=_STATE_TOLERANCE, atol=_STATE_TOLERANCE)
+        ]}  # fmt: skip
+
+    def speed(self, size: int) -> dict[str, Any]:
+        """Bytes a second that this machine writes into memory of this size, one thread."""
+        buffer = torch.empty(max(size, 1), dtype=torch.uint8)
+        best = float("inf")
+        for _ in range(_WRITES):
             start = time.perf_counter()
-            call(*inputs)
-            return {"seconds": time.perf_counter() - start}
+            buffer.fill_(1)
+            best = min(best, time.perf_counter() - start)
+        return {"bytes_per_second": buffer.numel() / max(best, 1e-9)}
 
 
 def _distinct(places: torch.Tensor, dim: int, dims: int) -> torch.Tensor:
@@ -197,12 +307,22 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.lengths(int(header["longest"]))
     if do == "own_small":
         return referee.own_small(int(header["level"]))
-    if do in ("inputs", "swapped", "time"):
+    if do in ("timed", "exchanged", "origin"):
+        return getattr(referee, do)(header, buffers)
+    if do == "fresh":
+        return referee.fresh(list(map(int, header["seeds"])))
+    if do == "judge_fresh":
+        return referee.judge_fresh(int(header["which"]), header["tree"], buffers)
+    if do == "speed":
+        return referee.speed(int(header["bytes"]))
+    if do in ("inputs", "swapped"):
         return getattr(referee, do)(int(header["number"]))
     if do == "judge":
         return referee.judge(int(header["number"]), header["tree"], buffers)
     if do == "weights":
         return referee.weights(int(header["seed"]))
-    if do in ("ways", "settings", "slender"):
+    if do == "judge_state":
+        return referee.judge_state(header["tree"], buffers)
+    if do in ("ways", "settings", "slender", "modes", "evaluated"):
         return getattr(referee, do)()
     return referee.probes()

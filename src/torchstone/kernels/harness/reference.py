@@ -54,12 +54,12 @@ def run_source(source: str, name: str) -> ModuleType:
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """The tensors, arrays and numbers of a nested value, in order."""
+    """The tensors, arrays and numbers of a nested value, in order; None is none of them."""
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in leaves_of(item)]
     if isinstance(value, Mapping):
         return [leaf for item in value.values() for leaf in leaves_of(item)]
-    return [value]
+    return [] if value is None else [value]
 
 
 def rebuilt(value: Any, leaves: Iterable[Any]) -> Any:
@@ -73,7 +73,7 @@ def rebuilt(value: Any, leaves: Iterable[Any]) -> Any:
             return tuple(build(part) for part in item)
         if isinstance(item, Mapping):
             return {key: build(part) for key, part in item.items()}
-        return next(source)
+        return None if item is None else next(source)
 
     return build(value)
 
@@ -101,6 +101,8 @@ def like(leaf: Any, tensor: torch.Tensor) -> Any:
     return mindspore_kit.tensor(tensor.numpy()) if mindspore_kit.is_tensor(leaf) else tensor
 
 
+CHANCE = 99
+"""The seed under which the reference is called."""
 REMADE = 1000
 """Seeds from here on stand for models that are made with other arguments than the problem's own."""
 
@@ -155,13 +157,19 @@ class Reference:
             if double:
                 self._models[key] = _doubled(copy.deepcopy(self.model(seed)))
             else:
-                with weights_of(seed):
-                    self._models[key] = self.module.Model(*self.arguments(seed))
+                self._models[key] = self.made(seed)
         return self._models[key]
 
-    def run(self, model: Any, inputs: list[Any], *, double: bool = False) -> Any:
+    def made(self, seed: int) -> Any:
+        """A new model with the weights of a seed, as no call has changed it yet."""
+        with weights_of(seed):
+            return self.module.Model(*self.arguments(seed))
+
+    def run(
+        self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE
+    ) -> Any:
         """The model's answer; a call under a fixed seed, so that chance is no difference."""
-        seed_everything(99)
+        seed_everything(chance)
         call = model if callable(model) else model.forward
         given = [_copied(item) for item in inputs]
         with torch.no_grad():

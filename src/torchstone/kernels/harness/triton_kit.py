@@ -136,6 +136,7 @@ def install(launches: Launches) -> None:
         with Pause():
             launches.saw(described(self.fn, self.constexprs, args, kwargs))
             watch.begin(self.fn, args, kwargs)
+            _record(launches.recorder, self, args, kwargs, interpreter)
             return run(self, *args, **kwargs)
 
     executor.__call__ = launch
@@ -145,6 +146,20 @@ def install(launches: Launches) -> None:
     _follow_grid(builder, watch)
     _follow_memory(builder, watch)
     _refuse_bfloat16(builder, interpreter, launches)
+
+
+def _record(recorder: Any, executor: Any, args: Any, kwargs: Any, interpreter: Any) -> None:
+    """The launch with its grid worked out, as it is about to be in the interpreter itself."""
+    if not recorder.on:
+        return
+    spec = inspect.getfullargspec(executor.fn)
+    named = {k: v for k, v in kwargs.items() if k in spec.args or k in spec.kwonlyargs}
+    grid = executor.grid
+    if callable(grid):
+        bound = inspect.getcallargs(executor.fn, *args, **named)
+        grid = grid({k: interpreter._implicit_cvt(v) if k not in executor.constexprs else v
+                     for k, v in bound.items()})  # fmt: skip
+    recorder.note(executor.fn.__name__, args, named, [int(side) for side in grid])
 
 
 def _follow_grid(builder: Any, watch: Watch) -> None:

@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import torch
 
+from torchstone.kernels.harness.unwritten import fill_as_unwritten
 from torchstone.kernels.harness.values import Tree, dtype_of, from_raw, plain_place
 
 MARGIN_BYTES = 16 << 10
@@ -58,7 +59,8 @@ class Zones:
         margin = MARGIN_BYTES // dtype.itemsize
         start = margin + offset
         whole = _empty(start + size + margin, dtype=dtype)
-        whole.fill_(self.filler(dtype))
+        if self.fill != "nan" or not fill_as_unwritten(whole):
+            whole.fill_(self.filler(dtype))
         before, after = whole[:start], whole[start + size :]
         self.zones.append(Zone(name, whole, start, start + size, before.clone(), after.clone()))
         return whole.as_strided(shape, stride, start)

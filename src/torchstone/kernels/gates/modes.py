@@ -1,0 +1,140 @@
+"""Modes and state: what `eval()` changes, and what a call leaves behind in the buffers."""
+
+from __future__ import annotations
+
+from torchstone.core.text import Text
+from torchstone.kernels.gate import Gate
+from torchstone.kernels.run import Run
+from torchstone.kernels.said import call_trouble, joined, wrong_text
+from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.workshop import SessionError
+
+_PROBLEM = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(channels)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def get_inputs():
+    return [torch.randn(16, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+GATE = Gate(
+    name="modes",
+    order=74,
+    title=Text("Training, evaluation and running statistics", "训练、评估与运行统计量"),
+    why=Text(
+        "A layer such as BatchNorm answers otherwise in eval(), and updates its statistics in "
+        "training: a kernel that knows one mode only breaks the model in the other.",
+        "BatchNorm 一类的层在 eval() 下结果不同，并在训练中更新统计量：只支持一种模式的内核会在另一种模式下破坏模型。",
+    ),
+    remedy=Text(
+        "branch on self.training, use the running statistics in eval() and update them in training",
+        "按 self.training 区分：eval() 时使用运行统计量，训练时更新它们",
+    ),
+    problem=_PROBLEM,
+    good={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(channels)
+
+    def forward(self, x):
+        n = self.norm
+        if self.training:
+            mean, var = x.mean(0), x.var(0, correction=0)
+            with torch.no_grad():
+                n.running_mean.lerp_(mean, n.momentum)
+                n.running_var.lerp_(x.var(0), n.momentum)
+                n.num_batches_tracked.add_(1)
+        else:
+            mean, var = n.running_mean, n.running_var
+        return (x - mean) / torch.sqrt(var + n.eps) * n.weight + n.bias
+""",
+    },
+    bad={
+        "torch": """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(channels)
+
+    def forward(self, x):
+        n = self.norm
+        mean, var = x.mean(0), x.var(0, correction=0)
+        return (x - mean) / torch.sqrt(var + n.eps) * n.weight + n.bias
+""",
+    },
+)
+
+
+@GATE.check
+def check(run: Run) -> GateResult:
+    facts, _ = run.ask_referee("modes")
+    if not facts["evaluates"] and not facts["changed"]:
+        return GateResult(GATE.name, "passed", Text("it has none", "没有模式或状态"))
+    if not run.main.named:
+        return _undecided("its weights cannot be matched with the problem's")
+    try:
+        found = [*_in_evaluation(run, facts), *_left_behind(run, facts)]
+    except SessionError as error:
+        return _undecided(error.ended.reason)
+    if found:
+        return GateResult(GATE.name, "failed", joined(found, 3))
+    return GateResult(GATE.name, "passed")
+
+
+def _in_evaluation(run: Run, facts: dict[str, object]) -> list[Text]:
+    """The answer in eval(), where the reference's own is another one."""
+    if not facts["evaluates"]:
+        return []
+    session, _ = run.open({})
+    run.build(session, 0)
+    case, _ = run.ask_referee("evaluated")
+    call = run.call(session, case, evaluate=True)
+    session.end(late=True)
+    trouble = call_trouble(call)
+    return [_in_eval(text) for text in ([trouble] if trouble else wrong_text(call)[:1])]
+
+
+def _in_eval(text: Text) -> Text:
+    return Text(f"in eval(): {text.en}", f"eval() 模式下：{text.zh}")
+
+
+def _left_behind(run: Run, facts: dict[str, object]) -> list[Text]:
+    """The buffers after one call in training, where the reference changes them."""
+    if not facts["changed"]:
+        return []
+    session, _ = run.open({})
+    run.build(session, 0)
+    call = run.call(session, run.facts["cases"][0])
+    if call.ended is not None or call.error is not None:
+        return []
+    told, data = session.ask({"do": "state", "seed": 0}, seconds=run.timeout_seconds)
+    session.end(late=True)
+    judged, _ = run.ask_referee("judge_state", data, tree=told["tree"])
+    return [
+        Text(f"after one call in training {name} is not what the reference leaves",
+             f"训练模式下调用一次后，{name} 与参考留下的值不同")
+        for name in judged["wrong"]
+    ]  # fmt: skip
+
+
+def _undecided(why: str) -> GateResult:
+    said = Text(f"eval() and running statistics were not compared: {why}",
+                f"未比较 eval() 与运行统计量：{why}")  # fmt: skip
+    return GateResult(GATE.name, "gap", said, close="name the weights as the problem's Model does")

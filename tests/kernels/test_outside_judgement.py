@@ -1,0 +1,214 @@
+"""Time and work are judged outside of the candidate's process: its own code cannot change them.
+
+The candidates here would not pass the static policy; the gates are asked without it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from torchstone.kernels import load_problem
+from torchstone.kernels.calls import Main
+from torchstone.kernels.candidate import Candidate, Implementation
+from torchstone.kernels.gates import origin, timing
+from torchstone.kernels.policy_kernels import kernels_alone
+from torchstone.kernels.run import Run
+from torchstone.kernels.timing import UntimedError, time_in_turns
+from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.workshop import Workshop
+
+SLOW_WITH_ANOTHER_CLOCK = """import time
+
+import torch
+
+time.perf_counter = time.monotonic = time.process_time = lambda: 0.0
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        time.sleep(0.02)
+        return torch.relu(x)
+"""
+FROM_MEMORY = """import torch
+
+_answers = {}
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.shape not in _answers:
+            _answers[x.shape] = torch.relu(x)
+        return _answers[x.shape]
+"""
+NUMBA = """import numba
+import torch
+
+
+@numba.njit
+def gelu(x, y):
+    for i in range(x.size):
+        y[i] = x[i]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {body}
+"""
+C = """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void copy(const float *x, float *y, long n) {{ for (long i = 0; i < n; i++) y[i] = x[i]; }}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {body}
+"""
+COPIED = "h = torch.nn.functional.gelu(x).contiguous(); y = torch.empty_like(h); {launch}; return y"
+FOR_SHOW = (
+    "h = x.contiguous(); y = torch.empty_like(h); {launch}; return torch.nn.functional.gelu(x)"
+)
+
+
+def opened(source: str, implementation: Implementation, problem: str, workshop: Workshop) -> Run:
+    candidate = Candidate(source, implementation)
+    return Run(load_problem(problem), candidate, workshop, seeds=2, timeout_seconds=60)
+
+
+def test_a_changed_clock_changes_no_time(workshop: Workshop) -> None:
+    run = opened(SLOW_WITH_ANOTHER_CLOCK, "torch", "relu", workshop)
+    try:
+        session, _ = run.open({"plain": True})
+        run.build(session, 0)
+        turns = time_in_turns(run, session, rounds=3)
+    finally:
+        run.close()
+    # it sleeps so long in every call; messages of the referee may be late, but not by as much
+    assert all(turn.candidate_seconds + turn.exchange_seconds > 0.02 for turn in turns)
+
+
+def test_timed_answers_are_judged(workshop: Workshop) -> None:
+    run = opened(FROM_MEMORY, "torch", "relu", workshop)
+    try:
+        session, _ = run.open({"plain": True})
+        run.build(session, 0)
+        with pytest.raises(UntimedError, match="answers fresh inputs wrongly"):
+            time_in_turns(run, session, rounds=3)
+        assert timing.GATE.run(run).status == "failed"
+    finally:
+        run.close()
+
+
+def judged(source: str, implementation: Implementation, workshop: Workshop) -> GateResult:
+    """The gate of origin on the problem's own inputs, cut to a small size."""
+    run = opened(source, implementation, "gelu", workshop)
+    try:
+        assert run.facts["cases"]
+        case = run.ask_referee("own_small", level=1)[0]["cases"][0]
+        session, _ = run.open({})
+        run.build(session, case["seed"])
+        run.__dict__["main"] = Main(own=[run.call(session, case)])
+        assert run.main.own[0].right
+        return origin.GATE.run(run)
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize(
+    ("form", "implementation", "launch"),
+    [(NUMBA, "numba", "gelu(h.view(-1).numpy(), y.view(-1).numpy())"),
+     (C, "c", "library.copy(h, y, h.numel())")],
+)  # fmt: skip
+def test_a_kernel_that_copies_what_torch_computed_is_refused(
+    form: str, implementation: Implementation, launch: str, workshop: Workshop
+) -> None:
+    given = judged(form.format(body=COPIED.format(launch=launch)), implementation, workshop)
+    assert given.status == "failed"
+    assert "neither inputs nor weights" in given.detail.en
+    shown = judged(form.format(body=FOR_SHOW.format(launch=launch)), implementation, workshop)
+    assert shown.status == "failed"
+    assert "values that no kernel wrote" in shown.detail.en
+
+
+def test_a_counter_that_was_changed_hides_nothing(workshop: Workshop) -> None:
+    """The candidate silences the operators' counter of its own process."""
+    silenced = NUMBA.replace(
+        "@numba.njit",
+        "import gc\n\nfor item in gc.get_objects():\n    if isinstance(item, type) and item.__name__ == "
+        "'Operators':\n        item.__torch_dispatch__ = "
+        "lambda self, f, types, args=(), kwargs=None: f(*args, **(kwargs or {{}}))\n\n\n@numba.njit",
+    )
+    launch = "gelu(h.view(-1).numpy(), y.view(-1).numpy())"
+    assert (
+        judged(silenced.format(body=COPIED.format(launch=launch)), "numba", workshop).status
+        == "failed"
+    )
+
+
+def test_kernels_that_cannot_be_launched_alone_are_said_to_be_undecided(workshop: Workshop) -> None:
+    source = """import numba
+import torch
+
+
+def made():
+    @numba.njit
+    def gelu(x, y):
+        for i in range(x.size):
+            v = x[i]
+            y[i] = 0.5 * v * (1.0 + numba.float32(erf(v * 0.7071067811865476)))
+
+    return gelu
+
+
+from math import erf
+
+KERNELS = {0: made()}
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        h = x.contiguous()
+        y = torch.empty_like(h)
+        KERNELS[0](h.view(-1).numpy(), y.view(-1).numpy())
+        return y
+"""
+    found = judged(source, "numba", workshop)
+    assert found.status == "gap"
+    assert "could not be decided outside" in found.detail.en
+
+
+def test_only_kernels_are_left_of_a_source() -> None:
+    source = """import math
+import torch
+import triton
+import triton.language as tl
+
+SIZE = 128
+print("runs")
+torch.relu = abs
+
+
+@triton.jit
+def helper(x):
+    return x * 2
+
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    tl.store(y, helper(tl.load(x)))
+
+
+def with_default(x=print("runs")):
+    return x
+
+
+class ModelNew(torch.nn.Module):
+    pass
+"""
+    alone = kernels_alone(source, "triton")
+    for name in ("SIZE = 128", "def helper", "def kernel", "import torch"):
+        assert name in alone
+    for name in ("print", "relu", "ModelNew", "with_default"):
+        assert name not in alone
