@@ -56,7 +56,9 @@ def _unused(model: Any, inputs: Any) -> int:
             super().__init__()
             self.storages: set[int] = set()
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             for item in torch.utils._pytree.tree_leaves((args, kwargs)):
                 if isinstance(item, torch.Tensor):
                     self.storages.add(item.untyped_storage()._cdata)
@@ -72,7 +74,7 @@ def _unused(model: Any, inputs: Any) -> int:
 def _child(name: str, answers: Any) -> None:
     try:
         answers.put(look_at(name))
-    except Exception as error:  # noqa: BLE001 - a model's own code: the row says what it raised
+    except Exception as error:
         answers.put(Seen(name, failure=f"{type(error).__name__}: {error}".splitlines()[0][:150]))
 
 
@@ -83,7 +85,7 @@ def _looked_at(name: str) -> Seen:
     process.start()
     try:
         return answers.get(timeout=_SECONDS)
-    except Exception:  # noqa: BLE001
+    except Exception:
         return Seen(name, failure=f"no answer in {_SECONDS} s")
     finally:
         process.kill()
