@@ -107,3 +107,18 @@ def test_without_torch_an_import_names_the_extra() -> None:
         in done.stderr
     )
     assert "During handling" not in done.stderr
+
+
+def test_a_missing_bias_hides_no_idle_part() -> None:
+    class Towers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.text = nn.Linear(8, 8, bias=False)
+            self.image = nn.Linear(8, 8, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.text(x)
+
+    with pytest.warns(PartialCostWarning):
+        report = measure_cost(Towers(), (2, 8))
+    assert idle_parts(report.cost) == {"image": 64}

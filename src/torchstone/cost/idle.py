@@ -22,7 +22,8 @@ class _Observed(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         item = super().__getitem__(name)
-        self._asked.add(id(item))
+        if item is not None:  # a missing bias is the same None in every module
+            self._asked.add(id(item))
         return item
 
 
@@ -55,7 +56,7 @@ def idle_modules(
     return frozenset(
         part.path
         for part in parts
-        if part.module._parameters
+        if any(item is not None for item in part.module._parameters.values())
         and part.path not in busy
         and not any(above in stands for above in ancestors(part.path))
         and not any(id(item) in asked for item in part.module._parameters.values())
