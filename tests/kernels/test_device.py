@@ -15,6 +15,7 @@ from torchstone.kernels.assembling import Assembler, DeviceSession, assembler
 from torchstone.kernels.candidate import Implementation
 from torchstone.kernels.device_compile import Compiled, Target, compiled
 from torchstone.kernels.device_run import OnDevice, found_device, run_on
+from torchstone.kernels.first_session import _Course
 from torchstone.kernels.gates import device as gate
 from torchstone.kernels.problem import problem_from_source
 from torchstone.kernels.run import Run
@@ -114,8 +115,11 @@ class ModelNew(torch.nn.Module):
 Made = Callable[..., Run]
 
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
+
 @pytest.fixture
-def made(workshop: Workshop) -> Iterator[Made]:
+def made(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     """A run whatever the policy would say of it; the earlier calls are made as always."""
     runs: list[Run] = []
 
@@ -123,10 +127,12 @@ def made(workshop: Workshop) -> Iterator[Made]:
         candidate = Candidate(source, implementation)
         known = problem_from_source(PRODUCT, "product") if problem == "product" else None
         run = Run(known or load_problem(problem), candidate, workshop, seeds=2, timeout_seconds=60)
-        if implementation == "triton":  # the problem's own sizes are enough for a compiler
-            run._families = lambda *_: None  # type: ignore[method-assign]
         runs.append(run)
-        assert run.main.own
+        with monkeypatch.context() as patch:
+            if implementation == "triton":  # the problem's own sizes are enough for a compiler
+                patch.setattr(_Course, "_families", lambda _: None)
+                patch.setattr(_Course, "_repetitions", lambda _: None)
+            assert run.main.own
         return run
 
     yield make
