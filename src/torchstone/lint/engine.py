@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
 import sys
@@ -30,9 +29,10 @@ from torchstone.sources import versions
 from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File, discover
 from torchstone.sources.project import Project, parse
+from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
-_COLLECT_EVERY = 64
+_COLLECT_EVERY = 1024
 Progress = Callable[[int, int, str], None]
 
 
@@ -222,6 +222,12 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
+def _collect() -> None:
+    """Free what rules left in circles; what is still in use is not walked a second time."""
+    gc.collect()
+    gc.freeze()
+
+
 class _Run:
     """One pass over the files, and a second over those that asked about their callers."""
 
@@ -238,6 +244,7 @@ class _Run:
         self.project = project
         project.torch = torch
         self.results: dict[str, Result] = {}
+        self._second = False
         self._by_word: dict[bytes, list[Rule]] = {}
         self._always: list[Rule] = []
         for rule in self.rules:
@@ -279,15 +286,16 @@ class _Run:
             elif self.read(data, file.name):
                 asking.append(file)
             if not number % _COLLECT_EVERY:
-                gc.collect()
+                _collect()
         if asking:
             self.project.answer()
+            self._second = True
             for number, file in enumerate(asking):
                 data = file.read()
                 if isinstance(data, bytes):
                     self.read(data, file.name)
                 if not number % _COLLECT_EVERY:
-                    gc.collect()
+                    _collect()
         for name, result in self.results.items():
             self.cache.put(name, result)
 
@@ -308,7 +316,8 @@ class _Run:
             data = source.text.encode()
         assert source is not None
         result.lines = data.count(b"\n") + (not data.endswith(b"\n"))
-        tree = parse(source)
+        kept = self.project.parsed(name)
+        tree = parse(source) if kept is None else kept.root
         if isinstance(tree, Gap):
             result.gaps.append(tree)
             return False
@@ -316,7 +325,10 @@ class _Run:
         marked = comments.MARK in data
         if not active and not marked:
             return False
-        return self._run(active, source, tree, result, marked)
+        self.project.begin_file()
+        # answers that were kept before the callers were known may be too early
+        scene = kept if kept and not self._second else self.project.scene(source, tree)
+        return self._run(active, scene, result, marked)
 
     def _active(self, data: bytes) -> list[Rule]:
         """The rules whose words the file holds."""
@@ -332,18 +344,14 @@ class _Run:
         }
         return [*found.values(), *self._always]
 
-    def _run(
-        self, active: list[Rule], source: Source, tree: ast.Module, result: Result, marked: bool
-    ) -> bool:
+    def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> bool:
         project = self.project
-        project.begin_file()
-        scene = project.scene(source, tree)
         hits: list[Hit] = []
         for rule in active:
             try:
                 hits += rule.run(scene)
             except Exception as error:  # a rule of ours that breaks must not take the rest down
-                result.gaps.append(_broken(rule, source.path, error))
+                result.gaps.append(_broken(rule, scene.path, error))
         found = findings_of(hits, scene)
         if marked:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})

@@ -26,7 +26,7 @@ from torchstone.sources.source import Source, decode, gap
 if TYPE_CHECKING:
     pass
 
-_KEPT = 24
+_KEPT_CHARACTERS = 4_000_000  # of source; their trees take some 100 times that in memory
 _OUTSIDE = (
     "torch.",
     "numpy.",
@@ -81,6 +81,7 @@ class Project:
             part for path in self._files for part in PurePosixPath(path).parts[-4:-1]
         }
         self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
+        self._kept = 0
         self._found: dict[tuple[str, str], str | None] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
@@ -113,7 +114,23 @@ class Project:
         module, package = (
             self._module_name(self._paths[file.name]) if file else (_stem(source.path), "")
         )
-        return Scene(source, tree, self, module, package)
+        scene = Scene(source, tree, self, module, package)
+        if file and not source.cell_starts:
+            self._keep(self._paths[file.name], scene)
+        return scene
+
+    def parsed(self, name: str) -> Scene | None:
+        """A file, by its name in reports, when it is still at hand from an earlier question."""
+        return self._scenes.get(self._paths.get(name, ""))
+
+    def _keep(self, path: str, scene: Scene | None) -> None:
+        """Put a file among the last few that are kept."""
+        if path not in self._scenes:
+            self._kept += len(scene.source.text) if scene else 0
+        self._scenes[path] = scene
+        while self._kept > _KEPT_CHARACTERS and len(self._scenes) > 1:
+            _, gone = self._scenes.popitem(last=False)
+            self._kept -= len(gone.source.text) if gone else 0
 
     def _module_name(self, path: str) -> tuple[str, str]:
         """(module, package) of a file, by the `__init__.py` files above it."""
@@ -152,11 +169,10 @@ class Project:
             self._scenes.move_to_end(path)
             return self._scenes[path]
         parsed = self._parsed(path)
-        scene = self.scene(*parsed) if parsed else None
-        self._scenes[path] = scene
-        if len(self._scenes) > _KEPT:
-            self._scenes.popitem(last=False)
-        return scene
+        if parsed is None:
+            self._keep(path, None)
+            return None
+        return self.scene(*parsed)
 
     def mentions(self, word: str) -> bool:
         """Whether any file of the project holds a word, in code or not."""
@@ -227,10 +243,10 @@ class Project:
             # entered before it is filled: modules that import each other ask in a circle
             table: dict[str, str] = {}
             self._exports[path] = table
-            parsed = self._parsed(path)
-            if parsed is None:
+            scene = self._load(path)
+            if scene is None:
                 return table
-            statements = _module_level(parsed[1])
+            statements = _module_level(scene.root)
             imports = read_imports(statements, self._module_name(path)[1])
             table.update(imports.aliases)
             for statement in statements:
@@ -303,7 +319,6 @@ class Project:
     def answer(self) -> None:
         """Answer the questions about callers that were noted so far."""
         self._callers.answer(self._files, self._load, self.find)
-        self._scenes.clear()
 
 
 def _module_level(tree: ast.Module) -> list[ast.AST]:

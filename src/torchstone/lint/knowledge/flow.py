@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.tree import children
 
 _WITHS = (ast.With, ast.AsyncWith)
 _FIELDS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -219,12 +220,12 @@ def maker(scene: Scene, node: ast.AST | None) -> str:
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """Everything in a function, loop or module but what its inner functions and classes hold."""
-    stack = list(ast.iter_child_nodes(function))
+    stack = children(function)
     while stack:
         node = stack.pop()
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children(node)
 
 
 def loop_around(scene: Scene, node: ast.AST) -> ast.AST | None:
