@@ -12,7 +12,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torchstone.core.gap import Gap
 from torchstone.sources.callers import Callers
@@ -22,9 +22,6 @@ from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
-
-if TYPE_CHECKING:
-    pass
 
 _KEPT_CHARACTERS = 4_000_000  # of source; their trees take some 100 times that in memory
 _OUTSIDE = (
@@ -89,6 +86,8 @@ class Project:
         self._callers = Callers()
         self._packages: dict[str, bool] = {}
         self._paths = {file.name: path for path, file in self._files.items()}
+        self.summaries: dict[Any, Any] = {}
+        """What is known of functions, by whoever works it out; kept for the whole run."""
         self.torch: tuple[int, int] | None = None
         """The oldest torch the project says it runs with."""
         self.begin_file()

@@ -1,0 +1,160 @@
+"""What a function does to what it is given, its callees included.
+
+Calls that cannot be followed make a fact unknown: what they are handed is `opaque`, and a rule that
+needs to know says nothing about it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torchstone.lint.facts.effects import Effect, Event, effect_of
+from torchstone.lint.facts.resolve import is_outside, target_of
+from torchstone.lint.knowledge.flow import own_nodes, parameters, passed
+from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+
+_DEPTH = 3  # calls of calls; deeper chains are rare and cost a parsed file each
+_DECIDING = (ast.If, ast.IfExp, ast.Try, ast.Match, ast.BoolOp, *LOOPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The effects of a function in order, and what it hands to code that nobody can read."""
+
+    events: tuple[Event, ...] = ()
+    opaque: frozenset[str] = frozenset()
+
+    def has(self, effect: Effect, subject: str = "") -> bool:
+        """Whether the effect may happen, to this subject if one is named."""
+        return any(
+            event.effect is effect and (not subject or _same(event.subject, subject))
+            for event in self.events
+        )
+
+    def hides(self, subject: str) -> bool:
+        """Whether something unknown may happen to a subject, or to what it is part of."""
+        return any(subject == name or subject.startswith(f"{name}.") for name in self.opaque)
+
+
+NOTHING = Summary()
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether an effect on one chain concerns the other: `model` and `model.module`."""
+    return not one or one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def summary_of(scene: Scene, function: Function, depth: int = _DEPTH) -> Summary:
+    """The summary of a function of the project; worked out once for each depth."""
+    known: dict[tuple[str, int, int], Summary] = scene.project.summaries
+    key = (scene.path, function.lineno, depth)
+    if key not in known:
+        known[key] = NOTHING  # a function that calls itself adds nothing
+        known[key] = summary_within(scene, function, depth)
+    return known[key]
+
+
+def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
+    """The effects of everything below a function, a loop or another statement."""
+    events: list[Event] = []
+    opaque: set[str] = set()
+    for call in calls_below(scene, root):
+        own = effect_of(scene, call)
+        sure = not _decided(scene, call, root)
+        if own is not None:
+            events.append(Event(own[0], scene.dotted(own[1]), sure))
+            continue
+        inner = summary_at(scene, call, depth)
+        if inner is None:
+            opaque |= _handed(scene, call)
+            continue
+        events += [event._replace(sure=event.sure and sure) for event in inner.events]
+        opaque |= inner.opaque
+    return Summary(tuple(events), frozenset(opaque))
+
+
+def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | None:
+    """What a call does, in the names of the place that calls; None when nobody can tell."""
+    if is_outside(scene, call):
+        return NOTHING
+    found = target_of(scene, call) if depth else None
+    if found is None:
+        return None
+    inner = summary_of(found[0], found[1], depth - 1)
+    if not inner.events and not inner.opaque:
+        return inner
+    names = _names_at(scene, call, found[1])
+    events = [event._replace(subject=_renamed(event.subject, names)) for event in inner.events]
+    opaque = {_renamed(name, names) for name in inner.opaque}
+    return Summary(tuple(events), frozenset(opaque - {""}))
+
+
+def _names_at(scene: Scene, call: ast.Call, function: Function) -> dict[str, str]:
+    """What the parameters of a function are called at the place that calls it."""
+    names = {
+        name: scene.dotted(passed(scene, call, function, name)) for name in parameters(function)
+    }
+    if names and next(iter(names)) == "self" and isinstance(call.func, ast.Attribute):
+        receiver = call.func.value
+        names["self"] = "self" if isinstance(receiver, ast.Call) else scene.dotted(receiver)
+    return names
+
+
+def _renamed(subject: str, names: dict[str, str]) -> str:
+    base, dot, rest = subject.partition(".")
+    if base not in names:
+        return ""  # a local of the function: nothing that the caller could name
+    return f"{names[base]}{dot}{rest}" if names[base] else ""
+
+
+def calls_below(scene: Scene, root: ast.AST) -> list[ast.Call]:
+    """The calls below a node in the order in which they are written; inner functions left out."""
+    found = [node for node in own_nodes(root) if isinstance(node, ast.Call)]
+    if isinstance(root, ast.Call):
+        found.append(root)
+    found.sort(key=lambda call: (call.lineno, call.col_offset))
+    return found
+
+
+def _handed(scene: Scene, call: ast.Call) -> set[str]:
+    """The chains of names that a call passes on, the value it is called on included."""
+    given: Iterable[ast.expr] = (*call.args, *(keyword.value for keyword in call.keywords))
+    names = {scene.dotted(item.value if isinstance(item, ast.Starred) else item) for item in given}
+    if isinstance(call.func, ast.Attribute):
+        names.add(_owner(scene, call.func.value))
+    return names - {""}
+
+
+def _owner(scene: Scene, receiver: ast.expr) -> str:
+    """What an unknown method may change: its object; not a module that was imported."""
+    name = scene.dotted(receiver)
+    return "" if name.partition(".")[0] in scene.imports.aliases else name
+
+
+def _decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:
+    """Whether a branch or loop below `root` decides if a node runs."""
+    for up in scene.ancestors(node):
+        if up is root:
+            return False
+        if isinstance(up, _DECIDING):
+            return True
+        if isinstance(up, FUNCTIONS):
+            return False
+    return False
+
+
+def sites_of(scene: Scene, root: ast.AST, effect: Effect) -> Iterator[tuple[ast.Call, Event]]:
+    """The calls below a node that have an effect, by themselves or through what they call."""
+    for call in calls_below(scene, root):
+        own = effect_of(scene, call)
+        if own is not None:
+            if own[0] is effect:
+                yield call, Event(effect, scene.dotted(own[1]), not _decided(scene, call, root))
+            continue
+        inner = summary_at(scene, call)
+        for event in inner.events if inner else ():
+            if event.effect is effect:
+                yield call, event
+                break
