@@ -20,6 +20,7 @@ from torchstone.core.text import Message, Text
 from torchstone.lint import comments
 from torchstone.lint.cache import Cache
 from torchstone.lint.catalog import all_rules, selected
+from torchstone.lint.facts.confidence import settle
 from torchstone.lint.findings import findings_of
 from torchstone.lint.ignores import apply_ignores
 from torchstone.lint.options import CheckOptions
@@ -352,7 +353,7 @@ class _Run:
                 hits += rule.run(scene)
             except Exception as error:  # a rule of ours that breaks must not take the rest down
                 result.gaps.append(_broken(rule, scene.path, error))
-        found = findings_of(hits, scene)
+        found = findings_of(settle(scene, hits), scene)
         if marked:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})
         result.findings = found
@@ -378,7 +379,13 @@ def _own_digest() -> str:
     """Changes whenever a rule file does, so that a rule's author never sees stale findings."""
     home = Path(__file__).parent
     stamp = hashlib.sha256()
-    for folder in (home, home / "rules", home / "knowledge", home.parent / "sources"):
+    for folder in (
+        home,
+        home / "rules",
+        home / "knowledge",
+        home / "facts",
+        home.parent / "sources",
+    ):
         for path in sorted(folder.glob("*.py")):
             status = path.stat()
             stamp.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())

@@ -173,7 +173,5 @@ def _imports(statement: ast.Try) -> bool:
     return any(
         isinstance(name, ast.Name) and name.id in ("ImportError", "AttributeError", "TypeError")
         for handler in statement.handlers
-        for name in (
-            handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        )
+        for name in (handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type])
     )

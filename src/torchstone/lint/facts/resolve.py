@@ -82,9 +82,7 @@ def _is_super(node: ast.expr) -> bool:
     )
 
 
-def method_of(
-    scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES
-) -> Target | None:
+def method_of(scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES) -> Target | None:
     """A method of a class, or of the first of its bases that has it."""
     for item in owner.body:
         if isinstance(item, FUNCTIONS) and item.name == name:
@@ -92,9 +90,7 @@ def method_of(
     return _inherited(scene, owner, name, depth) if depth else None
 
 
-def _inherited(
-    scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES
-) -> Target | None:
+def _inherited(scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES) -> Target | None:
     for base in owner.bases:
         found = scene.project.class_named(scene, base, scene.qualified(base))
         if found is not None and found[1] is not owner:

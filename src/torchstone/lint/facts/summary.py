@@ -60,7 +60,7 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
     """The effects of everything below a function, a loop or another statement."""
     events: list[Event] = []
     opaque: set[str] = set()
-    for call in calls_below(scene, root):
+    for call in calls_below(root):
         own = effect_of(scene, call)
         sure = not _decided(scene, call, root)
         if own is not None:
@@ -68,7 +68,7 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
             continue
         inner = summary_at(scene, call, depth)
         if inner is None:
-            opaque |= _handed(scene, call)
+            opaque |= handed(scene, call)
             continue
         events += [event._replace(sure=event.sure and sure) for event in inner.events]
         opaque |= inner.opaque
@@ -86,8 +86,16 @@ def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | N
     if not inner.events and not inner.opaque:
         return inner
     names = _names_at(scene, call, found[1])
-    events = [event._replace(subject=_renamed(event.subject, names)) for event in inner.events]
-    opaque = {_renamed(name, names) for name in inner.opaque}
+    outer = _outer_names(found[0], found[1]) if found[0] is scene else frozenset()
+
+    def renamed(subject: str) -> str:
+        base, dot, rest = subject.partition(".")
+        if base in names:
+            return f"{names[base]}{dot}{rest}" if names[base] else ""
+        return subject if base in outer else ""  # a local: nothing that the caller could name
+
+    events = [event._replace(subject=renamed(event.subject)) for event in inner.events]
+    opaque = {renamed(name) for name in inner.opaque}
     return Summary(tuple(events), frozenset(opaque - {""}))
 
 
@@ -102,14 +110,20 @@ def _names_at(scene: Scene, call: ast.Call, function: Function) -> dict[str, str
     return names
 
 
-def _renamed(subject: str, names: dict[str, str]) -> str:
-    base, dot, rest = subject.partition(".")
-    if base not in names:
-        return ""  # a local of the function: nothing that the caller could name
-    return f"{names[base]}{dot}{rest}" if names[base] else ""
+def _outer_names(scene: Scene, function: Function) -> frozenset[str]:
+    """The names that a function reads and does not bind: globals, and those of a closure."""
+    own = {
+        node.id if isinstance(node, ast.Name) else node.arg
+        for node in scene.inside(function)
+        if isinstance(node, ast.arg)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+    return frozenset(
+        node.id for node in own_nodes(function) if isinstance(node, ast.Name) and node.id not in own
+    )
 
 
-def calls_below(scene: Scene, root: ast.AST) -> list[ast.Call]:
+def calls_below(root: ast.AST) -> list[ast.Call]:
     """The calls below a node in the order in which they are written; inner functions left out."""
     found = [node for node in own_nodes(root) if isinstance(node, ast.Call)]
     if isinstance(root, ast.Call):
@@ -118,19 +132,33 @@ def calls_below(scene: Scene, root: ast.AST) -> list[ast.Call]:
     return found
 
 
-def _handed(scene: Scene, call: ast.Call) -> set[str]:
+def handed(scene: Scene, call: ast.Call) -> set[str]:
     """The chains of names that a call passes on, the value it is called on included."""
     given: Iterable[ast.expr] = (*call.args, *(keyword.value for keyword in call.keywords))
     names = {scene.dotted(item.value if isinstance(item, ast.Starred) else item) for item in given}
-    if isinstance(call.func, ast.Attribute):
-        names.add(_owner(scene, call.func.value))
+    if isinstance(call.func, ast.Attribute) and call.func.attr not in _PLAIN_METHODS:
+        names.add(_owner(scene, call.func))
     return names - {""}
 
 
-def _owner(scene: Scene, receiver: ast.expr) -> str:
-    """What an unknown method may change: its object; not a module that was imported."""
-    name = scene.dotted(receiver)
-    return "" if name.partition(".")[0] in scene.imports.aliases else name
+# methods of modules, tensors and containers that switch nothing
+_PLAIN_METHODS = frozenset(
+    "parameters named_parameters state_dict load_state_dict to cuda cpu half float double forward "
+    "module modules children named_modules named_children requires_grad_ no_sync buffers append "
+    "extend items keys values get add update size dim view reshape log info debug warning format "
+    "join write add_scalar set_description set_postfix detach mean sum clone save_pretrained "
+    "generate encode decode".split()
+)
+
+
+def _owner(scene: Scene, func: ast.Attribute) -> str:
+    """What an unknown method may change: its object; not an imported module, and not the object
+    that merely holds what is called (`self.model(x)`)."""
+    name = scene.dotted(func.value)
+    if name.partition(".")[0] in scene.imports.aliases:
+        return ""
+    owner = scene.class_of(func) if name == "self" else None
+    return "" if owner is not None and scene.attribute_values(owner, func.attr) else name
 
 
 def _decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:
@@ -147,7 +175,7 @@ def _decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:
 
 def sites_of(scene: Scene, root: ast.AST, effect: Effect) -> Iterator[tuple[ast.Call, Event]]:
     """The calls below a node that have an effect, by themselves or through what they call."""
-    for call in calls_below(scene, root):
+    for call in calls_below(root):
         own = effect_of(scene, call)
         if own is not None:
             if own[0] is effect:
