@@ -56,7 +56,9 @@ def check(
     if instead:
         files = [replace(f, data=instead[f.name]) if f.name in instead else f for f in files]
     project = Project(files)
-    torch = _torch_version(options.torch, paths)
+    required = _torch_version(options.torch, paths)
+    torch = required.oldest if required else None
+    project.torch_open = required.open if required else False
     run = _Run(rules, project, torch, options.no_cache, cache_folder, paths)
     with _no_collector():
         run.all(files, progress)
@@ -175,7 +177,7 @@ def _is_changed(finding: Finding, changed: dict[str, set[int] | None]) -> bool:
     return lines is None or finding.location.cell > 0 or any(line in lines for line in span)
 
 
-def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
+def _torch_version(given: str, paths: list[str]) -> versions.Requirement | None:
     if given == "latest":
         return None
     if given:
@@ -187,8 +189,8 @@ def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
                 Text("a version such as 2.4, or latest", "形如 2.4 的版本号，或 latest"),
                 Text("pass --torch 2.4", "请传入 --torch 2.4"),
             )
-        return version
-    return versions.project_torch(_folder(paths))
+        return versions.Requirement(version, open=False)
+    return versions.torch_requirement(_folder(paths))
 
 
 def _measures(run: _Run) -> tuple[Measure, ...]:
@@ -258,7 +260,7 @@ class _Run:
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
         own = "" if no_cache else _own_digest()
-        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{own}"
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None) -> None:

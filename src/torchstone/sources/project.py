@@ -90,6 +90,8 @@ class Project:
         """What is known of functions, by whoever works it out; kept for the whole run."""
         self.torch: tuple[int, int] | None = None
         """The oldest torch the project says it runs with."""
+        self.torch_open = False
+        """Whether the project admits everything from that torch on."""
         self.begin_file()
 
     def begin_file(self) -> None:

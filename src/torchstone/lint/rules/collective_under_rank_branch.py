@@ -344,6 +344,7 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
                 continue
             test = scene.brief(node.test)
             plain = _is_plain(scene, node.test) and not _unknown_beside(scene, call, branch)
+            plain = plain and not _elsewhere(scene, node, name)
             yield RULE.at(
                 call,
                 confidence=LIKELY if plain else POSSIBLE,
@@ -353,6 +354,15 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
                 line=str(inner.lineno),
                 test=f"not ({test})" if negated else test,
             )
+
+
+def _elsewhere(scene: Scene, node: ast.If, name: str) -> bool:
+    """Whether the function runs the same collective under a condition in another place."""
+    home = scene.function(node)
+    return home is not None and any(
+        what.name == name and not scene.within(call, node) and conditions(scene, call)
+        for call, what in collectives_in(scene, home.body)
+    )
 
 
 def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
