@@ -62,7 +62,7 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
     opaque: set[str] = set()
     for call in calls_below(root):
         own = effect_of(scene, call)
-        sure = not _decided(scene, call, root)
+        sure = not is_decided(scene, call, root)
         if own is not None:
             events.append(Event(own[0], scene.dotted(own[1]), sure))
             continue
@@ -161,7 +161,7 @@ def _owner(scene: Scene, func: ast.Attribute) -> str:
     return "" if owner is not None and scene.attribute_values(owner, func.attr) else name
 
 
-def _decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:
+def is_decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:
     """Whether a branch or loop below `root` decides if a node runs."""
     for up in scene.ancestors(node):
         if up is root:
@@ -179,7 +179,7 @@ def sites_of(scene: Scene, root: ast.AST, effect: Effect) -> Iterator[tuple[ast.
         own = effect_of(scene, call)
         if own is not None:
             if own[0] is effect:
-                yield call, Event(effect, scene.dotted(own[1]), not _decided(scene, call, root))
+                yield call, Event(effect, scene.dotted(own[1]), not is_decided(scene, call, root))
             continue
         inner = summary_at(scene, call)
         for event in inner.events if inner else ():

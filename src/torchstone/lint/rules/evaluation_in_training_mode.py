@@ -262,5 +262,3 @@ def _returns_metrics(scene: Scene, call: ast.Call) -> bool:
     """Whether the answer is kept under another name than a model's."""
     up = scene.parent(call)
     return isinstance(up, ast.Assign) and not any(scene.is_model(t) for t in up.targets)
-
-

@@ -395,7 +395,6 @@ def train(model, loader, opt):
 )
 
 
-
 @RULE.on(ast.AugAssign)
 def check_sum(node: ast.AugAssign, scene: Scene) -> Iterator[Hit]:
     """`total += loss`, `logs["loss"] += loss`"""
@@ -467,7 +466,7 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
     if not isinstance(loop, LOOPS) or scene.region(node).without_grad:
         return
     name = _holder(scene, holder)
-    if not name or name in backward_names(scene) and holder is not value:
+    if not name or (name in backward_names(scene) and holder is not value):
         return
     if holder is not value and _anew(scene, name, loop):
         return
@@ -550,8 +549,7 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
                     scene.text(part) == name for part in _leaves(node.value)
                 )
                 named = any(
-                    scene.dotted(part) in (name, name.partition("[")[0])
-                    or scene.text(part) == name
+                    scene.dotted(part) in (name, name.partition("[")[0]) or scene.text(part) == name
                     for part in parts
                 )
                 if not grows and named:

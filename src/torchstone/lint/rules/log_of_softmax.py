@@ -110,6 +110,7 @@ import torch.nn.functional as F
 def log_probability(logits):
     return F.logsigmoid(logits)
 """,
+        "",
     ),
     good=(
         """\

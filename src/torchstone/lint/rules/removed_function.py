@@ -137,6 +137,7 @@ def solve(a, b):
     return torch.linalg.solve(a, b)
 """,
         "",
+        "",
     ),
 )
 
