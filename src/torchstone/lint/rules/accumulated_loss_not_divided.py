@@ -168,18 +168,34 @@ def _count(scene: Scene, node: ast.AST, loop: ast.AST | None) -> ast.expr | None
 def _divides(scene: Scene, loop: ast.AST) -> bool:
     """Whether the function divides, or multiplies, by anything that counts micro-batches."""
     home = scene.function(loop) or scene.root
-    return any(
-        (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)))
-        or (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)))
-        for node in scene.inside(home)
-        if any(
-            isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
-            for part in scene.inside(
-                node.value if isinstance(node, ast.AugAssign) else getattr(node, "right", node)
+    return (
+        any(
+            (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)))
+            or (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)))
+            for node in scene.inside(home)
+            if any(
+                isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
+                for part in scene.inside(
+                    node.value if isinstance(node, ast.AugAssign) else getattr(node, "right", node)
+                )
             )
+            and not isinstance(node, ast.Module)
         )
-        and not isinstance(node, ast.Module)
-    ) or _given_away(scene, loop)
+        or _given_away(scene, loop)
+        or _scaled_later(scene, home)
+    )
+
+
+def _scaled_later(scene: Scene, home: ast.AST) -> bool:
+    """Whether the gradients themselves are scaled before the step, as for means over tokens."""
+    return any(
+        isinstance(node, ast.Call) and "scale_grad" in scene.last_name(node.func)
+        for node in scene.inside(home)
+    ) or any(
+        isinstance(node, (ast.Attribute)) and node.attr == "grad" and isinstance(up, ast.BinOp)
+        for node in scene.inside(home)
+        if (up := scene.parent(node)) is not None
+    )
 
 
 def _given_away(scene: Scene, loop: ast.AST) -> bool:

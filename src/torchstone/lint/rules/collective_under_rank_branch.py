@@ -266,7 +266,8 @@ def _matched(scene: Scene, call: ast.Call, name: str, branch: RankBranch) -> boo
     """Whether the ranks on the other side run the same collective."""
     node = branch.node
     if isinstance(node, ast.If):
-        if name in _names(scene, node.body if branch.early else _other_arms(scene, node, call)):
+        other = node.body if branch.early else _other_arms(scene, node, call)
+        if name in _all_names(scene, other):
             return True
         arm = node.body if branch.arm == "body" else node.orelse
         if arm and isinstance(arm[-1], (ast.Return, ast.Continue)) and not branch.early:

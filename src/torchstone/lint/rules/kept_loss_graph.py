@@ -15,7 +15,7 @@ from torchstone.sources.scene import LOOPS, Function, Scene
 from torchstone.sources.training import backward_calls
 
 _CUTS = frozenset(("item", "detach", "cpu", "numpy", "tolist", "float"))
-_EMPTIES = ("clear", "pop", "popleft", "zero_", "fill_", "detach_")
+_EMPTIES = ("clear", "pop", "popleft", "detach_")
 
 RULE = Rule(
     "TS314",

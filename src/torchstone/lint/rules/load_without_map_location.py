@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.flow import exclusive
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
@@ -100,12 +101,23 @@ def main(model, path):
     if dist.get_rank() == 0:
         model.load_state_dict(torch.load(path, weights_only=True))
 """,
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, args):
+    if args.gpu is None:
+        checkpoint = torch.load(args.resume, weights_only=True)
+    else:
+        checkpoint = torch.load(args.resume, weights_only=True, map_location=f"cuda:{args.gpu}")
+    model = DistributedDataParallel(model)
+    model.load_state_dict(checkpoint)
+""",
     ),
-    also=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "DDP",
-          "local_rank", "init_distributed_mode"),
-)  # fmt: skip
+    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode"),
+)
 _DATA = pattern(
-    r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split",
+    r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split|group|common|config|args|tracker",
     re.I,
 )
 _STATE = pattern(r"state|ckpt|checkpoint|model|weight|pretrain|resume|snapshot|optim|param", re.I)
@@ -119,8 +131,23 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
         return
+    if _other_arm(scene, call):
+        return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
     yield RULE.at(call, call=scene.brief(call), fix=fix)
+
+
+def _other_arm(scene: Scene, call: ast.Call) -> bool:
+    """Whether the other arm of a condition maps the same file: then this one runs alone."""
+    text = scene.text(call.args[0])
+    return any(
+        other is not call
+        and other.args
+        and scene.text(other.args[0]) == text
+        and scene.argument(other, 1, "map_location") is not None
+        and exclusive(scene, call, other)
+        for other in scene.calls.get("load", ())
+    )
 
 
 def _is_state(scene: Scene, call: ast.Call) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
@@ -158,6 +159,18 @@ class Cache(nn.Module):
         self.last = x.detach()
         return out
 """,
+        """\
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = torch.tensor(rate)
+
+    def forward(self, x):
+        return x * self.rate
+""",
     ),
     words=("Module",),
 )
@@ -166,6 +179,7 @@ _MAKERS = frozenset(
     for name in "zeros ones tensor arange linspace eye full randn rand from_numpy tril triu hann_window "
     "hamming_window logspace Tensor FloatTensor".split()
 )
+_NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
     "view reshape float unsqueeze squeeze repeat expand permute transpose t contiguous long flatten "
     "detach clone sqrt exp log flip".split()
@@ -197,6 +211,10 @@ def _is_made(scene: Scene, value: ast.expr) -> bool:
         return _is_made(scene, value.left) or _is_made(scene, value.right)
     if not isinstance(value, ast.Call) or scene.qualified(value.func) not in _MAKERS:
         return False
+    if value.args and _NUMBER.search(scene.qualified(value.func)):
+        # a tensor without dimensions may stay on the CPU: operators take it as a number
+        if not isinstance(value.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+            return False
     return not any(
         keyword.arg in ("device", "requires_grad") or keyword.arg is None
         for keyword in value.keywords
