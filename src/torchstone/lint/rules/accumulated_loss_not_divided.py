@@ -126,6 +126,7 @@ def train(model, loader, criterion, opt, accum_steps):
     needs=("backward", "step"),
 )
 _COUNT = pattern(r"accum|micro|update_freq|iter_size|grad_?acc|virtual_batch|batch_split", re.I)
+_SCALES = pattern(r"grad\w*_?scal|scal\w*_?grad", re.I)
 _OTHERS = pattern(r"accelerat|deepspeed|lightning|fabric|reduction=.sum", re.I)
 
 
@@ -189,7 +190,7 @@ def _divides(scene: Scene, loop: ast.AST) -> bool:
 def _scaled_later(scene: Scene, home: ast.AST) -> bool:
     """Whether the gradients themselves are scaled before the step, as for means over tokens."""
     return any(
-        isinstance(node, ast.Call) and "scale_grad" in scene.last_name(node.func)
+        isinstance(node, ast.Call) and _SCALES.search(scene.last_name(node.func))
         for node in scene.inside(home)
     ) or any(
         isinstance(node, (ast.Attribute)) and node.attr == "grad" and isinstance(up, ast.BinOp)
