@@ -78,12 +78,16 @@ def score_findings(folder: Path) -> None:
             said = found.verdict if found else "not read"
             pairs[item.severity.value, repository, item.rule].append(said)
             if found is None or said != "right":
-                print(said, item.severity.value, repository, item.rule, f"{file}:{item.location.line}")
+                print(
+                    said, item.severity.value, repository, item.rule, f"{file}:{item.location.line}"
+                )
     for severity in ("HIGH", "MEDIUM"):
         said_of = [said for key, said in pairs.items() if key[0] == severity]
         read = [said for said in said_of if any(word != "not read" for word in said)]
         right = sum(all(word in ("right", "not read") for word in said) for said in read)
-        print(f"{severity}: {right} of {len(read)} pairs right, {len(said_of) - len(read)} not read")
+        print(
+            f"{severity}: {right} of {len(read)} pairs right, {len(said_of) - len(read)} not read"
+        )
 
 
 def score_fixes(folder: Path, which: str = "") -> None:
@@ -98,7 +102,14 @@ def score_fixes(folder: Path, which: str = "") -> None:
         after = _fired(git, fix.commit, fix)
         found += before > 0
         silent += before > 0 and after < before
-        print("found" if before else "missed", before, after, fix.repository, fix.commit, fix.mechanism)
+        print(
+            "found" if before else "missed",
+            before,
+            after,
+            fix.repository,
+            fix.commit,
+            fix.mechanism,
+        )
     print(f"{found} of {count} found before the fix, {silent} of them silent after it")
 
 

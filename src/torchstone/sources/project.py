@@ -83,6 +83,7 @@ class Project:
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
         self._words: dict[str, bool] = {}
+        self._called: dict[str, list[str]] = {}
         self._callers = Callers()
         self._packages: dict[str, bool] = {}
         self._paths = {file.name: path for path, file in self._files.items()}
@@ -183,6 +184,22 @@ class Project:
             found = (file.read() for file in self._files.values())
             self._words[word] = any(isinstance(data, bytes) and needle in data for data in found)
         return self._words[word]
+
+    def files_that_call(self, name: str) -> list[str]:
+        """The paths of the files in which a name is followed by a bracket."""
+        self.shared = True
+        if name not in self._called:
+            needle = f"{name}(".encode()
+            self._called[name] = [
+                path
+                for path, file in self._files.items()
+                if isinstance(data := file.read(), bytes) and needle in data
+            ]
+        return self._called[name]
+
+    def load(self, path: str, scene: Scene) -> Scene | None:
+        """Another file as a scene; the one that asks stands for itself."""
+        return scene if self._paths.get(scene.path) == path else self._load(path)
 
     # -- names of other files -------------------------------------------------------------------
 

@@ -158,7 +158,20 @@ def _owner(scene: Scene, func: ast.Attribute) -> str:
     if name.partition(".")[0] in scene.imports.aliases:
         return ""
     owner = scene.class_of(func) if name == "self" else None
-    return "" if owner is not None and scene.attribute_values(owner, func.attr) else name
+    if owner is not None and (
+        scene.attribute_values(owner, func.attr) or _has_no_more(scene, owner)
+    ):
+        return ""
+    return name
+
+
+def _has_no_more(scene: Scene, owner: ast.ClassDef) -> bool:
+    """Whether all methods of a class are to be seen: what is called beside them is a field."""
+    return all(
+        scene.project.class_named(scene, base, scene.qualified(base)) is not None
+        or scene.last_name(base) in ("object", "ABC", "Generic", "Module")
+        for base in owner.bases
+    )
 
 
 def is_decided(scene: Scene, node: ast.AST, root: ast.AST) -> bool:

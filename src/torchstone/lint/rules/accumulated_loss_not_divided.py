@@ -60,6 +60,18 @@ def train(model, loader, criterion, opt, accum_steps):
             opt.step()
             opt.zero_grad()
 """,
+        """\
+import torch
+
+class Trainer:
+    def train(self):
+        for step in range(self.steps):
+            for i in range(self.gradient_accumulate_every):
+                loss = self.model(next(self.data))
+                loss.backward()
+            self.opt.step()
+            self.opt.zero_grad()
+""",
     ),
     fixed=(
         """\
@@ -72,6 +84,18 @@ def train(model, loader, criterion, opt, accum_steps):
         if (i + 1) % accum_steps == 0:
             opt.step()
             opt.zero_grad()
+""",
+        """\
+import torch
+
+class Trainer:
+    def train(self):
+        for step in range(self.steps):
+            for i in range(self.gradient_accumulate_every):
+                loss = self.model(next(self.data))
+                (loss / self.gradient_accumulate_every).backward()
+            self.opt.step()
+            self.opt.zero_grad()
 """,
     ),
     good=(
@@ -128,6 +152,29 @@ def train(model, loader, criterion, opt, accum_steps):
 _COUNT = pattern(r"accum|micro|update_freq|iter_size|grad_?acc|virtual_batch|batch_split", re.I)
 _SCALES = pattern(r"grad\w*_?scal|scal\w*_?grad", re.I)
 _OTHERS = pattern(r"accelerat|deepspeed|lightning|fabric|reduction=.sum", re.I)
+
+
+@RULE.on(ast.For)
+def check_inner(loop: ast.For, scene: Scene) -> Iterator[Hit]:
+    """`for i in range(accum_steps): loss.backward()` … `opt.step()` after the loop"""
+    over = loop.iter
+    if not isinstance(over, ast.Call) or scene.last_name(over.func) != "range" or scene.is_test:
+        return
+    count = over.args[-1] if over.args else None
+    if count is None or not _COUNT.search(scene.last_name(count)):
+        return
+    if _OTHERS.search(scene.source.text):
+        return
+    inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
+    steps = [item for item in step_calls(scene) if scene.function(item) is scene.function(loop)]
+    if not inside or not steps or any(scene.within(item, loop) for item in steps):
+        return
+    if _divides(scene, loop):
+        return
+    first = inside[0]
+    yield RULE.at(
+        first, call=scene.brief(first), count=scene.text(count), fix=_fix(scene, first, loop, count)
+    )
 
 
 @RULE.on_call("step")
@@ -203,6 +250,7 @@ def _given_away(scene: Scene, loop: ast.AST) -> bool:
     """Whether the number is handed to a function, which may divide."""
     return any(
         isinstance(node, ast.Call)
+        and scene.last_name(node.func) not in ("range", "print", "len")
         and any(
             _COUNT.search(scene.last_name(item))
             for item in (*node.args, *(keyword.value for keyword in node.keywords))
