@@ -170,6 +170,18 @@ def send(rank, x):
     dist.broadcast(x, src=0)
     return x
 """,
+        """\
+import torch
+import torch.distributed as dist
+
+def evaluate(model, loader, sharded):
+    if not sharded and dist.get_rank() != 0:
+        return
+    for x in loader:
+        if sharded:
+            dist.broadcast(x, src=0)
+        model(x)
+""",
     ),
     words=(*NAMES, *RANK_WORDS),
 )
@@ -206,6 +218,7 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     sharded = what.name not in (*STATE, *_OWN_STATE) or wraps(scene, FSDP | FULLY_SHARD)
     sharded = sharded or (what.name in _OWN_STATE and bool(_SHARDING.search(scene.source.text)))
     sure = sharded and _is_plain(scene, branch.test) and not _unknown_beside(scene, call, branch)
+    sure = sure and not _asks_more(scene, branch)
     yield RULE.at(
         call,
         call=scene.brief(call),
@@ -226,6 +239,13 @@ def _is_plain(scene: Scene, test: ast.expr) -> bool:
         and not all(is_rank_test(scene, item) for item in part.values)
         for part in scene.inside(test)
     )
+
+
+def _asks_more(scene: Scene, branch: RankBranch) -> bool:
+    """Whether an early return (or the other arm) depends on a second condition: the ranks that are
+    left out may be kept in by it."""
+    passed_by = branch.early or branch.arm == "orelse"
+    return passed_by and isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And)
 
 
 def _unknown_beside(scene: Scene, call: ast.Call, branch: RankBranch) -> bool:
@@ -345,7 +365,7 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
                 continue
             test = scene.brief(node.test)
             plain = _is_plain(scene, node.test) and not _unknown_beside(scene, call, branch)
-            plain = plain and not _elsewhere(scene, node, name)
+            plain = plain and not _elsewhere(scene, node, name) and not _asks_more(scene, branch)
             yield RULE.at(
                 call,
                 confidence=LIKELY if plain else POSSIBLE,

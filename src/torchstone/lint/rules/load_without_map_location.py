@@ -114,7 +114,7 @@ def main(model, args):
     model.load_state_dict(checkpoint)
 """,
     ),
-    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode"),
+    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator"),
 )
 _DATA = pattern(
     r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split|group|common|config|args|tracker",

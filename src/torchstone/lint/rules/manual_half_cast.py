@@ -267,6 +267,15 @@ def strip(checkpoint):
         p.requires_grad = False
     return checkpoint
 """,
+        """\
+import torch
+import torch.nn.functional as F
+
+class Diffusion(torch.nn.Module):
+    def forward(self, image, noise):
+        latents = self.vae.encode(image.half()).sample()
+        return F.mse_loss(self.unet(latents), noise)
+""",
     ),
 )
 _TRAINING = pattern(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
@@ -311,10 +320,27 @@ def _confidence(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> Conf
     region = scene.region(call)
     if region.without_grad or region.autocast_off:
         return POSSIBLE
-    if region.autocast is not None or uses_gpu_amp(scene):
+    if region.autocast is not None:
+        return LIKELY
+    if _for_network(scene, call):
+        return POSSIBLE
+    if uses_gpu_amp(scene):
         return LIKELY
     trained = _is_trained(scene, call, receiver) or (at_work and _makes_loss(scene))
     return LIKELY if trained else POSSIBLE
+
+
+def _for_network(scene: Scene, call: ast.Call) -> bool:
+    """Whether the value is cast right where a network gets it: that network may itself be half."""
+    up = scene.parent(call)
+    return (
+        isinstance(up, ast.Call)
+        and call in up.args
+        and not scene.qualified(up.func)
+        and any(
+            scene.is_model(part) for part in scene.inside(up.func) if isinstance(part, ast.expr)
+        )
+    )
 
 
 def _makes_loss(scene: Scene) -> bool:

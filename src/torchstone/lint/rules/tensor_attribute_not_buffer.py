@@ -199,6 +199,8 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
         target = statement.targets[0]
         if not isinstance(target, ast.Attribute) or scene.dotted(target.value) != "self":
             continue
+        if len(scene.attribute_values(owner, target.attr)) != 1:
+            continue
         if _is_made(scene, statement.value) and _is_used(scene, owner, target.attr):
             yield RULE.at(statement, name=target.attr, fix=_fix(scene, statement, target.attr))
 
