@@ -117,7 +117,8 @@ def _fired(git: Path, revision: str, fix: Fix) -> int:
     """How often the rules fire in the project at a revision."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        _checkout(git, revision, home, Path(fix.file).parts[0])
+        folder, _, inner = fix.file.partition("/")
+        _checkout(git, revision, home, folder if inner else "")
         report = check(CheckOptions(paths=(str(home),), select=fix.rules, no_cache=True))
         return len(report.findings)
 
@@ -126,7 +127,7 @@ def _checkout(git: Path, revision: str, home: Path, top: str) -> None:
     """The Python files of a revision below the folder of the fix, and those beside it at the top."""
     listing = _git(git, "ls-tree", "-r", "-z", "--name-only", revision)
     for path in listing.decode(errors="replace").split("\0"):
-        near = path.startswith(f"{top}/") or "/" not in path
+        near = not top or path.startswith(f"{top}/") or "/" not in path
         if not path.endswith(_KEPT) or not near:
             continue
         data = _git(git, "show", f"{revision}:{path}")

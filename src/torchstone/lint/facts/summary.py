@@ -147,7 +147,7 @@ _PLAIN_METHODS = frozenset(
     "module modules children named_modules named_children requires_grad_ no_sync buffers append "
     "extend items keys values get add update size dim view reshape log info debug warning format "
     "join write add_scalar set_description set_postfix detach mean sum clone save_pretrained "
-    "generate encode decode".split()
+    "generate encode decode save_checkpoint clip_grad_norm_ join register_hook".split()
 )
 
 

@@ -104,6 +104,19 @@ class Score:
     def predict(self, x):
         return self.model(x)
 """,
+        """\
+import torch
+
+def eval_net(net, valid):
+    return sum(net(x).mean().item() for x in valid)
+
+def train(net, loader, valid, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        net(x).mean().backward()
+        optimizer.step()
+    print(eval_net(net, valid))
+""",
     ),
     good=(
         """\
@@ -166,11 +179,13 @@ def main(model, valid):
     print(evaluate(model, valid))
 """,
     ),
-    words=("no_grad", "inference_mode"),
+    words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )
 _EVALUATES = pattern(
     r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc", re.I
 )
+_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?)(?:$|_)", re.I)
+_OTHERWISE = (Effect.EVAL, Effect.TRAIN, Effect.BACKWARD)
 _TRAINS = pattern(r"train|update|step$|adapt", re.I)
 _ON_PURPOSE = pattern(r"(?:^|_)(?:g_?ema|ema|generator|netg|g|vae|teacher)$", re.I)
 _EVALUATED = frozenset(("from_pretrained", "load", "jit", "export", "create_model_and_transforms"))
@@ -188,14 +203,15 @@ def check(scene: Scene) -> Iterator[Hit]:
             continue
         model = scene.dotted(call.func)
         does = summary_of(scene, function)
-        if does.has(Effect.EVAL) or does.has(Effect.TRAIN) or does.hides(model):
+        if any(does.has(effect) for effect in _OTHERWISE) or does.hides(model):
             continue
         if _is_known(scene, function, call) and not _eval_of_all(scene):
             yield RULE.at(call, call=scene.brief(call), model=model)
 
 
 def _forward(scene: Scene, function: Function) -> ast.Call | None:
-    """The first call of a model without gradients in a function."""
+    """The first call of a model in a function, without gradients unless its name says enough."""
+    plain = bool(_PLAINLY.search(function.name))
     found = [
         node
         for node in own_nodes(function)
@@ -203,7 +219,7 @@ def _forward(scene: Scene, function: Function) -> ast.Call | None:
         and (isinstance(node.func, ast.Name) or _is_own(scene, node.func))
         and not _ON_PURPOSE.search(scene.last_name(node.func))
         and scene.is_model(node.func)
-        and scene.lexical_region(node).without_grad
+        and (plain or scene.lexical_region(node).without_grad)
     ]
     return min(found, key=lambda node: (node.lineno, node.col_offset), default=None)
 

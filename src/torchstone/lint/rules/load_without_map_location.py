@@ -161,5 +161,4 @@ def _is_state(scene: Scene, call: ast.Call) -> bool:
         names += [scene.text(target) for target in statement.targets]
     if isinstance(up := scene.parent(call), ast.Call) and up is not call:
         names.append(scene.last_name(up.func))
-    text = " ".join(names)
-    return bool(_STATE.search(text)) and not _DATA.search(_STATE.sub("", text))
+    return bool(_STATE.search(" ".join(names))) and not _DATA.search(_STATE.sub("", names[0]))

@@ -76,6 +76,20 @@ class Blur(nn.Module):
     def forward(self, x):
         return F.conv1d(x, self.kernel)
 """,
+        """\
+import torch
+from torch import nn
+
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        pe = torch.zeros(length, width)
+        pe[:, 0] = torch.arange(length)
+        self.pe = pe.unsqueeze(0)
+
+    def forward(self, x):
+        return x + self.pe[:, : x.size(1)]
+""",
     ),
     fixed=(
         """\
@@ -102,6 +116,20 @@ class Blur(nn.Module):
 
     def forward(self, x):
         return F.conv1d(x, self.kernel)
+""",
+        """\
+import torch
+from torch import nn
+
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        pe = torch.zeros(length, width)
+        pe[:, 0] = torch.arange(length)
+        self.register_buffer("pe", pe.unsqueeze(0), persistent=False)
+
+    def forward(self, x):
+        return x + self.pe[:, : x.size(1)]
 """,
     ),
     good=(
@@ -205,12 +233,28 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
             yield RULE.at(statement, name=target.attr, fix=_fix(scene, statement, target.attr))
 
 
-def _is_made(scene: Scene, value: ast.expr) -> bool:
+def _is_made(scene: Scene, value: ast.expr | None, depth: int = 4) -> bool:
     """Whether a tensor is made on the CPU and not moved."""
+    if value is None or not depth:
+        return False
+    if isinstance(value, ast.Name):
+        rows = scene.bindings(value)
+        return (
+            bool(rows)
+            and all(row.how in ("assign", "augment", "unpack") for row in rows)
+            and (_is_made(scene, rows[0].value, depth - 1))
+        )
+    if isinstance(value, ast.Subscript):
+        return _is_made(scene, value.value, depth - 1)
+    if isinstance(value, ast.Call) and scene.last_name(value.func) == "Variable" and value.args:
+        return _is_made(scene, value.args[0], depth - 1)
     while isinstance(value, ast.Call) and scene.method(value) in _KEEPS:
         value = value.func.value  # type: ignore[attr-defined]
+        if isinstance(value, ast.Name):
+            return _is_made(scene, value, depth - 1)
     if isinstance(value, ast.BinOp):
-        return _is_made(scene, value.left) or _is_made(scene, value.right)
+        sides = (value.left, value.right)
+        return any(_is_made(scene, side, depth - 1) for side in sides)
     if not isinstance(value, ast.Call) or scene.qualified(value.func) not in _MAKERS:
         return False
     if value.args and _NUMBER.search(scene.qualified(value.func)):
