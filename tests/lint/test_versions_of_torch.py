@@ -47,7 +47,7 @@ def test_private_name_waits_for_the_public_one(torch: str, count: int) -> None:
 
 @pytest.mark.parametrize(
     ("torch", "severity"),
-    [("", Severity.LOW), ("2.5", Severity.MEDIUM), ("2.6", None), ("1.12", None)],
+    [("", Severity.LOW), ("2.5", Severity.LOW), ("2.6", None), ("1.12", None)],
 )
 def test_load_is_judged_by_its_default(torch: str, severity: Severity | None) -> None:
     findings = found("import torch\nx = torch.load(p)\n", "TS509", torch)
@@ -69,3 +69,22 @@ def test_torchfix_codes_select_their_rules() -> None:
     source = "import torch\nx.require_grad = True\nq = torch.qr(a)\n"
     assert {item.rule for item in found(source, "TOR002")} == {"TS508"}
     assert {item.rule for item in found(source, "TOR101")} == {"TS503"}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "severity"),
+    [
+        ("torch>=1.6", Severity.HIGH),
+        ("torch==1.13.1", Severity.MEDIUM),
+        ("torch>=1.6,<2.0", None),
+        ("torch~=1.7", None),
+    ],
+)
+def test_an_open_requirement_admits_the_newest_torch(
+    tmp_path: Path, requirement: str, severity: Severity | None
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirement + "\n")
+    (tmp_path / "spectrum.py").write_text("import torch\nx = torch.symeig(a)\n")
+    options = CheckOptions(paths=(".",), select=("TS501",), no_cache=True)
+    findings = check(options).findings
+    assert [item.severity for item in findings] == ([severity] if severity else [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
 import sys
@@ -21,6 +20,7 @@ from torchstone.core.text import Message, Text
 from torchstone.lint import comments
 from torchstone.lint.cache import Cache
 from torchstone.lint.catalog import all_rules, matching, selected
+from torchstone.lint.facts.confidence import settle
 from torchstone.lint.findings import findings_of
 from torchstone.lint.ignores import apply_ignores
 from torchstone.lint.options import CheckOptions
@@ -32,9 +32,10 @@ from torchstone.sources import versions
 from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File, discover
 from torchstone.sources.project import Project, parse
+from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
-_COLLECT_EVERY = 64
+_COLLECT_EVERY = 1024
 Progress = Callable[[int, int, str], None]
 
 
@@ -57,7 +58,9 @@ def check(
     if instead:
         files = [replace(f, data=instead[f.name]) if f.name in instead else f for f in files]
     project = Project(files)
-    torch = _torch_version(options.torch, paths)
+    required = _torch_version(options.torch, paths)
+    torch = required.oldest if required else None
+    project.torch_open = required.open if required else False
     run = _Run(rules, project, torch, options.no_cache, cache_folder, paths)
     with _no_collector():
         run.all(files, progress)
@@ -178,7 +181,7 @@ def _is_changed(finding: Finding, changed: dict[str, set[int] | None]) -> bool:
     return lines is None or finding.location.cell > 0 or any(line in lines for line in span)
 
 
-def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
+def _torch_version(given: str, paths: list[str]) -> versions.Requirement | None:
     if given == "latest":
         return None
     if given:
@@ -190,8 +193,8 @@ def _torch_version(given: str, paths: list[str]) -> versions.Version | None:
                 Text("a version such as 2.4, or latest", "形如 2.4 的版本号，或 latest"),
                 Text("pass --torch 2.4", "请传入 --torch 2.4"),
             )
-        return version
-    return versions.project_torch(_folder(paths))
+        return versions.Requirement(version, open=False)
+    return versions.torch_requirement(_folder(paths))
 
 
 def _measures(run: _Run) -> tuple[Measure, ...]:
@@ -226,6 +229,12 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
+def _collect() -> None:
+    """Free what rules left in circles; what is still in use is not walked a second time."""
+    gc.collect()
+    gc.freeze()
+
+
 class _Run:
     """One pass over the files, and a second over those that asked about their callers."""
 
@@ -242,6 +251,7 @@ class _Run:
         self.project = project
         project.torch = torch
         self.results: dict[str, Result] = {}
+        self._second = False
         self._by_word: dict[bytes, list[Rule]] = {}
         self._always: list[Rule] = []
         for rule in self.rules:
@@ -254,7 +264,7 @@ class _Run:
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
         own = "" if no_cache else _own_digest()
-        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{own}"
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None) -> None:
@@ -283,15 +293,16 @@ class _Run:
             elif self.read(data, file.name):
                 asking.append(file)
             if not number % _COLLECT_EVERY:
-                gc.collect()
+                _collect()
         if asking:
             self.project.answer()
+            self._second = True
             for number, file in enumerate(asking):
                 data = file.read()
                 if isinstance(data, bytes):
                     self.read(data, file.name)
                 if not number % _COLLECT_EVERY:
-                    gc.collect()
+                    _collect()
         for name, result in self.results.items():
             self.cache.put(name, result)
 
@@ -312,7 +323,8 @@ class _Run:
             data = source.text.encode()
         assert source is not None
         result.lines = data.count(b"\n") + (not data.endswith(b"\n"))
-        tree = parse(source)
+        kept = self.project.parsed(name)
+        tree = parse(source) if kept is None else kept.root
         if isinstance(tree, Gap):
             result.gaps.append(tree)
             return False
@@ -320,7 +332,10 @@ class _Run:
         marked = comments.MARK in data
         if not active and not marked:
             return False
-        return self._run(active, source, tree, result, marked)
+        self.project.begin_file()
+        # answers that were kept before the callers were known may be too early
+        scene = kept if kept and not self._second else self.project.scene(source, tree)
+        return self._run(active, scene, result, marked)
 
     def _active(self, data: bytes) -> list[Rule]:
         """The rules whose words the file holds."""
@@ -336,19 +351,15 @@ class _Run:
         }
         return [*found.values(), *self._always]
 
-    def _run(
-        self, active: list[Rule], source: Source, tree: ast.Module, result: Result, marked: bool
-    ) -> bool:
+    def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> bool:
         project = self.project
-        project.begin_file()
-        scene = project.scene(source, tree)
         hits: list[Hit] = []
         for rule in active:
             try:
                 hits += rule.run(scene)
             except Exception as error:  # a rule of ours that breaks must not take the rest down
-                result.gaps.append(_broken(rule, source.path, error))
-        found = findings_of(hits, scene)
+                result.gaps.append(_broken(rule, scene.path, error))
+        found = findings_of(settle(scene, hits), scene)
         if marked:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})
         result.findings = found
@@ -374,7 +385,13 @@ def _own_digest() -> str:
     """Changes whenever a rule file does, so that a rule's author never sees stale findings."""
     home = Path(__file__).parent
     stamp = hashlib.sha256()
-    for folder in (home, home / "rules", home / "knowledge", home.parent / "sources"):
+    for folder in (
+        home,
+        home / "rules",
+        home / "knowledge",
+        home / "facts",
+        home.parent / "sources",
+    ):
         for path in sorted(folder.glob("*.py")):
             status = path.stat()
             stamp.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())

@@ -12,7 +12,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torchstone.core.gap import Gap
 from torchstone.sources.callers import Callers
@@ -23,10 +23,7 @@ from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
-if TYPE_CHECKING:
-    pass
-
-_KEPT = 24
+_KEPT_CHARACTERS = 4_000_000  # of source; their trees take some 100 times that in memory
 _OUTSIDE = (
     "torch.",
     "numpy.",
@@ -81,15 +78,21 @@ class Project:
             part for path in self._files for part in PurePosixPath(path).parts[-4:-1]
         }
         self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
+        self._kept = 0
         self._found: dict[tuple[str, str], str | None] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
         self._words: dict[str, bool] = {}
+        self._called: dict[str, list[str]] = {}
         self._callers = Callers()
         self._packages: dict[str, bool] = {}
         self._paths = {file.name: path for path, file in self._files.items()}
+        self.summaries: dict[Any, Any] = {}
+        """What is known of functions, by whoever works it out; kept for the whole run."""
         self.torch: tuple[int, int] | None = None
         """The oldest torch the project says it runs with."""
+        self.torch_open = False
+        """Whether the project admits everything from that torch on."""
         self.begin_file()
 
     def begin_file(self) -> None:
@@ -113,7 +116,23 @@ class Project:
         module, package = (
             self._module_name(self._paths[file.name]) if file else (_stem(source.path), "")
         )
-        return Scene(source, tree, self, module, package)
+        scene = Scene(source, tree, self, module, package)
+        if file and not source.cell_starts:
+            self._keep(self._paths[file.name], scene)
+        return scene
+
+    def parsed(self, name: str) -> Scene | None:
+        """A file, by its name in reports, when it is still at hand from an earlier question."""
+        return self._scenes.get(self._paths.get(name, ""))
+
+    def _keep(self, path: str, scene: Scene | None) -> None:
+        """Put a file among the last few that are kept."""
+        if path not in self._scenes:
+            self._kept += len(scene.source.text) if scene else 0
+        self._scenes[path] = scene
+        while self._kept > _KEPT_CHARACTERS and len(self._scenes) > 1:
+            _, gone = self._scenes.popitem(last=False)
+            self._kept -= len(gone.source.text) if gone else 0
 
     def _module_name(self, path: str) -> tuple[str, str]:
         """(module, package) of a file, by the `__init__.py` files above it."""
@@ -152,11 +171,10 @@ class Project:
             self._scenes.move_to_end(path)
             return self._scenes[path]
         parsed = self._parsed(path)
-        scene = self.scene(*parsed) if parsed else None
-        self._scenes[path] = scene
-        if len(self._scenes) > _KEPT:
-            self._scenes.popitem(last=False)
-        return scene
+        if parsed is None:
+            self._keep(path, None)
+            return None
+        return self.scene(*parsed)
 
     def mentions(self, word: str) -> bool:
         """Whether any file of the project holds a word, in code or not."""
@@ -166,6 +184,22 @@ class Project:
             found = (file.read() for file in self._files.values())
             self._words[word] = any(isinstance(data, bytes) and needle in data for data in found)
         return self._words[word]
+
+    def files_that_call(self, name: str) -> list[str]:
+        """The paths of the files in which a name is followed by a bracket."""
+        self.shared = True
+        if name not in self._called:
+            needle = f"{name}(".encode()
+            self._called[name] = [
+                path
+                for path, file in self._files.items()
+                if isinstance(data := file.read(), bytes) and needle in data
+            ]
+        return self._called[name]
+
+    def load(self, path: str, scene: Scene) -> Scene | None:
+        """Another file as a scene; the one that asks stands for itself."""
+        return scene if self._paths.get(scene.path) == path else self._load(path)
 
     # -- names of other files -------------------------------------------------------------------
 
@@ -227,10 +261,10 @@ class Project:
             # entered before it is filled: modules that import each other ask in a circle
             table: dict[str, str] = {}
             self._exports[path] = table
-            parsed = self._parsed(path)
-            if parsed is None:
+            scene = self._load(path)
+            if scene is None:
                 return table
-            statements = _module_level(parsed[1])
+            statements = _module_level(scene.root)
             imports = read_imports(statements, self._module_name(path)[1])
             table.update(imports.aliases)
             for statement in statements:
@@ -303,7 +337,6 @@ class Project:
     def answer(self) -> None:
         """Answer the questions about callers that were noted so far."""
         self._callers.answer(self._files, self._load, self.find)
-        self._scenes.clear()
 
 
 def _module_level(tree: ast.Module) -> list[ast.AST]:

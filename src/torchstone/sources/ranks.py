@@ -56,6 +56,8 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
             return False  # `rank is None` asks whether there are ranks at all
         if any(scene.literal(side) == -1 for side in sides):
             return False  # `local_rank == -1` is the old way to say "not distributed"
+        if len(node.ops) == 1 and _all_ranks(node.ops[0], scene.literal(sides[1])):
+            return False
         return any(_is_rank(scene, side, depth) for side in sides)
     if isinstance(node, ast.Call):
         if _HELPER_NAME.match(scene.last_name(node.func)):
@@ -69,6 +71,11 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
         value = scene.value(node)
         return value is not None and value is not node and _depends(scene, value, depth - 1)
     return False
+
+
+def _all_ranks(op: ast.cmpop, bound: object) -> bool:
+    """`rank >= 0`, `rank > -1`, `rank < 0`: the same on every rank."""
+    return bound == 0 and isinstance(op, (ast.GtE, ast.Lt))
 
 
 def _is_rank(scene: Scene, node: ast.AST, depth: int) -> bool:

@@ -154,7 +154,9 @@ class Scene(Writing):
             return True
         roots = {target.partition(".")[0] for target in self.imports.aliases.values()}
         return not roots.isdisjoint(("pytest", "unittest")) or any(
-            target.startswith("torch.testing._internal") for target in self.imports.aliases.values()
+            target.startswith("torch.testing._internal")
+            or target.split(".")[0] in ("tests", "test")
+            for target in self.imports.aliases.values()
         )
 
     # -- names ----------------------------------------------------------------------------------

@@ -75,3 +75,15 @@ def inside(node: ast.AST) -> list[ast.AST]:
             elif isinstance(value, ast.AST):
                 stack.append(value)
     return found
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below a node; contexts, operators and annotations are left out."""
+    found: list[ast.AST] = []
+    for name in FIELDS[node.__class__]:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found

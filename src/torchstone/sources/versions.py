@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from torchstone.core.files import read_regular
 from torchstone.core.pattern import pattern
@@ -12,9 +13,18 @@ Version = tuple[int, int]
 
 _REQUIREMENT = pattern(r"^[ \t]*[\"']?torch[ \t]*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"'\n]*)", re.M)
 _CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d{1,4})\.(\d{1,4})")
+_BOUND = pattern(r"==|~=|<")
 _FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
 _LEVELS = 4
 _BYTES = 200_000
+
+
+class Requirement(NamedTuple):
+    """What a project says of the torch it runs with."""
+
+    oldest: Version
+    open: bool
+    """Whether everything from the oldest on is admitted, the newest release included."""
 
 
 def parse_version(text: str) -> Version | None:
@@ -24,6 +34,12 @@ def parse_version(text: str) -> Version | None:
 
 def project_torch(folder: Path) -> Version | None:
     """The oldest torch that the nearest requirements admit; None when they do not say."""
+    found = torch_requirement(folder)
+    return found.oldest if found else None
+
+
+def torch_requirement(folder: Path) -> Requirement | None:
+    """The nearest requirement on torch; None when there is none."""
     at = folder.resolve()
     for _ in range(_LEVELS):
         found = _declared(at)
@@ -35,14 +51,14 @@ def project_torch(folder: Path) -> Version | None:
     return None
 
 
-def _declared(folder: Path) -> Version | None:
+def _declared(folder: Path) -> Requirement | None:
     texts = [_pyproject(folder / "pyproject.toml")]
     texts += [_read(folder / name) for name in _FILES]
     for text in texts:
         for match in _REQUIREMENT.finditer(text):
             clauses = [(int(a), int(b)) for _, a, b in _CLAUSE.findall(match[1])]
             if clauses:
-                return min(clauses)
+                return Requirement(min(clauses), not _BOUND.search(match[1]))
     return None
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
+from torchstone.lint.facts.paths import contradict
 from torchstone.sources import training
 from torchstone.sources.regions import Autocast, autocast_call
 from torchstone.sources.scene import LOOPS, SCOPES, Scene
@@ -163,7 +164,8 @@ def trains(scene: Scene) -> bool:
 
 
 def exclusive(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two places stand in different arms of one `if`, so that only one of them runs."""
+    """Whether two places stand in different arms of one `if`, or under conditions that contradict,
+    so that only one of them runs."""
     arms: dict[ast.AST, ast.AST] = {}
     child = one
     for up in scene.ancestors(one):
@@ -173,9 +175,10 @@ def exclusive(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
     child = other
     for up in scene.ancestors(other):
         if isinstance(up, ast.If) and up in arms:
-            return (arms[up] in up.orelse) != (child in up.orelse)
+            if (arms[up] in up.orelse) != (child in up.orelse):
+                return True
         child = up
-    return False
+    return scene.scope(one) is scene.scope(other) and contradict(scene, one, other)
 
 
 def together(scene: Scene, one: ast.AST, other: ast.AST) -> bool:

@@ -11,7 +11,9 @@ from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, Symbol
 from torchstone.lint.rule import safe, unsafe
 from torchstone.sources.scene import FUNCTIONS, MISSING, Scene
 
-_VERSIONS = pattern(r"version|hasattr|torch_\w*\d|pt_?\d|available|parse", re.IGNORECASE)
+_VERSIONS = pattern(
+    r"version|hasattr|torch_\w*\d|torch_(?:major|minor)|pt_?\d|available|parse", re.IGNORECASE
+)
 _KEEPS = {
     "torch.linalg.vector_norm": {"p": "ord"},
     "torch.linalg.matrix_rank": {"symmetric": "hermitian"},

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.lint.facts.paths import contradict
+from torchstone.lint.facts.resolve import target_of
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.tree import children
 
 _WITHS = (ast.With, ast.AsyncWith)
 _FIELDS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -49,7 +52,7 @@ def exclusive(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
         handled = isinstance(owner, ast.Try) and "handlers" in (arm, other_arm)
         if (cases or handled) and child is not other_child:
             return True
-    return False
+    return contradict(scene, one, other) if same_scope(scene, one, other) else False
 
 
 def same_scope(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
@@ -123,23 +126,7 @@ def functions(scene: Scene) -> dict[str, list[Function]]:
 
 def callee(scene: Scene, call: ast.Call, here: bool = False) -> tuple[Scene, Function] | None:
     """The function of the project (or, with `here`, of this file) that a call runs, and its file."""
-    func = call.func
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-        if func.value.id in ("self", "cls"):
-            owner = scene.class_of(call)
-            for item in functions(scene).get(func.attr, ()):
-                if scene.parent(item) is owner:
-                    return scene, item
-            return None
-    if isinstance(func, ast.Name) and func.id not in scene.imports.aliases:
-        named = functions(scene).get(func.id, [])
-        plain = [item for item in named if not isinstance(scene.parent(item), ast.ClassDef)]
-        return (scene, plain[0]) if len(plain) == 1 else None
-    full = "" if here else scene.qualified(func)
-    found = scene.project.definition(scene, func, full) if full else None
-    if found is not None and isinstance(found[1], FUNCTIONS):
-        return found[0], found[1]
-    return None
+    return target_of(scene, call, here)
 
 
 def callers(scene: Scene, function: Function) -> list[ast.Call]:
@@ -219,12 +206,12 @@ def maker(scene: Scene, node: ast.AST | None) -> str:
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """Everything in a function, loop or module but what its inner functions and classes hold."""
-    stack = list(ast.iter_child_nodes(function))
+    stack = children(function)
     while stack:
         node = stack.pop()
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children(node)
 
 
 def loop_around(scene: Scene, node: ast.AST) -> ast.AST | None:

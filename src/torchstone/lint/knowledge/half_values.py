@@ -44,7 +44,7 @@ def half_outside_autocast(scene: Scene, call: ast.Call) -> tuple[str, Region] | 
     if not speaks_of_half(scene):
         return None
     tensor = subject(scene, call)
-    dtype = scene.dtype(tensor)
+    dtype = scene.dtype(tensor) or _left_autocast(scene, tensor, call)
     if dtype not in ("float16", "bfloat16"):
         return None
     region = scene.region(call)
@@ -53,6 +53,18 @@ def half_outside_autocast(scene: Scene, call: ast.Call) -> tuple[str, Region] | 
     if cast is not None and (cast.dtype == "float32" or runs_in_fp32(function, cast.device)):
         return None
     return dtype, region
+
+
+def _left_autocast(scene: Scene, tensor: ast.expr | None, call: ast.Call) -> str:
+    """The half type of a value that an autocast region of this function made, at a place after it."""
+    value = scene.value(tensor) if isinstance(tensor, ast.Name) else None
+    if value is None or scene.scope(value) is not scene.scope(call):
+        return ""
+    cast = scene.lexical_region(value).autocast
+    if cast is None or not cast.certain or scene.lexical_region(call).autocast is not None:
+        return ""
+    half = cast.dtype in ("float16", "bfloat16") and _is_lowered_value(scene, value)
+    return cast.dtype if half else ""
 
 
 def half_here(scene: Scene, node: ast.AST | None) -> tuple[str, bool]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import callers, own_nodes, passed
 from torchstone.lint.knowledge.tensors import goes_to_device
 from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
@@ -86,6 +88,13 @@ def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
                 isinstance(item, ast.Name) and item.id == name.id for item in iterated(scene, loop)
             ):
                 yield loop
+
+
+def trains_on(scene: Scene, call: ast.Call) -> bool:
+    """Whether a loader feeds training: a loop over it goes backward, or its name says so."""
+    return any("train" in name.lower() for name in bound_names(scene, call)) or any(
+        summary_within(scene, loop).has(Effect.BACKWARD) for loop in loops_over(scene, call)
+    )
 
 
 def _received(scene: Scene, call: ast.Call) -> Iterator[ast.Name]:

@@ -295,6 +295,18 @@ _FUNCTORCH = tuple(
     )
 )
 
+CALLED = {
+    "torch.fft": Symbol(
+        "torch.fft", (1, 7), "torch.fft.fftn",
+        Text(
+            en="`torch.fft` is a module now: use `torch.fft.fftn` on a complex tensor "
+            "(`torch.view_as_complex`)",
+            zh="`torch.fft` 现在是模块：改为对复数张量（`torch.view_as_complex`）调用 `torch.fft.fftn`",
+        ), removed=(1, 8), available=(1, 7),
+    )
+}  # fmt: skip
+"""Names that are still there and can no longer be called."""
+
 REMOVED = {symbol.name: symbol for symbol in _REMOVED}
 DEPRECATED = {symbol.name: symbol for symbol in (*_LINALG, *_MODULES, *_FUNCTORCH)}
 

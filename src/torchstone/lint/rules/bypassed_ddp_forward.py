@@ -59,6 +59,19 @@ def train(net, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(net, loader, optimizer):
+    model = DDP(net)
+    inner = model.module
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = inner(x, y)
+        loss.backward()
+        optimizer.step()
+""",
     ),
     fixed=(
         """\
@@ -67,6 +80,19 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 def train(net, loader, optimizer):
     model = DDP(net)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def train(net, loader, optimizer):
+    model = DDP(net)
+    inner = model.module
     for x, y in loader:
         optimizer.zero_grad()
         loss = model(x, y)
@@ -122,6 +148,23 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr == "forward":
         func = func.value
+    yield from _hit(call, func, scene)
+
+
+@RULE.on(ast.Assign)
+def check_name(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`net = model.module` … `net(x)`"""
+    value, target = node.value, node.targets[0]
+    if not (isinstance(value, ast.Attribute) and value.attr == "module"):
+        return
+    if not isinstance(target, ast.Name):
+        return
+    for call in scene.calls.get(target.id, ()):
+        if isinstance(call.func, ast.Name) and scene.value(call.func) is value:
+            yield from _hit(call, value, scene)
+
+
+def _hit(call: ast.Call, func: ast.expr, scene: Scene) -> Iterator[Hit]:
     if not isinstance(func, ast.Attribute) or func.attr != "module":
         return
     if not wraps(scene, DDP | FSDP):

@@ -140,7 +140,9 @@ def _changes(scene: Scene, wrap: Wrap) -> Iterator[ast.stmt]:
     names = _aliases(wrap)
     unused = scene.keyword(wrap.call, "find_unused_parameters")
     for freeze in freezes(scene):
-        tolerated = unused is not None and freeze.on is False
+        whole = freeze.whole and freeze.on is False and freeze.of == wrap.name
+        # all of it frozen: a teacher or a copy, whose gradients nobody waits for
+        tolerated = (unused is not None and freeze.on is False) or whole
         if not tolerated and _below(freeze.of, names, itself=True):
             yield freeze.node
     for statement in scene.all(ast.Assign):

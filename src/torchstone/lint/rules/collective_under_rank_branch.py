@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.paths import conditions
+from torchstone.lint.facts.resolve import is_outside
 from torchstone.lint.knowledge.collectives import (
     NAMES,
     RANK_WORDS,
@@ -16,7 +20,7 @@ from torchstone.lint.knowledge.collectives import (
 )
 from torchstone.lint.knowledge.flow import callee, own_nodes
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
-from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
 
@@ -166,8 +170,34 @@ def send(rank, x):
     dist.broadcast(x, src=0)
     return x
 """,
+        """\
+import torch
+import torch.distributed as dist
+
+def evaluate(model, loader, sharded):
+    if not sharded and dist.get_rank() != 0:
+        return
+    for x in loader:
+        if sharded:
+            dist.broadcast(x, src=0)
+        model(x)
+""",
     ),
     words=(*NAMES, *RANK_WORDS),
+)
+_OWN_STATE = ("save_state", "load_state")
+# plain data parallelism saves on one rank; only sharded states need them all
+_SHARDING = pattern(r"deepspeed|fsdp", re.I)
+_GROUP_RANK = pattern(
+    r"(?:^|[^a-z])(?:dp|tp|pp|ep|cp|sp|mp|data_parallel|tensor\w*|pipeline\w*|expert\w*|model_parallel)"
+    r"_\w*rank|group_rank|get_\w*parallel_rank",
+    re.I,
+)
+_DISTRIBUTED = pattern(
+    r"is_initialized|is_available|world_size|distributed|use_ddp|\bddp\b|num_gpus|n_gpu", re.I
+)
+_HARMLESS = pattern(
+    r"log|print|warn|\.(?:append|join|format|update|mkdir|exists|info|debug|items|get)$", re.I
 )
 _THROUGH = Text(
     en="`{call}` runs {name} (line {line}), but only on ranks where `{test}`",
@@ -185,13 +215,50 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _expected(scene, call):
         return
-    sharded = what.name not in STATE or wraps(scene, FSDP | FULLY_SHARD)
+    sharded = what.name not in (*STATE, *_OWN_STATE) or wraps(scene, FSDP | FULLY_SHARD)
+    sharded = sharded or (what.name in _OWN_STATE and bool(_SHARDING.search(scene.source.text)))
+    sure = sharded and _is_plain(scene, branch.test) and not _unknown_beside(scene, call, branch)
+    sure = sure and not _asks_more(scene, branch)
     yield RULE.at(
         call,
         call=scene.brief(call),
         name=what.name,
         test=_holds(scene, branch),
-        confidence=LIKELY if sharded else POSSIBLE,
+        severity=MEDIUM if what.name in _OWN_STATE else None,
+        confidence=LIKELY if sure else POSSIBLE,
+    )
+
+
+def _is_plain(scene: Scene, test: ast.expr) -> bool:
+    """Whether a test is about the rank in the whole job and nothing else can let others in."""
+    if _GROUP_RANK.search(scene.text(test)):
+        return False
+    return not any(
+        isinstance(part, ast.BoolOp)
+        and isinstance(part.op, ast.Or)
+        and not all(is_rank_test(scene, item) for item in part.values)
+        for part in scene.inside(test)
+    )
+
+
+def _asks_more(scene: Scene, branch: RankBranch) -> bool:
+    """Whether an early return (or the other arm) depends on a second condition: the ranks that are
+    left out may be kept in by it."""
+    passed_by = branch.early or branch.arm == "orelse"
+    return passed_by and isinstance(branch.test, ast.BoolOp) and isinstance(branch.test.op, ast.And)
+
+
+def _unknown_beside(scene: Scene, call: ast.Call, branch: RankBranch) -> bool:
+    """Whether the other ranks run something that cannot be read: it may hold the counterpart."""
+    node = branch.node
+    if not isinstance(node, ast.If):
+        return False
+    block = node.body if branch.early else _other_arms(scene, node, call)
+    return any(
+        callee(scene, item) is None
+        and not is_outside(scene, item)
+        and not _HARMLESS.search(scene.dotted(item.func) or "logger")
+        for item in _project_calls(scene, block)
     )
 
 
@@ -219,7 +286,8 @@ def _matched(scene: Scene, call: ast.Call, name: str, branch: RankBranch) -> boo
     """Whether the ranks on the other side run the same collective."""
     node = branch.node
     if isinstance(node, ast.If):
-        if name in _names(scene, node.body if branch.early else _other_arms(scene, node, call)):
+        other = node.body if branch.early else _other_arms(scene, node, call)
+        if name in _all_names(scene, other):
             return True
         arm = node.body if branch.arm == "body" else node.orelse
         if arm and isinstance(arm[-1], (ast.Return, ast.Continue)) and not branch.early:
@@ -296,14 +364,26 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
             if name in _all_names(scene, beside) or _paired(scene, call, node):
                 continue
             test = scene.brief(node.test)
+            plain = _is_plain(scene, node.test) and not _unknown_beside(scene, call, branch)
+            plain = plain and not _elsewhere(scene, node, name) and not _asks_more(scene, branch)
             yield RULE.at(
                 call,
+                confidence=LIKELY if plain else POSSIBLE,
                 say=_THROUGH,
                 call=scene.brief(call, 40),
                 name=name,
                 line=str(inner.lineno),
                 test=f"not ({test})" if negated else test,
             )
+
+
+def _elsewhere(scene: Scene, node: ast.If, name: str) -> bool:
+    """Whether the function runs the same collective under a condition in another place."""
+    home = scene.function(node)
+    return home is not None and any(
+        what.name == name and not scene.within(call, node) and conditions(scene, call)
+        for call, what in collectives_in(scene, home.body)
+    )
 
 
 def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
@@ -323,7 +403,8 @@ def _hidden(scene: Scene, call: ast.Call) -> tuple[ast.Call, str] | None:
     names = [what.name for _, what in rows]
     for inner, what in rows:
         if home.rank_branch(inner) is None and names.count(what.name) == 1:
-            return inner, what.name
+            if all(_DISTRIBUTED.search(atom.text) for atom in conditions(home, inner)):
+                return inner, what.name
     return None
 
 

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import (
-    before,
-    callee,
-    callers,
-    loops_around,
-    own_nodes,
-    parameters,
-    passed,
-    same_scope,
-)
+from torchstone.lint.facts.effects import Effect, Event, effect_of
+from torchstone.lint.facts.summary import Summary, calls_below, handed, summary_at
+from torchstone.lint.knowledge.flow import before, loops_around, same_scope
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.sources.names import dotted
-from torchstone.sources.scene import Scene
-from torchstone.sources.training import step_calls
+from torchstone.sources.scene import LOOPS, Scene
 
 RULE = Rule(
     "TS205",
@@ -46,16 +38,16 @@ RULE = Rule(
     ),
     page=Text(
         en="Fires when a loop that steps an optimizer also puts the trained model into `eval()`, "
-        "itself or in a function of this file that it calls, and neither the loop nor any function "
+        "itself or in a function of the project that it calls, and neither the loop nor any function "
         "it calls uses `train()`.\n\n"
-        "- `eval()` once before the loop is a choice (frozen statistics) and quiet; so is a loop "
-        "that leaves right after the evaluation.\n"
+        "- `eval()` once before the loop, or at the top of the training function itself, is a choice "
+        "(frozen statistics) and quiet; so is a loop that leaves right after the evaluation.\n"
         "- Quiet when the model is handed to a function that cannot be seen (it may call "
         "`train()`), and for models that the loop does not train: a teacher, a metric.\n"
         "- Harmless for a model without dropout and batch norm.",
-        zh="当一个执行优化器 step 的循环，自身或通过本文件内的函数把被训练的模型切到 `eval()`，而循环及其调用的函数"
+        zh="当一个执行优化器 step 的循环，自身或通过项目内的函数把被训练的模型切到 `eval()`，而循环及其调用的函数"
         "都没有 `train()` 时报告。\n\n"
-        "- 在循环之前只调用一次 `eval()` 是有意为之（固定统计量），不报告；评估后立即退出循环也不报告。\n"
+        "- 在循环之前、或在训练函数开头调用 `eval()` 是有意为之（固定统计量），不报告；评估后立即退出循环也不报告。\n"
         "- 模型被交给看不到源码的函数（其中可能调用 `train()`）、或不是被训练的模型（教师模型、指标）时不报告。\n"
         "- 没有 dropout 和 batch norm 的模型不受影响。",
     ),
@@ -171,6 +163,24 @@ def tune(model, loader, optimizer):
         """\
 import torch
 
+def train(loader, model, optimizer):
+    model.eval()
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y).backward()
+        optimizer.step()
+
+def validate(model, valid):
+    model.eval()
+
+def main(model, loader, valid, optimizer):
+    for epoch in range(3):
+        train(loader, model, optimizer)
+        validate(model, valid)
+""",
+        """\
+import torch
+
 def fit(model, loader, valid, optimizer):
     for step, (x, y) in enumerate(loader):
         optimizer.zero_grad()
@@ -181,60 +191,84 @@ def fit(model, loader, valid, optimizer):
             break
 """,
     ),
-    needs=("step", "eval"),
+    words=("eval", "evaluate", "validate", "validation", "val", "test", "train_one_epoch"),
 )
 
 
-@RULE.on_call("eval")
-def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    name = scene.dotted(scene.receiver(call))
-    if not name or call.args or not scene.method(call) or not step_calls(scene):
-        return
-    for site, model in _sites(call, name, scene):
-        loop = next((up for up in loops_around(scene, site) if _steps(scene, up)), None)
-        if loop is None or _leaves(scene, site, loop):
+_TRAINING = (Effect.BACKWARD, Effect.STEP)
+
+
+class Row(NamedTuple):
+    """A call in a loop, and what it does."""
+
+    call: ast.Call
+    does: Summary
+
+
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    told: set[str] = set()
+    for loop in scene.all(*LOOPS):
+        if loops_around(scene, loop):
             continue
-        if not _trains(scene, loop, model) or _back_again(scene, loop, 3, model):
+        rows = [Row(call, _does(scene, call)) for call in calls_below(loop)]
+        if not any(row.does.has(effect) for row in rows for effect in _TRAINING):
             continue
-        if _earlier(scene, loop, model):
+        for row in rows:
+            model = _switched(row.does)
+            if model and model not in told and _stays(scene, row, model, rows):
+                told.add(model)
+                yield RULE.at(row.call, model=model)
+
+
+def _does(scene: Scene, call: ast.Call) -> Summary:
+    own = effect_of(scene, call)
+    if own is not None:
+        return Summary((Event(own[0], scene.dotted(own[1]), True),))
+    return summary_at(scene, call) or Summary((), frozenset(handed(scene, call)))
+
+
+def _switched(does: Summary) -> str:
+    """The model that a call leaves in eval(): neither trained nor put back by the same call."""
+    for event in does.events:
+        if event.effect is Effect.EVAL and event.subject:
+            trained = any(does.has(effect) for effect in _TRAINING)
+            if not trained and not does.has(Effect.TRAIN, event.subject):
+                return event.subject
+    return ""
+
+
+def _stays(scene: Scene, site: Row, model: str, rows: list[Row]) -> bool:
+    """Whether the next round of the loop trains the model in evaluation mode."""
+    for loop in loops_around(scene, site.call):
+        inside = [row for row in rows if scene.within(row.call, loop)]
+        training = [r for r in inside if any(r.does.has(effect) for effect in _TRAINING)]
+        if not training:
             continue
-        yield RULE.at(call, model=name)
-        return
-
-
-def _sites(call: ast.Call, name: str, scene: Scene) -> Iterator[tuple[ast.Call, str]]:
-    """The call itself, and the calls of its function, with the model's name there."""
-    yield call, name
-    function = scene.function(call)
-    if function is None:
-        return
-    for site in callers(scene, function):
-        if name in parameters(function):
-            model = scene.dotted(passed(scene, site, function, name))
-        else:
-            model = name if name.startswith("self.") or _outer(call, function, scene) else ""
-        if model:
-            yield site, model
-
-
-def _outer(call: ast.Call, function: ast.AST, scene: Scene) -> bool:
-    """Whether the model is a variable around the function, global or of a closure."""
-    base, _ = dotted(scene.receiver(call) or call)
-    rows = scene.bindings(base) if isinstance(base, ast.Name) else []
-    return bool(rows) and scene.scope(rows[0].node) is not function
-
-
-def _steps(scene: Scene, loop: ast.AST) -> bool:
-    """Whether a loop steps an optimizer, itself or in a function of this file."""
-    steps = step_calls(scene)
-    if any(scene.within(step, loop) for step in steps):
-        return True
-    for node in own_nodes(loop):
-        found = callee(scene, node, here=True) if isinstance(node, ast.Call) else None
-        if found is not None:
-            if any(scene.within(step, found[1]) for step in steps):
-                return True
+        if any(_undoes(row.does, model) for row in inside) or _leaves(scene, site.call, loop):
+            return False
+        if _earlier(scene, loop, model) or _is_meant(scene, site, training):
+            return False
+        return _trains(scene, inside, model)
     return False
+
+
+def _undoes(does: Summary, model: str) -> bool:
+    """Whether a call may put the model back, or meant its evaluation mode for training."""
+    if does.has(Effect.TRAIN, model) or does.hides(model):
+        return True
+    return does.has(Effect.EVAL, model) and any(does.has(effect) for effect in _TRAINING)
+
+
+def _is_meant(scene: Scene, site: Row, training: list[Row]) -> bool:
+    """Whether `eval()` stands right before the training batch in one and the same block."""
+    statement = scene.statement(site.call)
+    if statement is None or effect_of(scene, site.call) is None:
+        return False
+    block = scene.block_of(statement)
+    return before(site.call, training[0].call) and any(
+        scene.within(training[0].call, item) for item in block
+    )
 
 
 def _leaves(scene: Scene, site: ast.Call, loop: ast.AST) -> bool:
@@ -247,38 +281,16 @@ def _leaves(scene: Scene, site: ast.Call, loop: ast.AST) -> bool:
     return False
 
 
-def _trains(scene: Scene, loop: ast.AST, model: str) -> bool:
-    """Whether the loop runs the model with gradients, or hands it to what steps."""
-    for node in own_nodes(loop):
-        if not isinstance(node, ast.Call):
-            continue
-        if scene.dotted(node.func) == model and not scene.lexical_region(node).without_grad:
-            return True
-        found = callee(scene, node, here=True)
-        if found is None:
-            continue
-        if any(scene.within(step, found[1]) for step in step_calls(scene)):
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+def _trains(scene: Scene, rows: list[Row], model: str) -> bool:
+    """Whether the loop runs the model with gradients, or hands it to what trains."""
+    for row in rows:
+        if scene.dotted(row.call.func) == model:
+            if not scene.lexical_region(row.call).without_grad:
+                return True
+        if effect_of(scene, row.call) is None and any(row.does.has(e) for e in _TRAINING):
+            given = [*row.call.args, *(keyword.value for keyword in row.call.keywords)]
             if any(scene.dotted(item) == model for item in given) or model.startswith("self."):
                 return True
-    return False
-
-
-def _back_again(scene: Scene, root: ast.AST, depth: int, model: str) -> bool:
-    """Whether train() may be called below a node, or by what it calls."""
-    for node in scene.inside(root):
-        if not isinstance(node, ast.Call):
-            continue
-        if scene.method(node) == "train":
-            return True
-        found = callee(scene, node)
-        if found is None:
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if any(scene.dotted(item) in (model, "self") for item in given):
-                if not scene.qualified(node.func).startswith("torch."):
-                    return True
-        elif depth and found[1] is not root and _back_again(found[0], found[1], depth - 1, "?"):
-            return True
     return False
 
 

@@ -126,7 +126,6 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             )
             yield RULE.at(
                 call,
-                severity=MEDIUM,
                 confidence=confidence,
                 say=_FROM_URL,
                 fix=unsafe(edit),

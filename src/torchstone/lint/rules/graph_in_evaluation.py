@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
 
+_MODELS = pattern(r"models?$|nets?$|networks?$|modules$|encoders$|experts$", re.I)
 _WANTS_GRADIENT = frozenset(
     ("backward", "grad", "requires_grad", "requires_grad_", "jacobian", "vjp", "jvp", "enable_grad")
 )
@@ -76,6 +79,15 @@ class Runner:
         for batch in loader:
             outputs.append(self.model(batch).argmax(-1).cpu())
         return torch.cat(outputs)
+""",
+        """\
+import torch
+
+def evaluate(models, loader):
+    for model in models.values():
+        model.eval()
+    for x in loader:
+        print(models["head"](models["body"](x)))
 """,
     ),
     good=(
@@ -157,8 +169,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`model.eval()` … `for x in loader: model(x)`"""
     if call.args or call.keywords or not scene.method(call):
         return
-    model = scene.dotted(scene.receiver(call))
-    if not model or not scene.is_model(scene.receiver(call)):
+    model = _name(scene, scene.receiver(call))
+    if not model:
         return
     home = scene.scope(call)
     forward = _forward(call, scene, home, model)
@@ -172,19 +184,48 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         forward,
         confidence=POSSIBLE if scene.is_test else None,
         call=scene.brief(forward),
-        model=model,
+        model=model.rstrip("["),
         line=str(scene.source.place(call.lineno)[1]),
     )
+
+
+def _name(scene: Scene, receiver: ast.expr | None) -> str:
+    """The model as written; for `models["g"]`, and a loop over `models.values()`, the whole."""
+    if isinstance(receiver, ast.Subscript):
+        base = receiver.value
+        return scene.text(receiver) if _MODELS.search(scene.last_name(base)) else ""
+    if not isinstance(receiver, (ast.Name, ast.Attribute)):
+        return ""
+    loop = (
+        next((r.statement for r in scene.bindings(receiver) if r.how == "loop"), None)
+        if (isinstance(receiver, ast.Name))
+        else None
+    )
+    if isinstance(loop, ast.For):
+        over = loop.iter
+        if isinstance(over, ast.Call) and scene.method(over) == "values":
+            over = scene.receiver(over) or over
+        return f"{scene.text(over)}[" if _MODELS.search(scene.last_name(over)) else ""
+    return scene.dotted(receiver) if scene.is_model(receiver) else ""
+
+
+def _is_call_of(scene: Scene, forward: ast.Call, model: str) -> bool:
+    if model.endswith("["):
+        return isinstance(forward.func, ast.Subscript) and scene.text(forward.func).startswith(
+            model
+        )
+    if model.endswith("]"):
+        return isinstance(forward.func, ast.Subscript) and scene.text(forward.func) == model
+    return scene.dotted(forward.func) == model
 
 
 def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
     """The first call of the model in a loop of the same scope, before it trains again."""
     name = model.rpartition(".")[2]
-    same = [
-        c for c in scene.calls.get(name, ()) if scene.scope(c) is home and c.lineno > call.lineno
-    ]
+    calls = scene.all(ast.Call) if model.endswith(("[", "]")) else scene.calls.get(name, [])
+    same = [c for c in calls if c.lineno > call.lineno and scene.scope(c) is home]
     for forward in sorted(same, key=lambda c: (c.lineno, c.col_offset)):
-        if scene.dotted(forward.func) != model:
+        if not _is_call_of(scene, forward, model):
             continue
         loop = scene.enclosing(forward, *LOOPS)
         if loop is None or scene.scope(loop) is not home or scene.within(call, loop):

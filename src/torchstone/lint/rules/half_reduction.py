@@ -79,6 +79,14 @@ import torch
 def penalty(weight):
     return weight.to(torch.float16).norm(p=2)
 """,
+        """\
+import torch
+
+def total(x, w):
+    with torch.autocast("cuda", dtype=torch.float16):
+        h = x @ w
+    return h.sum()
+""",
     ),
     fixed=(
         """\
@@ -100,6 +108,14 @@ import torch
 def penalty(weight):
     return weight.to(torch.float16).norm(p=2, dtype=torch.float32)
 """,
+        """\
+import torch
+
+def total(x, w):
+    with torch.autocast("cuda", dtype=torch.float16):
+        h = x @ w
+    return h.sum(dtype=torch.float32)
+""",
     ),
     good=(
         """\
@@ -113,6 +129,15 @@ import torch
 
 def count(mask):
     return mask.sum()
+""",
+        """\
+import torch
+
+def step(x, w):
+    with torch.autocast("cuda"):
+        h = x @ w
+        total = h.sum()
+    return total
 """,
         """\
 import torch

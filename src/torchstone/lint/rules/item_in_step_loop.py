@@ -9,6 +9,9 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import effect_of
+from torchstone.lint.facts.resolve import target_of
+from torchstone.lint.facts.summary import calls_below, is_decided
 from torchstone.lint.knowledge.tensors import (
     is_array,
     is_tensor,
@@ -16,7 +19,8 @@ from torchstone.lint.knowledge.tensors import (
     straight_from_loop,
 )
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Function, Scene
+from torchstone.sources.training import step_loop, step_loops
 
 _ACTION = pattern(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
 
@@ -63,6 +67,7 @@ RULE = Rule(
         "数值，因此该修复标记为不安全。",
     ),
     needs=("backward",),
+    words=("backward",),
     bad=(
         """\
 import torch
@@ -95,6 +100,22 @@ def train_step(model, batch, optimizer, device):
     loss.backward()
     optimizer.step()
     return loss.item()
+""",
+        """\
+import torch
+
+def accuracy(out, y):
+    return (out.argmax(-1) == y).float().mean().item()
+
+def train(model, loader, criterion, opt, device):
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        out = model(x)
+        loss = criterion(out, y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(accuracy(out, y))
 """,
     ),
     good=(
@@ -214,6 +235,7 @@ def train(model, loader, opt, device):
 """,
         "",
         "",
+        "",
     ),
 )
 
@@ -241,6 +263,46 @@ def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.in_step_loop(call) and is_tensor(scene, call.args[0]):
         yield RULE.at(call, confidence=_confidence(scene), call=scene.brief(call))
+
+
+@RULE.on_file
+def check_callee(scene: Scene) -> Iterator[Hit]:
+    """`accuracy(out, y)` whose body reads a value"""
+    if scene.is_test or not on_device(scene):
+        return
+    told: set[str] = set()
+    for loop in step_loops(scene):
+        for call in calls_below(loop):
+            name = scene.dotted(call.func)
+            if name in told or not scene.in_step_loop(call) or effect_of(scene, call) is not None:
+                continue
+            found = target_of(scene, call)
+            inner = _reads(found[0], found[1]) if found is not None else None
+            if found is None or inner is None or step_loop(found[0], inner) is not None:
+                continue
+            told.add(name)
+            yield RULE.at(
+                call,
+                say=_THROUGH,
+                call=scene.brief(call, 40),
+                read=found[0].brief(inner, 32),
+                line=str(found[0].source.place(inner.lineno)[1]),
+            )
+
+
+_THROUGH = Text(
+    en="`{call}` waits for the device on every step: it runs `{read}` (line {line})",
+    zh="`{call}` 让每个训练步都停下来等待设备：其中执行了 `{read}`（第 {line} 行）",
+)
+
+
+def _reads(scene: Scene, function: Function) -> ast.Call | None:
+    """The `.item()` that a function always runs."""
+    for call in calls_below(function):
+        if scene.method(call) == "item" and not call.args and not is_decided(scene, call, function):
+            if not is_array(scene, scene.receiver(call)):
+                return call
+    return None
 
 
 def _for_environment(call: ast.Call, scene: Scene) -> bool:

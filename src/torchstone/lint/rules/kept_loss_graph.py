@@ -7,11 +7,15 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.facts.resolve import target_of
+from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.knowledge.tensors import backward_names, chain
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
-from torchstone.sources.scene import LOOPS, Scene
+from torchstone.sources.scene import LOOPS, Function, Scene
+from torchstone.sources.training import backward_calls
 
 _CUTS = frozenset(("item", "detach", "cpu", "numpy", "tolist", "float"))
+_EMPTIES = ("clear", "pop", "popleft", "detach_")
 
 RULE = Rule(
     "TS314",
@@ -94,6 +98,74 @@ def train(model, loader, criterion, opt):
         opt.step()
         running = running + loss * x.size(0)
     return running
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt, logs):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        logs["loss"] += loss
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = torch.zeros(1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        total.add_(loss)
+    return total
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    smooth = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        smooth = 0.9 * smooth + 0.1 * loss
+    return smooth
+""",
+        """\
+import torch
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+def train(model, loader, criterion, opt):
+    meter = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        meter.update(loss, len(x))
+    return meter
+""",
+        """\
+import torch
+
+def train(model, loader, opt):
+    total = 0.0
+    for x, y in loader:
+        first, second = model(x, y)
+        first_loss, second_loss = first.mean(), second.mean()
+        loss = first_loss + second_loss
+        loss.backward()
+        opt.step()
+        total += second_loss
+    return total
 """,
     ),
     good=(
@@ -191,6 +263,26 @@ def train(model, loader, criterion, opt):
         opt.step()
         recent.append(loss)
 """,
+        """\
+import torch
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += float(value) * n
+        self.count += n
+
+def train(model, loader, criterion, opt):
+    meter = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        meter.update(loss, len(x))
+    return meter
+""",
     ),
     fixed=(
         """\
@@ -231,54 +323,156 @@ def train(model, loader, criterion, opt):
         running = running + loss.detach() * x.size(0)
     return running
 """,
+        """\
+import torch
+
+def train(model, loader, criterion, opt, logs):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        logs["loss"] += loss.detach()
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    total = torch.zeros(1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        total.add_(loss.detach())
+    return total
+""",
+        """\
+import torch
+
+def train(model, loader, criterion, opt):
+    smooth = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        smooth = 0.9 * smooth + 0.1 * loss.detach()
+    return smooth
+""",
+        """\
+import torch
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+def train(model, loader, criterion, opt):
+    meter = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        meter.update(loss.detach(), len(x))
+    return meter
+""",
+        """\
+import torch
+
+def train(model, loader, opt):
+    total = 0.0
+    for x, y in loader:
+        first, second = model(x, y)
+        first_loss, second_loss = first.mean(), second.mean()
+        loss = first_loss + second_loss
+        loss.backward()
+        opt.step()
+        total += second_loss.detach()
+    return total
+""",
     ),
 )
 
 
 @RULE.on(ast.AugAssign)
 def check_sum(node: ast.AugAssign, scene: Scene) -> Iterator[Hit]:
-    """`total += loss`"""
+    """`total += loss`, `logs["loss"] += loss`"""
     if isinstance(node.op, ast.Add):
         yield from _kept(node, node.target, node.value, scene)
 
 
 @RULE.on(ast.Assign)
 def check_assign(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
-    """`total = total + loss`"""
+    """`total = total + loss`, `ema = 0.9 * ema + 0.1 * loss`"""
     value = node.value
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
         return
-    target = scene.dotted(node.targets[0])
-    if target and len(node.targets) == 1 and scene.dotted(value.left) == target:
-        yield from _kept(node, node.targets[0], value.right, scene)
+    if len(node.targets) != 1 or scene.step_loop(node) is None:
+        return
+    target = scene.text(node.targets[0])
+    parts = _leaves(value)
+    if any(scene.text(part) == target for part in parts):
+        yield from _kept(node, node.targets[0], value, scene)
 
 
-@RULE.on_call("append")
+@RULE.on_call("append", "add_")
 def check_append(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    """`losses.append(loss)`"""
+    """`losses.append(loss)`, `history["loss"].append(loss)`, `total.add_(loss)`"""
     receiver = scene.receiver(call)
     if len(call.args) != 1 or receiver is None or not isinstance(scene.parent(call), ast.Expr):
         return
     if scene.step_loop(call) is None:
         return
     made = scene.origin(receiver)
-    plain = isinstance(made, (ast.List, ast.ListComp)) or (
-        isinstance(made, ast.Call) and scene.last_name(made.func) == "list"
+    plain = isinstance(made, (ast.List, ast.ListComp, ast.Subscript)) or (
+        isinstance(made, ast.Call) and scene.last_name(made.func) in ("list", "zeros", "tensor")
     )
     if plain:
         yield from _kept(call, receiver, call.args[0], scene)
 
 
+@RULE.on_call("update", "add")
+def check_meter(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`meter.update(loss, n)` where the project's meter adds up what it is given"""
+    if not call.args or scene.step_loop(call) is None or scene.receiver(call) is None:
+        return
+    found = target_of(scene, call)
+    if found is not None and _adds_up(found[0], found[1]):
+        yield from _kept(call, call.args[0], call.args[0], scene)
+
+
+def _adds_up(scene: Scene, method: Function) -> bool:
+    """Whether a method keeps a sum or list of its first argument as it is given."""
+    names = [item.arg for item in method.args.args[1:2]]
+    if not names:
+        return False
+    for node in own_nodes(method):
+        if isinstance(node, ast.Name) and node.id == names[0] and isinstance(node.ctx, ast.Store):
+            return False  # bound anew: most likely to a number
+    return any(
+        isinstance(node, ast.AugAssign)
+        and scene.dotted(node.target).startswith("self.")
+        and any(scene.dotted(part) == names[0] for part in _leaves(node.value))
+        for node in own_nodes(method)
+    ) and not any(
+        isinstance(node, ast.Call) and scene.last_name(node.func) in (*_CUTS, "isinstance")
+        for node in own_nodes(method)
+    )
+
+
 def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Iterator[Hit]:
     loop = scene.step_loop(node)
-    if not isinstance(loop, LOOPS):
+    if not isinstance(loop, LOOPS) or scene.region(node).without_grad:
         return
-    name = scene.dotted(holder)
-    if not name or name in backward_names(scene) or _anew(scene, name, loop):
+    name = _holder(scene, holder)
+    if not name or (name in backward_names(scene) and holder is not value):
         return
-    losses = backward_names(scene, loop)
+    if holder is not value and _anew(scene, name, loop):
+        return
+    losses = _with_parts(scene, loop)
     for loss in _leaves(value):
-        if scene.dotted(loss) in losses and not _cut(scene, loss):
+        if (scene.dotted(loss) in losses or _returned(scene, loss)) and not _cut(scene, loss):
             yield RULE.at(
                 node,
                 confidence=POSSIBLE if scene.is_test else None,
@@ -289,10 +483,59 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
             return
 
 
+def _holder(scene: Scene, holder: ast.expr) -> str:
+    """What keeps the sum, as written; for `logs["loss"]` the whole of it."""
+    if isinstance(holder, ast.Subscript) and scene.dotted(holder.value):
+        return scene.text(holder)
+    return scene.dotted(holder)
+
+
+def _with_parts(scene: Scene, loop: ast.AST) -> frozenset[str]:
+    """The losses that the loop differentiates, and the losses that those are sums of."""
+    found = set(backward_names(scene, loop))
+    for node in own_nodes(loop):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            if any(scene.dotted(target) in found for target in node.targets):
+                names = {scene.dotted(part) for part in _leaves(node.value)}
+                found |= {name for name in names if "loss" in name.lower()}
+    return frozenset(found)
+
+
+def _returned(scene: Scene, value: ast.expr) -> bool:
+    """Whether a call of the project gives back the very loss that it differentiates."""
+    source = scene.value(value) if isinstance(value, ast.Name) else value
+    found = target_of(scene, source) if isinstance(source, ast.Call) else None
+    if found is None:
+        return False
+    home, function = found
+    losses = backward_names(home, function)
+    answers = [n.value for n in own_nodes(function) if isinstance(n, ast.Return)]
+    return bool(answers) and all(
+        item is not None
+        and home.dotted(item) in losses
+        and not _cut(home, item)
+        and not _rebound(home, function, home.dotted(item))
+        for item in answers
+    )
+
+
+def _rebound(scene: Scene, function: Function, name: str) -> bool:
+    """Whether a function binds the loss anew after its backward pass."""
+    last = max((c.lineno for c in backward_calls(scene) if scene.within(c, function)), default=0)
+    return any(
+        isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and scene.dotted(node) == name
+        and node.lineno > last
+        for node in own_nodes(function)
+    )
+
+
 def _leaves(node: ast.expr) -> list[ast.expr]:
-    """The operands of an arithmetic expression."""
+    """The operands of an arithmetic expression; what a tensor is divided by is a number."""
     if isinstance(node, ast.BinOp):
-        return [*_leaves(node.left), *_leaves(node.right)]
+        right = [] if isinstance(node.op, (ast.Div, ast.FloorDiv)) else _leaves(node.right)
+        return [*_leaves(node.left), *right]
     return [node]
 
 
@@ -302,11 +545,17 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 parts = target.elts if isinstance(target, ast.Tuple) else [target]
-                grows = isinstance(node.value, ast.BinOp) and scene.dotted(node.value.left) == name
-                if not grows and any(scene.dotted(part) == name for part in parts):
+                grows = isinstance(node.value, ast.BinOp) and any(
+                    scene.text(part) == name for part in _leaves(node.value)
+                )
+                named = any(
+                    scene.dotted(part) in (name, name.partition("[")[0]) or scene.text(part) == name
+                    for part in parts
+                )
+                if not grows and named:
                     return True
-        elif isinstance(node, ast.Call) and scene.method(node) in ("clear", "pop", "popleft"):
-            if scene.dotted(scene.receiver(node)) == name:
+        elif isinstance(node, ast.Call) and scene.method(node) in _EMPTIES:
+            if scene.dotted(scene.receiver(node)) in (name, name.partition("[")[0]):
                 return True
         elif isinstance(node, ast.Delete):
             if any(name in scene.text(target) for target in node.targets):

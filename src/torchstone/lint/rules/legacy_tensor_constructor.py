@@ -132,7 +132,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         fix = safe(scene.replace(call, new)) if torch else None
         yield RULE.at(call, fix=fix, call=scene.brief(call))
     elif (
-        isinstance(given, ast.Constant) and type(given.value) is int and not _is_filled(call, scene)
+        isinstance(given, ast.Constant)
+        and type(given.value) is int
+        and given.value > 0  # `torch.Tensor(0)` is a plain way to write an empty tensor
+        and not _is_filled(call, scene)
     ):
         fix = unsafe(scene.replace(call, f"{torch}.tensor({given.value})")) if torch else None
         yield RULE.at(

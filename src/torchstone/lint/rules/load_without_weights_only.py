@@ -164,7 +164,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     no_fix = own_pickle or saved is not None
     yield RULE.at(
         call,
-        severity=MEDIUM if old or own_pickle else None,
+        severity=MEDIUM if own_pickle else None,
         confidence=POSSIBLE if scene.is_test else None,
         say=_OLD if old else None,
         suggest=None if saved is None else _WHOLE_MODEL,

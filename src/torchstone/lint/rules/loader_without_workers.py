@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.loaders import in_memory, is_loader, option
+from torchstone.lint.knowledge.loaders import in_memory, is_loader, option, trains_on
 from torchstone.lint.knowledge.tensors import on_device
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -114,6 +116,20 @@ def make(dataset, device, workers):
 )
 
 
+_FILES = pattern(
+    r"image|img|audio|wav|video|speech|folder|lmdb|jpeg|transform|augment|vision|cifar|coco|path|root"
+    r"|h5py|cv2|PIL",
+    re.I,
+)
+
+
+def _is_costly(scene: Scene, call: ast.Call) -> bool:
+    """Whether training waits for items that are read and transformed one by one; numbers that are
+    in memory already gain little from workers."""
+    data = scene.origin(scene.argument(call, 0, "dataset"))
+    return trains_on(scene, call) and data is not None and bool(_FILES.search(scene.text(data)))
+
+
 @RULE.on_call("DataLoader")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`DataLoader(dataset)`"""
@@ -125,7 +141,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     sure = on_device(scene) and not scene.is_test
     yield RULE.at(
         call,
-        severity=None if given is None else LOW,
+        severity=None if given is None and _is_costly(scene, call) else LOW,
         confidence=None if sure else POSSIBLE,
         say=None if given is None else _CHOSEN,
     )

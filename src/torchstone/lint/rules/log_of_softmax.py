@@ -79,6 +79,14 @@ import torch.nn.functional as F
 def log_probability(logits):
     return torch.log(torch.sigmoid(logits))
 """,
+        """\
+import torch
+import torch.nn.functional as F
+
+def nll(logits, y):
+    p = F.softmax(logits, dim=-1)
+    return -torch.log(p + 1e-8).gather(1, y).mean()
+""",
     ),
     fixed=(
         """\
@@ -102,6 +110,7 @@ import torch.nn.functional as F
 def log_probability(logits):
     return F.logsigmoid(logits)
 """,
+        "",
     ),
     good=(
         """\
@@ -159,7 +168,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     eps = False
     if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Add):
-        sides = [inside.left, inside.right]
+        sides = [_made(scene, side) for side in (inside.left, inside.right)]
         inside = next((side for side in sides if isinstance(side, ast.Call)), None)
         eps = True
     if not isinstance(inside, ast.Call) or scene.is_test:
@@ -174,6 +183,17 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         inner=scene.brief(inside),
         better="log_softmax" if soft else "logsigmoid",
     )
+
+
+def _made(scene: Scene, node: ast.expr | None) -> ast.expr | None:
+    """What a name stands for, when that is plain to see and only the logarithm reads it: an
+    entropy needs the probabilities too."""
+    if not isinstance(node, ast.Name):
+        return node
+    home = scene.scope(node)
+    reads = [n for n in scene.all(ast.Name) if n.id == node.id and scene.scope(n) is home]
+    once = sum(isinstance(n.ctx, ast.Load) for n in reads) == 1
+    return scene.value(node) if once else None
 
 
 def _is_tensor_method(inner: ast.Call, scene: Scene) -> bool:

@@ -235,7 +235,7 @@ def _judge(read: ast.Name, cast: Autocast, scene: Scene) -> Iterator[Hit]:
     doubtful = region.without_grad or _is_of_project(up.func, scene)
     yield RULE.at(
         up,
-        severity=HIGH if dtype == "float16" else MEDIUM,
+        severity=HIGH if dtype == "float16" and cast.certain else MEDIUM,
         confidence=POSSIBLE if doubtful else LIKELY,
         why=Text(
             en=RULE.why.en.replace("{danger}", danger.en),

@@ -10,6 +10,7 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.paths import special_cases
 from torchstone.lint.knowledge.amp import (
     FUNCTION_BASES,
     asks_precision,
@@ -17,8 +18,9 @@ from torchstone.lint.knowledge.amp import (
     trains,
     uses_gpu_amp,
 )
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
+from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.training import backward_calls
 
 RULE = Rule(
     "TS101",
@@ -81,6 +83,8 @@ def step(x, w):
         """\
 import torch
 
+scaler = torch.amp.GradScaler()
+
 def step(x, w):
     x = x.half()
     return x @ w
@@ -92,6 +96,10 @@ class Head(torch.nn.Module):
     def forward(self, x):
         x = self.norm(x).bfloat16()
         return self.out(x)
+
+def evaluate(head, x):
+    with torch.autocast("cuda"):
+        return head(x)
 """,
         """\
 import torch
@@ -117,6 +125,8 @@ def step(x, w):
         """\
 import torch
 
+scaler = torch.amp.GradScaler()
+
 def step(x, w):
     return x @ w
 """,
@@ -127,6 +137,10 @@ class Head(torch.nn.Module):
     def forward(self, x):
         x = self.norm(x)
         return self.out(x)
+
+def evaluate(head, x):
+    with torch.autocast("cuda"):
+        return head(x)
 """,
         """\
 import torch
@@ -224,6 +238,27 @@ def train(model, x):
         """\
 import torch
 
+class Head(torch.nn.Module):
+    def forward(self, x):
+        return self.out(self.norm(x).half())
+""",
+        """\
+import torch
+
+def train_one_epoch(model, loader, loss_scaler):
+    for x, y in loader:
+        if loss_scaler is None:
+            x = x.half()
+            loss = model(x, y)
+            model.backward(loss)
+        else:
+            with torch.autocast("cuda"):
+                loss = model(x, y)
+            loss_scaler(loss)
+""",
+        """\
+import torch
+
 scaler = torch.amp.GradScaler()
 
 def strip(checkpoint):
@@ -231,6 +266,15 @@ def strip(checkpoint):
     for p in checkpoint["model"].parameters():
         p.requires_grad = False
     return checkpoint
+""",
+        """\
+import torch
+import torch.nn.functional as F
+
+class Diffusion(torch.nn.Module):
+    def forward(self, image, noise):
+        latents = self.vae.encode(image.half()).sample()
+        return F.mse_loss(self.unet(latents), noise)
 """,
     ),
 )
@@ -246,6 +290,8 @@ _KERNELS = pattern(
 )
 _COPIES = pattern(r"(?:^|[._])(?:ema|teacher|target_net|frozen|ref(?:erence)?)(?:$|[._])", re.I)
 _HARMLESS_FILE = pattern(r"conver|export|quanti|infer|demo|bench|generat|predict|onnx", re.I)
+_ENGINES = frozenset(("deepspeed", "apex", "colossalai", "fairscale", "megatron", "fairseq"))
+_ENGINE_WORDS = pattern(r"FP16_?Optimizer|master_params|initialize_megatron|use_deepspeed", re.I)
 _SUFFIX = pattern(r"\s*\.\s*(?:half|bfloat16)\s*\(\s*\)$")
 
 
@@ -269,12 +315,60 @@ def _confidence(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> Conf
     file_trains = trains(scene) or uses_gpu_amp(scene)
     if not at_work and not file_trains:
         return POSSIBLE
-    if _harmless(call, receiver, name, scene):
+    if _harmless(call, receiver, name, scene) or _by_engine(scene, call):
         return POSSIBLE
     region = scene.region(call)
     if region.without_grad or region.autocast_off:
         return POSSIBLE
-    return CERTAIN if at_work and file_trains else LIKELY
+    if region.autocast is not None:
+        return LIKELY
+    if _for_network(scene, call):
+        return POSSIBLE
+    if uses_gpu_amp(scene):
+        return LIKELY
+    trained = _is_trained(scene, call, receiver) or (at_work and _makes_loss(scene))
+    return LIKELY if trained else POSSIBLE
+
+
+def _for_network(scene: Scene, call: ast.Call) -> bool:
+    """Whether the value is cast right where a network gets it: that network may itself be half."""
+    up = scene.parent(call)
+    return (
+        isinstance(up, ast.Call)
+        and call in up.args
+        and not scene.qualified(up.func)
+        and any(
+            scene.is_model(part) for part in scene.inside(up.func) if isinstance(part, ast.expr)
+        )
+    )
+
+
+def _makes_loss(scene: Scene) -> bool:
+    """Whether the file computes a loss of torch: then its forward is one that trains."""
+    return any(
+        scene.qualified(call.func).startswith("torch.nn.functional.")
+        for name in scene.calls
+        if name.endswith(("_loss", "cross_entropy", "_with_logits"))
+        for call in scene.calls[name]
+    )
+
+
+def _by_engine(scene: Scene, call: ast.Call) -> bool:
+    """Whether something else than autocast runs the file in half: an engine that keeps its own
+    float32 weights, or a branch for when there is no scaler."""
+    if special_cases(scene, call) & {"no-scaler", "engine"}:
+        return True
+    roots = {full.partition(".")[0] for full in scene.imports.aliases.values()}
+    return not roots.isdisjoint(_ENGINES) or bool(_ENGINE_WORDS.search(scene.source.text))
+
+
+def _is_trained(scene: Scene, call: ast.Call, receiver: ast.expr | None) -> bool:
+    """Whether an optimizer of torch gets the parameters of the model that is cast."""
+    statement = scene.statement(call)
+    names = {scene.dotted(receiver)}
+    if isinstance(statement, ast.Assign):
+        names.update(scene.dotted(target) for target in statement.targets)
+    return bool(backward_calls(scene)) and not names.isdisjoint(receivers(scene, "parameters"))
 
 
 def _harmless(call: ast.Call, receiver: ast.expr | None, function: str, scene: Scene) -> bool:

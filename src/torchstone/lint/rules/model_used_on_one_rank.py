@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.resolve import target_of
 from torchstone.lint.knowledge.collectives import asks_rank
 from torchstone.lint.knowledge.flow import callee, own_nodes, parameters, passed
-from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by
+from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.scene import Scene
@@ -88,6 +89,21 @@ def main(net, valid, rank):
     if rank == 0:
         evaluate(model, valid)
 """,
+        """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def evaluate(net, valid):
+    if dist.get_rank() != 0:
+        return
+    for x in valid:
+        net(x)
+
+def main(net, valid):
+    model = DDP(net)
+    evaluate(model, valid)
+""",
     ),
     good=(
         """\
@@ -163,6 +179,43 @@ def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
             use=scene.brief(use),
             test=text if block is node.body else f"not ({text})",
         )
+
+
+@RULE.on_file
+def guarded_in_callee(scene: Scene) -> Iterator[Hit]:
+    """`evaluate(model)` of a wrapped model, where `evaluate` returns early on all ranks but one"""
+    for wrap in (*wraps(scene, DDP), *wraps(scene, FSDP)):
+        if not wrap.name:
+            continue
+        for call in scene.all(ast.Call):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            if any(scene.dotted(item) == wrap.name for item in given):
+                yield from _guarded_use(scene, call, wrap.name)
+
+
+def _guarded_use(scene: Scene, call: ast.Call, model: str) -> Iterator[Hit]:
+    found = target_of(scene, call)
+    if found is None or scene.rank_branch(call) is not None:
+        return
+    home, function = found
+    for name in parameters(function):
+        given = passed(scene, call, function, name)
+        if scene.dotted(given) != model:
+            continue
+        reason = _forward(scene, given) if given is not None else None
+        for inner in own_nodes(function):
+            if not isinstance(inner, ast.Call) or home.dotted(inner.func) != name:
+                continue
+            branch = home.rank_branch(inner)
+            if branch is not None and reason is not None:
+                test = home.brief(branch.test)
+                why = Text(
+                    RULE.why.en.replace("{reason}", reason.en),
+                    RULE.why.zh.replace("{reason}", reason.zh),
+                )
+                hidden = f"not ({test})" if branch.early or branch.arm == "orelse" else test
+                yield RULE.at(call, why=why, use=scene.brief(call), test=hidden)
+                return
 
 
 def _use(scene: Scene, block: list[ast.stmt]) -> tuple[ast.Call, Text] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.api_use import call_fix, guarded
-from torchstone.lint.knowledge.torch_api import REMOVED, shown
+from torchstone.lint.knowledge.torch_api import CALLED, REMOVED, shown
 from torchstone.lint.rule import HIGH, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -72,6 +72,12 @@ from torch import lstsq
 def fit(a, b):
     return lstsq(b, a)
 """,
+        """\
+import torch
+
+def spectrum(x):
+    return torch.fft(x, 2)
+""",
     ),
     good=(
         """\
@@ -108,6 +114,13 @@ import torch
 def solve(model, b):
     return model.solve(b)
 """,
+        """\
+import torch
+import torch.fft
+
+def spectrum(x):
+    return torch.fft.fft(x)
+""",
     ),
     fixed=(
         """\
@@ -124,18 +137,20 @@ def solve(a, b):
     return torch.linalg.solve(a, b)
 """,
         "",
+        "",
     ),
 )
 
 
-@RULE.on_call(*(name.rpartition(".")[2] for name in REMOVED))
+@RULE.on_call(*(name.rpartition(".")[2] for name in (*REMOVED, *CALLED)))
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.symeig(a)`"""
-    symbol = REMOVED.get(scene.qualified(call.func))
+    symbol = CALLED.get(full := scene.qualified(call.func)) or REMOVED.get(full)
     if symbol is None or symbol.removed is None or guarded(scene, call):
         return
     oldest = scene.project.torch
-    works = oldest is not None and oldest < symbol.removed
+    # `torch>=1.6` admits the newest release, which does not have the name
+    works = oldest is not None and oldest < symbol.removed and not scene.project.torch_open
     if works and oldest is not None and oldest < symbol.available:
         return  # the project's torch has nothing else yet
     yield RULE.at(

@@ -102,7 +102,8 @@ def _hit(node: ast.stmt, symbol: Symbol | None, scene: Scene) -> Iterator[Hit]:
     if symbol is None or symbol.removed is None or guarded(scene, node):
         return
     oldest = scene.project.torch
-    works = oldest is not None and oldest < symbol.removed
+    # `torch>=1.6` admits the newest release, which does not have the name
+    works = oldest is not None and oldest < symbol.removed and not scene.project.torch_open
     if works and oldest is not None and oldest < symbol.available:
         return
     yield RULE.at(

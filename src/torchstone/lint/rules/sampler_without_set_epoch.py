@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import MISSING, Scene
 
 _SAMPLERS = frozenset(
     ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
@@ -73,6 +75,17 @@ def main(train, n):
         for batch in batches:
             step(batch)
 """,
+        """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, args):
+    sampler = DistributedSampler(data, shuffle=args.shuffle)
+    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    for epoch in range(args.epochs):
+        for batch in loader:
+            step(batch)
+""",
     ),
     fixed=(
         """\
@@ -88,6 +101,18 @@ def main(data, epochs):
             step(batch)
 """,
         "",
+        """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+def main(data, args):
+    sampler = DistributedSampler(data, shuffle=args.shuffle)
+    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    for epoch in range(args.epochs):
+        sampler.set_epoch(epoch)
+        for batch in loader:
+            step(batch)
+""",
     ),
     good=(
         """\
@@ -126,6 +151,18 @@ from torch.utils.data.distributed import DistributedSampler
 def loader(data):
     return DistributedSampler(data)
 """,
+        """\
+from torch.utils.data.distributed import DistributedSampler
+
+def begin(sampler, epoch):
+    sampler.set_epoch(epoch)
+
+def main(data, epochs):
+    sampler = DistributedSampler(data)
+    for epoch in range(epochs):
+        begin(sampler, epoch)
+        train(sampler)
+""",
     ),
 )
 _HELD_OUT = ("val", "test", "eval", "dev", "infer", "predict")
@@ -137,7 +174,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if scene.qualified(call.func) not in _SAMPLERS or scene.has_star(call):
         return
     shuffle = scene.argument(call, 3, "shuffle")
-    if shuffle is not None and scene.literal(shuffle) is not True:
+    if shuffle is not None and not _may_shuffle(scene, shuffle):
         return
     if any(node.attr == "set_epoch" for node in scene.all(ast.Attribute)):
         return
@@ -147,12 +184,27 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if statement is None or _held_out(scene, call, statement):
         return
     loop = next((item for item in scene.all(ast.For) if _is_epochs(scene, item)), None)
-    if loop is None:
+    if loop is None or _told_by_callee(scene, loop):
         return
     name = scene.dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
     yield RULE.at(
         call, sampler=name or "loader.sampler", fix=_fix(scene, statement, loop, name, call)
     )
+
+
+def _may_shuffle(scene: Scene, shuffle: ast.expr) -> bool:
+    """Whether a setting decides (`shuffle=args.shuffle`); a parameter is the caller's business."""
+    value = scene.literal(shuffle)
+    if value is not MISSING:
+        return value is True
+    return isinstance(shuffle, (ast.Attribute, ast.Subscript))
+
+
+def _told_by_callee(scene: Scene, loop: ast.For) -> bool:
+    """Whether a function that the epoch loop calls tells the sampler, or cannot be read and gets
+    the sampler or its loader."""
+    does = summary_within(scene, loop)
+    return does.has(Effect.SET_EPOCH) or any("sampler" in name.lower() for name in does.opaque)
 
 
 def _held_out(scene: Scene, call: ast.Call, statement: ast.stmt) -> bool:

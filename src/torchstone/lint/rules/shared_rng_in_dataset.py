@@ -211,7 +211,9 @@ def _reached(scene: Scene, owner: ast.ClassDef, starts: list[Function]) -> list[
 
 def _draws(scene: Scene, owner: ast.ClassDef, method: Function) -> tuple[ast.Call | None, str]:
     """The first call on a generator made outside, with what the generator is called."""
+    # since 1.9 torch seeds numpy in its workers; an open requirement admits that
     old = scene.project.torch is not None and scene.project.torch < (1, 9)
+    old = old and not scene.project.torch_open
     calls = [node for node in own_nodes(method) if isinstance(node, ast.Call)]
     for node in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         if not isinstance(node.func, ast.Attribute):

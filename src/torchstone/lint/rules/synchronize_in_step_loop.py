@@ -16,6 +16,7 @@ _CALLS = frozenset(
     f"torch.{home}.synchronize"
     for home in ("cuda", "accelerator", "npu", "xpu", "mps", "hpu", "mlu")
 )
+_CLOCKS = frozenset(("time.time", "time.perf_counter", "time.monotonic"))
 _MEASURES = pattern(r"bench|profil|timing|latency|speed|throughput|perf", re.IGNORECASE)
 
 RULE = Rule(
@@ -113,12 +114,28 @@ def benchmark_step(model, x, opt):
 )
 
 
+def _before_clock(scene: Scene, call: ast.Call) -> bool:
+    """Whether the next statement reads a clock: then the wait is what makes the figure right."""
+    statement = scene.statement(call)
+    if statement is None:
+        return False
+    block = scene.block_of(statement)
+    after = block[block.index(statement) + 1 : block.index(statement) + 2]
+    return any(
+        isinstance(node, ast.Call) and scene.qualified(node.func) in _CLOCKS
+        for item in after
+        for node in scene.inside(item)
+    )
+
+
 @RULE.on_call("synchronize")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`torch.cuda.synchronize()`"""
     if scene.qualified(call.func) not in _CALLS or not scene.in_step_loop(call):
         return
     measured = (
-        _MEASURES.search(f"{PurePath(scene.path).stem} {scene.scope_name(call)}") or scene.is_test
+        _MEASURES.search(f"{PurePath(scene.path).stem} {scene.scope_name(call)}")
+        or scene.is_test
+        or _before_clock(scene, call)
     )
     yield RULE.at(call, confidence=POSSIBLE if measured else None, call=scene.brief(call))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.tensors import is_device
-from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, safe, unsafe
+from torchstone.lint.rule import LIKELY, LOW, POSSIBLE, Hit, Rule, safe, unsafe
 from torchstone.sources.scene import Scene
 
 _EXACT = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "arange", "eye"))
@@ -150,10 +150,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     device = _device(call, scene)
     if not device:
         return
-    hot = scene.in_step_loop(call) or scene.forward_of(call) is not None
     yield RULE.at(
         call,
-        severity=MEDIUM if hot else None,
         confidence=POSSIBLE if scene.is_test else None,
         fix=_fix(call, made, scene, device, exact=full in _EXACT and not _fractions(made, scene)),
         make=scene.text(made.func),

@@ -199,6 +199,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         and [item.arg for item in function.args.args[:1]] == ["self"]
         and scene.is_module_class(owner)
         and not _switched(scene, call)
+        and not _from_caller(scene, rate)
     )
     yield RULE.at(
         call,
@@ -207,6 +208,14 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         confidence=LIKELY if bound else POSSIBLE,
         fix=safe(scene.add_keyword(call, "training=self.training")) if bound else None,
     )
+
+
+def _from_caller(scene: Scene, rate: ast.expr | None) -> bool:
+    """Whether the rate is a parameter: who calls may pass 0 outside of training."""
+    if not isinstance(rate, ast.Name):
+        return False
+    rows = scene.bindings(rate)
+    return bool(rows) and any(row.how == "parameter" for row in rows)
 
 
 def _switched(scene: Scene, call: ast.Call) -> bool:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.loaders import is_loader, loops_over, moves, option
-from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.lint.knowledge.loaders import is_loader, loops_over, moves, option, trains_on
+from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -200,6 +200,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
     yield RULE.at(
         call,
+        severity=None if trains_on(scene, call) else LOW,
         confidence=POSSIBLE if scene.is_test else None,
         fix=unsafe(edit),
         value=value,

@@ -135,6 +135,15 @@ class Latent(nn.Module):
         self.z = torch.zeros(n, requires_grad=True)
         self.optimizer = torch.optim.Adam([self.z])
 """,
+        """\
+import torch
+from torch import nn
+
+class Skip(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(n)).float()
+""",
     ),
     words=("requires_grad", "Parameter"),
     needs=("self", "class"),
@@ -174,9 +183,26 @@ def _moved(scene: Scene, value: ast.Call) -> ast.Call | None:
     below: ast.expr | None = value
     while isinstance(below, ast.Call) and scene.method(below) in _MOVES:
         below = scene.receiver(below)
-    if below is value or not isinstance(below, ast.Call):
+    if below is value or not isinstance(below, ast.Call) or _changes_nothing(scene, value, below):
         return None
     return below if is_parameter(scene, below.func) else None
+
+
+def _changes_nothing(scene: Scene, value: ast.Call, parameter: ast.Call) -> bool:
+    """Whether only casts to float32 follow, and the parameter is float32 already: torch then gives
+    the parameter itself back."""
+    step: ast.expr | None = value
+    while isinstance(step, ast.Call) and step is not parameter:
+        to_float = scene.method(step) == "float" or (
+            scene.method(step) == "to"
+            and len(step.args) == 1
+            and scene.dtype_literal(step.args[0]) == "float32"
+        )
+        if not to_float:
+            return False
+        step = scene.receiver(step)
+    inner = parameter.args[0] if parameter.args else None
+    return scene.dtype(inner) in ("float32", "")
 
 
 def _known(scene: Scene, name: str) -> bool:

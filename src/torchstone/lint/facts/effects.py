@@ -1,0 +1,69 @@
+"""What a single call does to training: the effects that summaries of functions are made of."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+from typing import NamedTuple
+
+from torchstone.sources.scene import Scene
+
+
+class Effect(Enum):
+    """One thing that a function can do to what it is given."""
+
+    EVAL = "eval"
+    TRAIN = "train"
+    ZERO_GRAD = "zero_grad"
+    BACKWARD = "backward"
+    STEP = "step"
+    SET_EPOCH = "set_epoch"
+    SET_DEVICE = "set_device"
+    SYNC = "sync"
+    FORWARD = "forward"
+    NO_GRAD = "no_grad"
+    COLLECTIVE = "collective"
+
+
+class Event(NamedTuple):
+    """An effect on something, as the function that has it writes it."""
+
+    effect: Effect
+    subject: str
+    """`model`, `self.model`, or "" when it is more than a chain of names."""
+    sure: bool
+    """False when a branch, a loop or an exception handler decides whether it happens."""
+
+
+_SYNCS = frozenset(("item", "tolist", "numpy"))
+_METHODS = {
+    "zero_grad": Effect.ZERO_GRAD,
+    "backward": Effect.BACKWARD,
+    "set_epoch": Effect.SET_EPOCH,
+}
+
+
+def effect_of(scene: Scene, call: ast.Call) -> tuple[Effect, ast.expr | None] | None:
+    """What a call does by itself, and to what; None for calls that do nothing of the kind."""
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        name, receiver = func.attr, func.value
+        if name == "train" and scene.method(call):
+            return _train(scene, call), receiver
+        if name == "eval" and not call.args and scene.method(call):
+            return Effect.EVAL, receiver
+        if name in _METHODS and scene.method(call):
+            return _METHODS[name], receiver
+        if name == "step" and scene.method(call):
+            return Effect.STEP, receiver
+        if name in _SYNCS and not call.args and scene.method(call):
+            return Effect.SYNC, receiver
+        if name == "set_device":
+            return Effect.SET_DEVICE, None
+    return None
+
+
+def _train(scene: Scene, call: ast.Call) -> Effect:
+    """`train(False)` is `eval()`; with a flag, either: taken for `train()`, which ends alarms."""
+    given = call.args[0] if call.args else scene.keyword(call, "mode")
+    return Effect.EVAL if scene.literal(given) is False else Effect.TRAIN

@@ -1,0 +1,342 @@
+"""An evaluation on a model that nobody put into eval()."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.pattern import pattern
+from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import summary_of, summary_within
+from torchstone.lint.knowledge.flow import made, own_nodes, passed
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
+from torchstone.sources.scene import Function, Scene
+
+RULE = Rule(
+    "TS229",
+    "evaluation-in-training-mode",
+    group="correctness",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` evaluates a model that nothing here put into eval()",
+        zh="`{call}` 在评估，但这里没有任何代码把模型切到 eval()",
+    ),
+    why=Text(
+        en="a model starts in training mode: dropout stays on, and batch norm uses (and updates "
+        "itself with) the statistics of the evaluated batch",
+        zh="模型默认处于训练模式：dropout 仍然生效，batch norm 使用（并更新）被评估批次的统计量",
+    ),
+    suggest=Text(
+        en="call `{model}.eval()` before, and `{model}.train()` before training goes on",
+        zh="在此之前调用 `{model}.eval()`，继续训练之前再调用 `{model}.train()`",
+    ),
+    title=Text(
+        en="An evaluation runs a model that was never put into eval()",
+        zh="评估时模型从未切到 eval()",
+    ),
+    page=Text(
+        en="Fires where a function that evaluates, tests, predicts or generates (by its name, under "
+        "`no_grad` or `inference_mode`) runs a model, and neither it, nor what it calls, nor any "
+        "caller in the project puts the model into `eval()`.\n\n"
+        "- Said only where the model's making or all callers are to be seen; a model that comes "
+        "from elsewhere may be in evaluation mode already, as those of `from_pretrained` are.\n"
+        "- Quiet for models that are handed to code that cannot be read, for methods that a "
+        "framework calls, and in files that say `eval()` of the whole object (`self.eval()`).\n"
+        "- Harmless for a model without dropout and batch norm.",
+        zh="当一个名字表明用于评估、测试、预测或生成的函数（在 `no_grad` 或 `inference_mode` 下）运行模型，而它自身、"
+        "它调用的函数以及项目中的调用者都没有把模型切到 `eval()` 时报告。\n\n"
+        "- 仅当能看到模型的构造或所有调用者时才报告；来自别处的模型可能已经处于评估模式，例如 `from_pretrained` "
+        "得到的模型。\n"
+        "- 模型被交给看不到源码的代码、由框架调用的方法，以及对整个对象调用 `eval()`（`self.eval()`）的文件不报告。\n"
+        "- 没有 dropout 和 batch norm 的模型不受影响。",
+    ),
+    bad=(
+        """\
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    right = 0
+    for x, y in loader:
+        right += (model(x).argmax(-1) == y).sum()
+    return right
+
+def main(model, train_loader, valid, optimizer):
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+        print(evaluate(model, valid))
+""",
+        """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1))
+
+def predict(path, x):
+    model = Net()
+    model.load_state_dict(torch.load(path, map_location="cpu"))
+    with torch.no_grad():
+        return model(x)
+""",
+        """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+class Score:
+    def __init__(self, device):
+        self.model = Net().to(device)
+
+    @torch.no_grad()
+    def predict(self, x):
+        return self.model(x)
+""",
+        """\
+import torch
+
+def eval_net(net, valid):
+    return sum(net(x).mean().item() for x in valid)
+
+def train(net, loader, valid, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        net(x).mean().backward()
+        optimizer.step()
+    print(eval_net(net, valid))
+""",
+    ),
+    good=(
+        """\
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model(x).argmax(-1) == y).sum()
+    model.train()
+    return right
+
+def main(model, train_loader, valid, optimizer):
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+        print(evaluate(model, valid))
+""",
+        """\
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    return sum(model(x) for x in loader)
+
+def main(model, valid):
+    model.eval()
+    print(evaluate(model, valid))
+""",
+        """\
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    return sum(model(x) for x in loader)
+""",
+        """\
+import torch
+from transformers import AutoModel
+
+def predict(x):
+    model = AutoModel.from_pretrained("bert")
+    with torch.no_grad():
+        return model(x)
+""",
+        """\
+import torch
+from switches import eval_mode
+
+@torch.no_grad()
+def evaluate(model, loader):
+    with eval_mode(model):
+        return sum(model(x) for x in loader)
+
+def main(model, valid):
+    print(evaluate(model, valid))
+""",
+    ),
+    words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
+)
+_EVALUATES = pattern(
+    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc", re.I
+)
+_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?)(?:$|_)", re.I)
+_OTHERWISE = (Effect.EVAL, Effect.TRAIN, Effect.BACKWARD)
+_TRAINS = pattern(r"train|update|step$|adapt", re.I)
+_ON_PURPOSE = pattern(r"(?:^|_)(?:g_?ema|ema|generator|netg|g|vae|teacher)$", re.I)
+_EVALUATED = frozenset(("from_pretrained", "load", "jit", "export", "create_model_and_transforms"))
+_SWITCHES = pattern(r"eval|infer|freeze", re.I)
+_CALLERS = 2  # callers of callers; an entry point is rarely further away
+
+
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    for function in scene.all(ast.FunctionDef):
+        if not _EVALUATES.search(function.name) or _TRAINS.search(function.name):
+            continue
+        call = _forward(scene, function)
+        if call is None:
+            continue
+        model = scene.dotted(call.func)
+        does = summary_of(scene, function)
+        if any(does.has(effect) for effect in _OTHERWISE) or does.hides(model):
+            continue
+        if _is_known(scene, function, call) and not _eval_of_all(scene):
+            yield RULE.at(call, call=scene.brief(call), model=model)
+
+
+def _forward(scene: Scene, function: Function) -> ast.Call | None:
+    """The first call of a model in a function, without gradients unless its name says enough."""
+    plain = bool(_PLAINLY.search(function.name))
+    found = [
+        node
+        for node in own_nodes(function)
+        if isinstance(node, ast.Call)
+        and (isinstance(node.func, ast.Name) or _is_own(scene, node.func))
+        and not _ON_PURPOSE.search(scene.last_name(node.func))
+        and scene.is_model(node.func)
+        and (plain or scene.lexical_region(node).without_grad)
+    ]
+    return min(found, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def _is_own(scene: Scene, func: ast.expr) -> bool:
+    return isinstance(func, ast.Attribute) and scene.dotted(func.value) == "self"
+
+
+def _eval_of_all(scene: Scene) -> bool:
+    """Whether the file switches whole objects, or models that it gets from a loop."""
+    return any(
+        scene.dotted(scene.receiver(call)) in ("", "self") for call in scene.calls.get("eval", ())
+    )
+
+
+def _is_known(scene: Scene, function: Function, call: ast.Call) -> bool:
+    """Whether the model is plainly in training mode: made here, or given by callers that are all
+    to be seen and do not switch it."""
+    if isinstance(call.func, ast.Attribute):
+        return _made_by_class(scene, call, call.func.attr)
+    if isinstance(call.func, ast.Name):
+        rows = scene.bindings(call.func)
+        if rows and rows[0].how == "parameter":
+            return _from_callers(scene, function, call.func.id, _CALLERS)
+    source = made(scene, call.func)
+    if not isinstance(source, ast.Call) or scene.scope(source) is not scene.scope(call):
+        return False
+    return _in_training_mode(scene, source)
+
+
+def _made_by_class(scene: Scene, call: ast.Call, name: str) -> bool:
+    """Whether an object makes the model for itself and none of its methods switches it."""
+    owner = scene.class_of(call)
+    if owner is None or scene.is_module_class(owner) or owner.bases:
+        return False
+    values = scene.attribute_values(owner, name)
+    switched = any(
+        scene.dotted(scene.receiver(item)).endswith(f".{name}") or scene.within(item, owner)
+        for method in ("eval", "train")
+        for item in scene.calls.get(method, ())
+    )
+    return (
+        not switched
+        and len(values) == 1
+        and isinstance(source := _bare(scene, values[0]), ast.Call)
+        and _in_training_mode(scene, source)
+    )
+
+
+def _bare(scene: Scene, value: ast.expr) -> ast.expr:
+    """A value without the moves behind it: `Net()` of `Net().to(device)`."""
+    while isinstance(value, ast.Call) and scene.method(value) in ("to", "cuda", "cpu", "float"):
+        value = value.func.value  # type: ignore[attr-defined]
+    return value
+
+
+def _in_training_mode(scene: Scene, source: ast.Call) -> bool:
+    """Whether a call makes a model of the project, of torch or of torchvision."""
+    if scene.last_name(source.func) in _EVALUATED:
+        return False
+    full = scene.qualified(source.func)
+    if full.startswith(("torchvision.models.", "timm.create_model")):
+        return True
+    found = scene.project.class_named(scene, source.func, full)
+    return (
+        found is not None
+        and found[0].is_module_class(found[1])
+        and not any(
+            found[0].last_name(item.func) in ("eval", "train")
+            for item in found[0].all(ast.Call)
+            if found[0].within(item, found[1])
+        )
+    )
+
+
+def _from_callers(scene: Scene, function: Function, name: str, depth: int) -> bool:
+    """Whether some caller hands over a model that it trains, and none switches it before."""
+    sites = calls_of(scene, function)
+    if not sites or isinstance(scene.parent(function), ast.ClassDef):
+        return False
+    known = False
+    for home, site in sites:
+        value = passed(home, site, function, name)
+        given = home.dotted(value)
+        does = summary_within(home, home.function(site) or home.root)
+        if not given or does.has(Effect.EVAL, given) or _switched(home, given):
+            return False
+        source = made(home, value)
+        if does.has(Effect.BACKWARD) or does.has(Effect.STEP):
+            known = True
+        elif isinstance(source, ast.Call):
+            known = known or _in_training_mode(home, source)
+        elif depth and (outer := home.function(site)) is not None:
+            known = known or _from_callers(home, outer, given, depth - 1)
+    return known
+
+
+def _switched(scene: Scene, model: str) -> bool:
+    """Whether the file puts the model into a mode somewhere, or hands it to what sounds so."""
+    for method in ("eval", "train"):
+        for call in scene.calls.get(method, ()):
+            if method == "eval" and scene.dotted(scene.receiver(call)) in (
+                model,
+                f"{model}.module",
+            ):
+                return True
+    return any(
+        any(scene.dotted(item) == model for item in call.args)
+        and isinstance(scene.parent(call), (ast.Assign, ast.withitem))
+        and not _returns_metrics(scene, call)
+        for name in scene.calls
+        if _SWITCHES.search(name)
+        for call in scene.calls[name]
+    )
+
+
+def _returns_metrics(scene: Scene, call: ast.Call) -> bool:
+    """Whether the answer is kept under another name than a model's."""
+    up = scene.parent(call)
+    return isinstance(up, ast.Assign) and not any(scene.is_model(t) for t in up.targets)

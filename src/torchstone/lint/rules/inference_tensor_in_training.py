@@ -1,0 +1,151 @@
+"""A tensor made under inference_mode can never take part in autograd again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchstone.core.text import Text
+from torchstone.lint.knowledge.flow import before
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
+from torchstone.sources.regions import INFERENCE
+from torchstone.sources.scene import Scene
+from torchstone.sources.training import backward_calls
+
+RULE = Rule(
+    "TS232",
+    "inference-tensor-in-training",
+    group="correctness",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{name}` is made under inference_mode and used where gradients are recorded",
+        zh="`{name}` 在 inference_mode 下创建，却用在记录梯度的地方",
+    ),
+    why=Text(
+        en="an inference tensor cannot be saved for backward: the first operator that needs it "
+        "raises a RuntimeError",
+        zh="推理张量不能为反向传播保存：第一个需要它的算子会抛出 RuntimeError",
+    ),
+    suggest=Text(
+        en="use torch.no_grad() for what training goes on to use, or `.clone()` it outside",
+        zh="训练还要用到的值改用 torch.no_grad()，或在外面对其 `.clone()`",
+    ),
+    title=Text(
+        en="A tensor made under inference_mode is used in the training step",
+        zh="训练步骤使用了在 inference_mode 下创建的张量",
+    ),
+    page=Text(
+        en="Fires for a name that is bound inside `with torch.inference_mode():` and read after the "
+        "block, in a function that goes on to call backward().\n\n"
+        "- Quiet when it is cloned, turned into numbers, or only compared or printed.",
+        zh="当某个名称在 `with torch.inference_mode():` 中赋值，之后在调用 backward() 的函数里被读取时报告。\n\n"
+        "- 若已克隆、转换为数值，或只用于比较、打印，则不报告。",
+    ),
+    bad=(
+        """\
+import torch
+
+def step(model, teacher, x, opt):
+    with torch.inference_mode():
+        target = teacher(x)
+    loss = (model(x) - target).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+def step(model, teacher, x, opt):
+    with torch.no_grad():
+        target = teacher(x)
+    loss = (model(x) - target).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def step(model, teacher, x, opt):
+    with torch.no_grad():
+        target = teacher(x)
+    loss = (model(x) - target).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """\
+import torch
+
+def step(model, teacher, x, opt):
+    with torch.inference_mode():
+        target = teacher(x)
+    loss = (model(x) - target.clone()).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, valid, opt):
+    for x in loader:
+        opt.zero_grad()
+        model(x).mean().backward()
+        opt.step()
+    with torch.inference_mode():
+        score = model(valid).mean()
+    print(score.item())
+""",
+    ),
+    needs=("backward",),
+)
+_HARMLESS = frozenset(
+    ("item", "clone", "tolist", "cpu", "numpy", "shape", "size", "device", "dtype")
+)
+
+
+@RULE.on_call("inference_mode")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    if scene.qualified(call.func) not in INFERENCE or call.args or call.keywords:
+        return
+    block = scene.statement(call)
+    if not isinstance(block, ast.With):
+        return
+    home = scene.scope(block)
+    later = [b for b in backward_calls(scene) if scene.scope(b) is home and before(block, b)]
+    if not later:
+        return
+    names = {
+        node.id
+        for statement in block.body
+        for node in scene.inside(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for node in sorted(scene.all(ast.Name), key=lambda n: (n.lineno, n.col_offset)):
+        if node.id in names and isinstance(node.ctx, ast.Load) and scene.scope(node) is home:
+            if _feeds(scene, node, block, later[-1]):
+                fix = safe(scene.replace(call.func, scene.text(call.func)[:-14] + "no_grad"))
+                yield RULE.at(block, name=node.id, fix=fix)
+                return
+
+
+def _feeds(scene: Scene, node: ast.Name, block: ast.With, backward: ast.Call) -> bool:
+    """Whether a read between the block and backward computes with the tensor itself."""
+    last = block.end_lineno or 0
+    if not last < node.lineno <= backward.lineno or scene.region(node).without_grad:
+        return False
+    if any(row.node.lineno > last for row in scene.bindings(node) if hasattr(row.node, "lineno")):
+        return False
+    up = scene.parent(node)
+    if isinstance(up, ast.Attribute):
+        return up.attr not in _HARMLESS
+    if isinstance(up, ast.Call):
+        return node in up.args and scene.last_name(up.func) not in ("print", "len", "float", "int")
+    return isinstance(up, (ast.BinOp, ast.keyword))

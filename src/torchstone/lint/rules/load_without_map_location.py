@@ -1,0 +1,164 @@
+"""A checkpoint goes back to the device it came from, on every rank to the same one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.pattern import pattern
+from torchstone.core.text import Text
+from torchstone.lint.knowledge.flow import exclusive
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS418",
+    "load-without-map-location",
+    group="distributed",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="`{call}` loads onto the GPU that saved it, on every rank the same one",
+        zh="`{call}` 会加载到保存时所在的 GPU，所有 rank 都是同一块",
+    ),
+    why=Text(
+        en="without map_location a tensor saved on cuda:0 goes back to cuda:0: all ranks of a node "
+        "open a context there and hold a copy, until that GPU is out of memory",
+        zh="没有 map_location 时，保存在 cuda:0 的张量会回到 cuda:0：同一节点的所有 rank 都在那里建立上下文并各存"
+        "一份，直到那块 GPU 显存耗尽",
+    ),
+    suggest=Text(
+        en='pass `map_location="cpu"`; load_state_dict copies to the right device',
+        zh='传入 `map_location="cpu"`；load_state_dict 会拷贝到正确的设备',
+    ),
+    title=Text(
+        en="torch.load without map_location in a program that runs one process per GPU",
+        zh="每块 GPU 一个进程的程序中，torch.load 没有 map_location",
+    ),
+    page=Text(
+        en="Fires in files that set up ranks or wrap a model for them (`init_process_group`, "
+        "`DistributedDataParallel`, a `local_rank`) and load a checkpoint without `map_location`.\n\n"
+        "- Quiet in Dataset classes and for names that speak of data (features, vocabularies): those "
+        "are CPU tensors or no tensors; quiet where only one rank comes by.\n"
+        "- The fix is marked unsafe: a tensor that is used as loaded stays on the CPU then.",
+        zh="当文件建立了 rank 或为其包装模型（`init_process_group`、`DistributedDataParallel`、`local_rank`），并在没有 "
+        "`map_location` 的情况下加载检查点时报告。\n\n"
+        "- 在 Dataset 类中、名称表明是数据（特征、词表）时不报告；只有一个 rank 会执行时也不报告。\n"
+        "- 修复标记为不安全：直接使用的张量会留在 CPU 上。",
+    ),
+    bad=(
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, path, local_rank):
+    model = DistributedDataParallel(model.cuda(local_rank), device_ids=[local_rank])
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+""",
+    ),
+    fixed=(
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, path, local_rank):
+    model = DistributedDataParallel(model.cuda(local_rank), device_ids=[local_rank])
+    state = torch.load(path, weights_only=True, map_location="cpu")
+    model.load_state_dict(state["model"])
+""",
+    ),
+    good=(
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, path, local_rank):
+    model = DistributedDataParallel(model.cuda(local_rank), device_ids=[local_rank])
+    state = torch.load(path, weights_only=True, map_location="cpu")
+    model.load_state_dict(state["model"])
+""",
+        """\
+import torch
+
+def main(model, path):
+    model.load_state_dict(torch.load(path, weights_only=True))
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+features = torch.load("features.pt", weights_only=True)
+""",
+        """\
+import torch
+import torch.distributed as dist
+
+def main(model, path):
+    dist.init_process_group("nccl")
+    if dist.get_rank() == 0:
+        model.load_state_dict(torch.load(path, weights_only=True))
+""",
+        """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, args):
+    if args.gpu is None:
+        checkpoint = torch.load(args.resume, weights_only=True)
+    else:
+        checkpoint = torch.load(args.resume, weights_only=True, map_location=f"cuda:{args.gpu}")
+    model = DistributedDataParallel(model)
+    model.load_state_dict(checkpoint)
+""",
+    ),
+    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator"),
+)
+_DATA = pattern(
+    r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split|group|common|config|args|tracker",
+    re.I,
+)
+_STATE = pattern(r"state|ckpt|checkpoint|model|weight|pretrain|resume|snapshot|optim|param", re.I)
+
+
+@RULE.on_call("load")
+def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    if scene.qualified(call.func) != "torch.load" or scene.has_star(call) or not call.args:
+        return
+    if scene.argument(call, 1, "map_location") is not None or scene.keyword(call, "mmap"):
+        return
+    if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
+        return
+    if _other_arm(scene, call):
+        return
+    fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
+    yield RULE.at(call, call=scene.brief(call), fix=fix)
+
+
+def _other_arm(scene: Scene, call: ast.Call) -> bool:
+    """Whether the other arm of a condition maps the same file: then this one runs alone."""
+    text = scene.text(call.args[0])
+    return any(
+        other is not call
+        and other.args
+        and scene.text(other.args[0]) == text
+        and scene.argument(other, 1, "map_location") is not None
+        and exclusive(scene, call, other)
+        for other in scene.calls.get("load", ())
+    )
+
+
+def _is_state(scene: Scene, call: ast.Call) -> bool:
+    """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
+    owner = scene.class_of(call)
+    if owner is not None and "dataset" in owner.name.lower():
+        return False
+    statement = scene.statement(call)
+    names = [scene.text(call.args[0])]
+    if isinstance(statement, ast.Assign):
+        names += [scene.text(target) for target in statement.targets]
+    if isinstance(up := scene.parent(call), ast.Call) and up is not call:
+        names.append(scene.last_name(up.func))
+    return bool(_STATE.search(" ".join(names))) and not _DATA.search(_STATE.sub("", names[0]))

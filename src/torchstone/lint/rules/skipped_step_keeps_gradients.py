@@ -1,0 +1,223 @@
+"""A step that is skipped after backward must still clear its gradients and tell the scaler."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
+from torchstone.core.text import Text
+from torchstone.lint.knowledge.amp import is_scaler_call
+from torchstone.lint.knowledge.flow import before, loop_around
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
+from torchstone.sources.scene import LOOPS, Scene
+from torchstone.sources.training import backward_calls, step_calls
+
+RULE = Rule(
+    "TS129",
+    "skipped-step-keeps-gradients",
+    group="precision",
+    severity=MEDIUM,
+    confidence=LIKELY,
+    say=Text(
+        en="this path skips the step and keeps the gradients of the bad batch",
+        zh="这条路径跳过了 step，却保留了坏批次的梯度",
+    ),
+    why=Text(
+        en="backward() has run: without zero_grad() the next batch adds to gradients that hold nan "
+        "or inf, and every later step is lost",
+        zh="backward() 已经执行：若不调用 zero_grad()，下一批会累加到含 nan 或 inf 的梯度上，之后的每一步都会失效",
+    ),
+    suggest=Text(
+        en="call `{optimizer}.zero_grad()` before `continue`",
+        zh="在 `continue` 之前调用 `{optimizer}.zero_grad()`",
+    ),
+    title=Text(
+        en="A path that skips the optimizer step leaves the gradients, or the scaler, as they are",
+        zh="跳过优化器 step 的路径没有清空梯度或更新 scaler",
+    ),
+    page=Text(
+        en="Fires for `if <nan or inf>: continue` between `backward()` and `optimizer.step()` when "
+        "the loop clears gradients only after the step; and for such a path between "
+        "`scaler.unscale_()` and `scaler.step()` that does not call `scaler.update()`: the next "
+        "`unscale_()` then raises an error.\n\n"
+        "- Quiet when the path clears them itself, or the loop clears before backward().",
+        zh="当 `backward()` 与 `optimizer.step()` 之间存在 `if <nan 或 inf>: continue`，而循环只在 step 之后清空梯度时"
+        "报告；以及在 `scaler.unscale_()` 与 `scaler.step()` 之间的此类路径没有调用 `scaler.update()` 时报告：下一次 "
+        "`unscale_()` 会抛出错误。\n\n"
+        "- 该路径自行清空，或循环在 backward() 之前清空时不报告。",
+    ),
+    bad=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        if not torch.isfinite(loss):
+            continue
+        opt.step()
+        opt.zero_grad()
+""",
+        """\
+import torch
+
+def train(model, loader, opt, scaler):
+    for x in loader:
+        opt.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x)
+        scaler.scale(loss).backward()
+        scaler.unscale_(opt)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if torch.isnan(norm):
+            continue
+        scaler.step(opt)
+        scaler.update()
+""",
+    ),
+    fixed=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        if not torch.isfinite(loss):
+            opt.zero_grad()
+            continue
+        opt.step()
+        opt.zero_grad()
+""",
+        """\
+import torch
+
+def train(model, loader, opt, scaler):
+    for x in loader:
+        opt.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(x)
+        scaler.scale(loss).backward()
+        scaler.unscale_(opt)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if torch.isnan(norm):
+            scaler.update()
+            continue
+        scaler.step(opt)
+        scaler.update()
+""",
+    ),
+    good=(
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        if not torch.isfinite(loss):
+            opt.zero_grad()
+            continue
+        opt.step()
+        opt.zero_grad()
+""",
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        opt.zero_grad()
+        loss = model(x)
+        loss.backward()
+        if not torch.isfinite(loss):
+            continue
+        opt.step()
+""",
+        """\
+import torch
+
+def train(model, loader, opt):
+    for x in loader:
+        loss = model(x)
+        if not torch.isfinite(loss):
+            continue
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+""",
+    ),
+    needs=("backward", "step"),
+    words=("isnan", "isinf", "isfinite", "isNaN"),
+)
+_BAD_VALUE = pattern(r"nan|inf\b|isinf|finite", re.I)
+_UPDATE = Text(
+    en="this path leaves the scaler unscaled and never updated",
+    zh="这条路径让 scaler 停留在已反缩放、未更新的状态",
+)
+_RAISES = Text(
+    en="unscale_() has run: without update() the next unscale_() of this optimizer raises an error",
+    zh="unscale_() 已经执行：没有 update()，下一次对该优化器调用 unscale_() 会抛出错误",
+)
+_CALL_UPDATE = Text(
+    en="call `{optimizer}.update()` before `continue`",
+    zh="在 `continue` 之前调用 `{optimizer}.update()`",
+)
+
+
+@RULE.on(ast.If)
+def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    if not isinstance(node.body[-1], ast.Continue) or not _BAD_VALUE.search(scene.text(node.test)):
+        return
+    loop = loop_around(scene, node)
+    if not isinstance(loop, LOOPS):
+        return
+    ran = [b for b in backward_calls(scene) if scene.within(b, loop) and before(b, node)]
+    steps = [s for s in step_calls(scene) if scene.within(s, loop) and before(node, s)]
+    if not ran or not steps or _calls(scene, node, "backward"):
+        return
+    unscaled = [
+        c for c in scene.calls.get("unscale_", ()) if scene.within(c, loop) and before(c, node)
+    ]
+    if (
+        unscaled
+        and is_scaler_call(scene, unscaled[-1], "unscale_")
+        and not _calls(scene, node, "update")
+    ):
+        scaler = scene.dotted(scene.receiver(unscaled[-1]))
+        yield RULE.at(
+            node, say=_UPDATE, why=_RAISES, suggest=_CALL_UPDATE, optimizer=scaler,
+            fix=_fix(scene, node, f"{scaler}.update()"),
+        )  # fmt: skip
+        return
+    if _calls(scene, node, "zero_grad") or _cleared_first(scene, loop, ran[0]):
+        return
+    cleared = [c for c in scene.calls.get("zero_grad", ()) if scene.within(c, loop)]
+    if cleared:
+        name = scene.text(cleared[0])
+        yield RULE.at(
+            node, optimizer=scene.dotted(scene.receiver(cleared[0])), fix=_fix(scene, node, name)
+        )
+
+
+def _calls(scene: Scene, node: ast.If, method: str) -> bool:
+    return any(
+        isinstance(part, ast.Call) and scene.last_name(part.func) == method
+        for statement in node.body
+        for part in scene.inside(statement)
+    )
+
+
+def _cleared_first(scene: Scene, loop: ast.AST, backward: ast.Call) -> bool:
+    """Whether the loop clears before it goes backward."""
+    return any(
+        scene.within(call, loop) and before(call, backward)
+        for call in scene.calls.get("zero_grad", ())
+    )
+
+
+def _fix(scene: Scene, node: ast.If, line: str) -> Fix:
+    return safe(scene.insert_line_before(node.body[-1], line))

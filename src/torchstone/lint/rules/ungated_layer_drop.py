@@ -1,0 +1,159 @@
+"""Layers that are dropped at random are dropped in evaluation too, unless the mode is asked."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchstone.core.fix import Fix
+from torchstone.core.pattern import pattern
+from torchstone.core.text import Text
+from torchstone.lint.knowledge.gating import gated_by_mode
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.sources.scene import Scene
+
+RULE = Rule(
+    "TS235",
+    "ungated-layer-drop",
+    group="correctness",
+    severity=HIGH,
+    confidence=LIKELY,
+    say=Text(
+        en="`{test}` drops layers at random after model.eval(), too",
+        zh="`{test}` 在 model.eval() 之后仍会随机丢弃层",
+    ),
+    why=Text(
+        en="layer drop and stochastic depth are for training: in evaluation the answer then depends "
+        "on chance, and layers are missing",
+        zh="layer drop 和随机深度只用于训练：否则评估结果取决于随机数，而且会缺少层",
+    ),
+    suggest=Text(en="test `self.training` first", zh="先判断 `self.training`"),
+    title=Text(
+        en="Layer drop or stochastic depth is not gated by self.training",
+        zh="layer drop 或随机深度没有以 self.training 为条件",
+    ),
+    page=Text(
+        en="Fires in `forward` of an nn.Module for a condition that compares a random number with a "
+        "rate named after dropping or survival, where neither the condition nor a branch around it "
+        "asks for the mode.",
+        zh="在 nn.Module 的 `forward` 中，条件把随机数与名称表示丢弃率或存活率的值比较，而该条件及其外层分支都没有判断"
+        "模式时报告。",
+    ),
+    bad=(
+        """\
+import random
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            if random.random() < self.layerdrop:
+                continue
+            x = layer(x)
+        return x
+""",
+        """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        if torch.rand(1) < self.drop_path:
+            return x
+        return x + self.body(x)
+""",
+    ),
+    fixed=(
+        """\
+import random
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            if self.training and random.random() < self.layerdrop:
+                continue
+            x = layer(x)
+        return x
+""",
+        """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        if self.training and torch.rand(1) < self.drop_path:
+            return x
+        return x + self.body(x)
+""",
+    ),
+    good=(
+        """\
+import random
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            if self.training and random.random() < self.layerdrop:
+                continue
+            x = layer(x)
+        return x
+""",
+        """\
+import random
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            chance = random.random()
+            if not self.training or chance > self.layerdrop:
+                x = layer(x)
+        return x
+""",
+    ),
+    words=("random", "rand", "uniform"),
+)
+_RATE = pattern(
+    r"layer_?drop|drop_?(?:path|layer|connect|depth)|surviv|stochastic_?depth|skip_prob", re.I
+)
+_RANDOM = frozenset(("random", "rand", "uniform", "rand_like"))
+
+
+@RULE.on(ast.If)
+def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    if not isinstance(node.test, (ast.Compare, ast.BoolOp)) or scene.forward_of(node) is None:
+        return
+    compare = next((p for p in scene.inside(node.test) if isinstance(p, ast.Compare)), None)
+    if compare is None or len(compare.ops) != 1:
+        return
+    sides = (compare.left, compare.comparators[0])
+    rate = next((side for side in sides if _RATE.search(scene.last_name(side))), None)
+    if rate is None or not any(_is_random(scene, side) for side in sides):
+        return
+    if gated_by_mode(scene, node.body[0], rate) or gated_by_mode(scene, node, rate):
+        return
+    yield RULE.at(node, test=scene.brief(node.test), fix=_fix(scene, node))
+
+
+def _is_random(scene: Scene, side: ast.expr) -> bool:
+    """Whether a side is a random number, drawn here or just before."""
+    value = scene.value(side) if isinstance(side, ast.Name) else side
+    return value is not None and any(
+        isinstance(part, ast.Call) and scene.last_name(part.func) in _RANDOM
+        for part in scene.inside(value)
+    )
+
+
+def _fix(scene: Scene, node: ast.If) -> Fix | None:
+    """Ask for the mode first where the condition drops the layer."""
+    leaves = isinstance(node.body[-1], (ast.Continue, ast.Return)) and not node.orelse
+    if not leaves or not isinstance(node.test, ast.Compare):
+        return None
+    return safe(scene.insert_before(node.test, "self.training and "))
