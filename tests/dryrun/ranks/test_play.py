@@ -131,6 +131,26 @@ def test_collectives_inside_sharded_tensors_are_seen() -> None:
         expect_same_collectives(sharded)
 
 
+def interleaved() -> None:
+    from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    stages = [
+        PipelineStage(nn.Linear(4, 4), i, 2 * world, torch.device("cpu"))
+        for i in (rank, rank + world)
+    ]
+    schedule = ScheduleInterleaved1F1B(stages, n_microbatches=8, loss_fn=nn.functional.mse_loss)
+    if rank == 0:
+        schedule.step(torch.randn(16, 4))
+    else:
+        schedule.step(target=torch.randn(16, 4))
+
+
+def test_a_step_of_a_pipeline_is_not_cut_off_in_the_middle() -> None:
+    expect_same_collectives(interleaved, world_size=2)
+
+
 def test_large_worlds_are_played_at_their_boundaries() -> None:
     assert ranks_to_play(8, 8) == tuple(range(8))
     chosen = ranks_to_play(1024, 8)

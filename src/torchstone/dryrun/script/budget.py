@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from types import FrameType
 from typing import Any
@@ -34,17 +35,29 @@ def limit_run(session: Session) -> None:
 
 
 def _count_backwards(session: Session) -> None:
-    """Programs that update weights by hand have no optimizer: their backward passes count."""
+    """Programs that update weights by hand have no optimizer: their backward passes count.
+
+    A pipeline schedule runs many in one step, on some ranks more than on others: those do not count, or
+    a rank would be ended in the middle of a step that the others still need it for.
+    """
     original = torch.autograd.backward
     settings, counts = session.settings, session.counts
 
     def backward(*args: Any, **kwargs: Any) -> None:
-        counts.backwards += 1
+        counts.backwards += not _inside_a_pipeline(sys._getframe(1))
         if counts.backwards > settings.max_backwards and not counts.optimizer_steps:
             session.end("budget", f"{settings.max_backwards} backward passes")
         original(*args, **kwargs)
 
     torch.autograd.backward = backward
+
+
+def _inside_a_pipeline(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("torch.distributed.pipelining"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _limit_seconds(session: Session) -> None:
