@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
-from torchstone.conductor.probes.harvest.hooks import copied
+from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
 from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording

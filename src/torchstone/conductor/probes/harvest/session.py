@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from torchstone.conductor.probes.harvest.group import use_own_group
-from torchstone.conductor.probes.harvest.hooks import Enough, Hooks
+from torchstone.conductor.probes.harvest.listeners import Enough, Hooks, install
 from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import (
     RunMode,
@@ -52,7 +52,7 @@ def harvest(
     answer_for_accelerators()
     emulate_autocast(mode, noted)
     use_own_group(rank, world, exchange)
-    hooks.install()
+    install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
         _run(root, script, arguments, run, places)
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed

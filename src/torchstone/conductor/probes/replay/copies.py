@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from torchstone.conductor.probes.harvest.hooks import copied
+from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
 from torchstone.conductor.probes.harvest.places import Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording

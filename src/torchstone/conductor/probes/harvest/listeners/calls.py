@@ -1,0 +1,111 @@
+"""Calls of the project's modules, with copies of their inputs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from torchstone.conductor.probes.harvest.listeners.state import (
+    TRACED_STEPS,
+    Hooks,
+)
+from torchstone.conductor.probes.harvest.listeners.values import (
+    copied,
+    is_state,
+    is_term,
+    is_tokens,
+)
+from torchstone.conductor.probes.harvest.recording import (
+    ModeChange,
+    ModuleCall,
+    TopCall,
+)
+
+_MOST_CALLS = {True: 2, False: 4}
+"""Kept calls of one module in training and in evaluation."""
+_MOST_LINKED = 16
+"""Kept calls of one model that get a cache: a prompt and some decoded tokens."""
+
+
+def is_own(hooks: Hooks, module: nn.Module) -> bool:
+    kind = type(module)
+    known = hooks.classes.get(kind)
+    if known is None:
+        code = getattr(kind.forward, "__code__", None)
+        known = bool(code is not None and hooks.places.path_of(code))
+        hooks.classes[kind] = known
+    return known
+
+
+def watch_modules(hooks: Hooks) -> None:
+    call, init, train = nn.Module.__call__, nn.Module.__init__, nn.Module.train
+
+    @functools.wraps(call)
+    def recorded_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if not is_own(hooks, module) or hooks.depth < 0:
+            return call(module, *args, **kwargs)
+        return _record_call(hooks, call, module, args, kwargs)
+
+    @functools.wraps(init)
+    def recorded_init(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        init(module, *args, **kwargs)
+        if is_own(hooks, module):
+            hooks.run.modules.append(module)
+            stack = [
+                place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")
+            ]
+            if stack:
+                hooks.run.made_at[id(module)] = stack[0]
+
+    def recorded_train(module: nn.Module, mode: bool = True) -> Any:
+        if not hooks.quiet and (place := hooks.places.here(2)) and hooks.depth == 0:
+            if not any(event.place == place for event in hooks.run.of(ModeChange)) or (
+                is_own(hooks, module)
+            ):
+                hooks.note(ModeChange(place, hooks.run.steps, id(module), mode))
+        hooks.depth -= 1000
+        try:
+            return train(module, mode)
+        finally:
+            hooks.depth += 1000
+
+    nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
+    nn.Module.__init__ = recorded_init  # type: ignore[method-assign, assignment]
+    nn.Module.train = recorded_train  # type: ignore[method-assign, assignment]
+
+
+def _record_call(
+    hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
+) -> Any:
+    top = hooks.depth == 0
+    place = hooks.places.here(3)
+    kept: ModuleCall | None = None
+    linked = any(is_state(item) for item in (*args, *kwargs.values()))
+    key = (id(module), module.training, linked)
+    limit = _MOST_LINKED if linked else _MOST_CALLS[module.training]
+    if hooks.counts.get(key, 0) < limit:
+        hooks.counts[key] = hooks.counts.get(key, 0) + 1
+        kept = ModuleCall(
+            module, copied(args), copied(kwargs), module.training, torch.is_grad_enabled(),
+            place, top, len(hooks.run.calls), autocast=hooks.mode.autocast,
+        )  # fmt: skip
+    if top and not hooks.quiet:
+        hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
+        hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
+                           torch.is_grad_enabled(), hooks.places.stack(3)))  # fmt: skip
+    hooks.depth += 1
+    try:
+        output = call(module, *args, **kwargs)
+    finally:
+        hooks.depth -= 1
+    if not hooks.quiet and torch.is_grad_enabled() and hooks.run.steps < TRACED_STEPS:
+        hooks.terms += [item for item in tree_leaves(output) if is_term(item)]
+    if kept is not None:
+        kept.output = copied(output)
+        hooks.run.calls.append(kept)
+    return output

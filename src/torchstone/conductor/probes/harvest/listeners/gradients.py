@@ -1,0 +1,126 @@
+"""Backward passes and gradient clipping."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchstone.conductor.probes.harvest.listeners.state import (
+    Hooks,
+)
+from torchstone.conductor.probes.harvest.listeners.values import (
+    gradient_norm,
+    parameters_of,
+)
+from torchstone.conductor.probes.harvest.recording import (
+    Backward,
+    Clip,
+    LossTerm,
+)
+
+
+def watch_backward(hooks: Hooks) -> None:
+    backward: Any = torch.Tensor.backward
+
+    def recorded(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if hooks.trace.in_backward:  # torch calls itself through its function mode
+            return backward(tensor, *args, **kwargs)
+        if not hooks.quiet:
+            _before_backward(hooks, tensor)
+        hooks.trace.in_backward = True
+        try:
+            with torch._C.DisableTorchFunctionSubclass():
+                return backward(tensor, *args, **kwargs)
+        finally:
+            hooks.trace.in_backward = False
+
+    torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
+
+
+def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
+    scaled = id(tensor) in hooks.scaled
+    value = float(tensor.detach().float().mean()) if tensor.numel() else math.nan
+    if scaled:
+        hooks.scale = hooks.current_scale()
+        value /= hooks.scale
+    elif not hooks.backwards:
+        hooks.scale = 1.0
+    _note_stale(hooks)
+    _note_terms(hooks, tensor)
+    hooks.backwards += 1
+    hooks.note(Backward(
+        hooks.places.here(3), hooks.run.steps, value, tensor.numel(), scaled,
+        hooks.mode.autocast is not None, _weight_of_loss(hooks, tensor),
+    ))  # fmt: skip
+
+
+def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
+    """Scalars of modules that do not reach the loss, or reach it without a gradient."""
+    terms, hooks.terms = hooks.terms, []
+    place = hooks.places.here(4)
+    for item in hooks.mode.constants:
+        hooks.note(LossTerm(place, hooks.run.steps, item, True))
+    hooks.mode.constants.clear()
+    if not terms or not tensor.requires_grad:
+        return
+    try:
+        found: tuple[Any, ...] = torch.autograd.grad(
+            tensor, terms, torch.ones_like(tensor), retain_graph=True, allow_unused=True
+        )
+    except RuntimeError:
+        return
+    for item, gradient in zip(terms, found, strict=True):
+        if gradient is None:
+            hooks.note(LossTerm(place, hooks.run.steps, item, False))
+
+
+def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
+    """The factor by which the loss function's mean enters the backward pass."""
+    values, hooks.loss_values = hooks.loss_values, []
+    if not values or tensor.numel() != 1 or not tensor.requires_grad:
+        return math.nan
+    try:
+        found: tuple[Any, ...] = torch.autograd.grad(
+            tensor, values, retain_graph=True, allow_unused=True
+        )
+    except RuntimeError:  # a graph that was freed already
+        return math.nan
+    known = [abs(float(item)) for item in found if item is not None]
+    return max(known) / hooks.scale if known else math.nan
+
+
+def _note_stale(hooks: Hooks) -> None:
+    """Gradients that a step has used and nobody cleared."""
+    if hooks.used and not hooks.backwards:
+        hooks.stale = any(
+            grad is not None and bool(grad.abs().sum() > 0) for grad in _left_gradients(hooks)
+        )
+
+
+def _left_gradients(hooks: Hooks) -> Iterator[torch.Tensor | None]:
+    for optimizer in hooks.run.optimizers:
+        for item in parameters_of(optimizer):
+            yield item.grad if hooks.used.get(id(item)) is item.grad else None
+
+
+def watch_clipping(hooks: Hooks) -> None:
+    clip = torch.nn.utils.clip_grad.clip_grad_norm_
+
+    @functools.wraps(clip)
+    def recorded(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+        chosen = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        before = gradient_norm(chosen)
+        result = clip(chosen, max_norm, *args, **kwargs)
+        if not hooks.quiet:
+            hooks.note(Clip(
+                hooks.places.here(2), hooks.run.steps, float(max_norm), before, gradient_norm(chosen),
+                hooks.scale if hooks.backwards else 1.0, frozenset(map(id, chosen)),
+            ))  # fmt: skip
+        return result
+
+    torch.nn.utils.clip_grad.clip_grad_norm_ = recorded
+    torch.nn.utils.clip_grad_norm_ = recorded

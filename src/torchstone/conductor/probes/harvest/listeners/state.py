@@ -1,0 +1,68 @@
+"""What the listeners of one run share."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from torchstone.conductor.probes.harvest.operators import OperatorTrace
+from torchstone.conductor.probes.harvest.places import Place, Places
+from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.conductor.probes.harvest.recording import (
+    Recording,
+)
+
+MOST_BATCHES = 12
+"""Of one pass over a loader: three optimizer steps with an accumulation of four."""
+TRACED_STEPS = 2
+
+
+class Enough(BaseException):
+    """The run has shown what there is to see in its time."""
+
+
+class Hooks:
+    """Listens to one run."""
+
+    def __init__(self, run: Recording, places: Places, mode: RunMode, deadline: float) -> None:
+        self.run, self.places, self.mode, self.deadline = run, places, mode, deadline
+        self.quiet = False
+        """Only modules are recorded: what runs is a test or a probe."""
+        self.depth = 0
+        """Of calls of the project's modules; far below zero while torch walks through modules."""
+        self.classes: dict[type, bool] = {}
+        self.counts: dict[tuple[int, bool, bool], int] = {}
+        self.scale = 1.0
+        """The loss scale that the gradients carry now."""
+        self.scaled: set[int] = set()
+        self.keep: Any = None
+        """The last scaled loss: its id must not be given to another tensor."""
+        self.backwards = 0
+        self.used: dict[int, torch.Tensor] = {}
+        """Gradients that a step has used, by parameter."""
+        self.stale = False
+        self.tokens: list[torch.Tensor] = []
+        self.passes: dict[int, int] = {}
+        self.made: dict[int, Place] = {}
+        self.loss_values: list[torch.Tensor] = []
+        self.in_loss = False
+        self.terms: list[torch.Tensor] = []
+        self.trace = OperatorTrace(places, self._is_traced)
+
+    def _is_traced(self) -> bool:
+        """The first two optimizer steps, and what runs without gradients after them."""
+        return not self.quiet and (self.run.steps < TRACED_STEPS or not torch.is_grad_enabled())
+
+    def current_scale(self) -> float:
+        return float(self.run.scalers[-1].get_scale()) if self.run.scalers else 1.0
+
+    def check_time(self) -> None:
+        """End the run where its time is over."""
+        if time.process_time() > self.deadline:
+            raise Enough
+
+    def note(self, event: Any) -> None:
+        if not self.quiet and event.place:
+            self.run.events.append(event)
