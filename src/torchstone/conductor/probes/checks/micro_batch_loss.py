@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
+from torchstone.conductor.probes.harvest.listeners.state import WEIGHED_STEPS
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Backward, OptimizerStep, Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
@@ -35,7 +36,7 @@ def check(run: Recording) -> Iterator[Shown]:
         return
     count = sorted(sizes)[len(sizes) // 2]
     places = {item.place for group in groups for item in group}
-    weights = [item.weight for group in groups for item in group]
+    weights = [item.weight for group in groups for item in group if item.step < WEIGHED_STEPS]
     if len(places) != 1 or any(map(math.isnan, weights)):
         return
     weight = max(weights)

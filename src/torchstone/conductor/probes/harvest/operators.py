@@ -63,22 +63,26 @@ class OperatorTrace(TorchDispatchMode):
         result = func(*args, **named)
         if before is not None:
             self._note_update(args[0], before)
-        wanted = len(self.operators) < _MOST_OPERATORS and self._wanted()
-        outputs = tuple(item for item in tree_leaves(result) if isinstance(item, torch.Tensor))
-        half = outputs and outputs[0].dtype in _HALVES and len(self.made_half) < _MOST_OPERATORS
-        if wanted or half:
-            place = self._places.here(2)
-            if half:
-                key = outputs[0].untyped_storage()._cdata
-                self.made_half.setdefault(key, (outputs[0], place))
-            if wanted and place and outputs and self._is_news(place, name, outputs[0].dtype):
-                inputs = tuple(
-                    item for item in tree_leaves((args, named)) if isinstance(item, torch.Tensor)
-                )
-                self.operators.append(Operator(name, place, args, named, inputs, outputs,
-                                               training=torch.is_grad_enabled(),
-                                               in_backward=self.in_backward))  # fmt: skip
+        if self._wanted():
+            self._note(name, args, named, result)
         return result
+
+    def _note(self, name: str, args: Any, named: dict[str, Any], result: Any) -> None:
+        outputs = tuple(item for item in tree_leaves(result) if isinstance(item, torch.Tensor))
+        place = self._places.here(3)
+        if outputs and outputs[0].dtype in _HALVES and len(self.made_half) < _MOST_OPERATORS:
+            key = outputs[0].untyped_storage()._cdata
+            self.made_half.setdefault(key, (outputs[0], place))
+        if not place or not outputs or len(self.operators) >= _MOST_OPERATORS:
+            return
+        if self._is_news(place, name, outputs[0].dtype):
+            inputs = tuple(
+                item for item in tree_leaves((args, named)) if isinstance(item, torch.Tensor)
+            )
+            self.operators.append(Operator(
+                name, place, args, named, inputs, outputs, training=torch.is_grad_enabled(),
+                in_backward=self.in_backward,
+            ))  # fmt: skip
 
     def _is_news(self, place: Place, name: str, dtype: torch.dtype) -> bool:
         """Loops repeat themselves: enough of one line leaves room for the others."""

@@ -23,6 +23,8 @@ class RunMode(TorchFunctionMode):
         self.regions: list[MetaAutocast | None] = []
         """The innermost last; None for a region that is switched off."""
         self.dtypes: list[torch.dtype | None] = []
+        self.asked = False
+        """The script asked for an accelerator: its regions of autocast are those of one."""
         self.constants: list[torch.Tensor] = []
         """Scalars without a gradient that were added to scalars with one, since the last backward."""
 
@@ -30,6 +32,9 @@ class RunMode(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         named = kwargs or {}
+        if func is torch.device:  # scripts ask for its type; it becomes the CPU where it is used
+            self.asked = self.asked or _on_cpu(func(*args, **named)) is _CPU
+            return func(*args, **named)
         if getattr(func, "__name__", "") == "cuda":
             return args[0]
         args = tuple(_on_cpu(item) for item in args)
@@ -73,7 +78,8 @@ def emulate_autocast(mode: RunMode, tell: Callable[[torch.dtype], None]) -> None
         cache_enabled: bool | None = None,
     ) -> None:  # fmt: skip
         before[0](region, "cpu", torch.bfloat16, False, cache_enabled)
-        low = torch.bfloat16 if str(device_type).startswith("cpu") else torch.float16
+        on_cpu = str(device_type).startswith("cpu") and not mode.asked
+        low = torch.bfloat16 if on_cpu else torch.float16
         region.wanted = (dtype or low) if enabled and dtype != torch.float32 else None
 
     def enter(region: Any) -> Any:
@@ -95,9 +101,17 @@ def emulate_autocast(mode: RunMode, tell: Callable[[torch.dtype], None]) -> None
     torch.get_autocast_gpu_dtype = lambda *_: mode.autocast or torch.float16
 
 
+class _AnyGenerator(torch.Generator):
+    """A generator for whatever device lives on the CPU."""
+
+    def __new__(cls, device: Any = None) -> _AnyGenerator:  # noqa: ARG004
+        return super().__new__(cls, "cpu")
+
+
 def answer_for_accelerators() -> None:
     """Calls of torch.cuda that would look for a device do nothing."""
     cuda: Any = torch.cuda
+    torch.Generator = _AnyGenerator  # type: ignore[misc]
     for name in ("set_device", "synchronize", "empty_cache", "manual_seed", "manual_seed_all",
                  "reset_peak_memory_stats"):  # fmt: skip
         setattr(cuda, name, lambda *_, **__: None)

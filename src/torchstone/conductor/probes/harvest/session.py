@@ -30,8 +30,8 @@ from torchstone.conductor.probes.harvest.precision import (
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.runtime.script_start import start_script
 
-_GRACE_SECONDS = 2.0
-"""A run that makes no step is interrupted this long after its time."""
+_GRACE_SECONDS = 10.0
+"""For what comes before the first call of a model, and for a run that makes no step."""
 
 
 def harvest(
@@ -42,7 +42,7 @@ def harvest(
     run = Recording(root, rank, world)
     places = Places(root)
     mode = RunMode()
-    hooks = Hooks(run, places, mode, time.process_time() + seconds)
+    hooks = Hooks(run, places, mode, seconds)
 
     def noted(dtype: torch.dtype) -> None:
         if not hooks.quiet:

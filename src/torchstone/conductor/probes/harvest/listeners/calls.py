@@ -95,6 +95,9 @@ def _record_call(
             place, top, len(hooks.run.calls), autocast=hooks.mode.autocast,
         )  # fmt: skip
     if top and not hooks.quiet:
+        hooks.start_clock()
+        if not module.training:
+            hooks.loops.count()
         hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
         hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
                            torch.is_grad_enabled(), hooks.places.stack(3)))  # fmt: skip

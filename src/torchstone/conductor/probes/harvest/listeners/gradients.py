@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from torchstone.conductor.probes.harvest.listeners.state import (
+    WEIGHED_STEPS,
     Hooks,
 )
 from torchstone.conductor.probes.harvest.listeners.values import (
@@ -24,21 +25,29 @@ from torchstone.conductor.probes.harvest.recording import (
 
 
 def watch_backward(hooks: Hooks) -> None:
-    backward: Any = torch.Tensor.backward
-
-    def recorded(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if hooks.trace.in_backward:  # torch calls itself through its function mode
-            return backward(tensor, *args, **kwargs)
+    def recorded(
+        tensor: torch.Tensor, gradient: Any = None, retain_graph: bool | None = None,
+        create_graph: bool = False, inputs: Any = None,
+    ) -> None:  # fmt: skip
         if not hooks.quiet:
             _before_backward(hooks, tensor)
         hooks.trace.in_backward = True
         try:
-            with torch._C.DisableTorchFunctionSubclass():
-                return backward(tensor, *args, **kwargs)
+            start, given = _start(tensor, gradient) if inputs is None else (tensor, gradient)
+            torch.autograd.backward(start, given, retain_graph, create_graph, inputs=inputs)
         finally:
             hooks.trace.in_backward = False
 
     torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
+
+
+def _start(tensor: torch.Tensor, gradient: Any) -> tuple[Any, Any]:
+    """An edge of the graph instead of a tensor: with a tensor torch leaves the run's function
+    mode for the whole backward pass, and blocks that are recomputed in it need that mode."""
+    if not tensor.requires_grad or (gradient is None and tensor.numel() != 1):
+        return tensor, gradient  # torch says what is wrong
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    return edge, torch.ones_like(tensor) if gradient is None else gradient
 
 
 def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
@@ -81,7 +90,7 @@ def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
 def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
     """The factor by which the loss function's mean enters the backward pass."""
     values, hooks.loss_values = hooks.loss_values, []
-    if not values or tensor.numel() != 1 or not tensor.requires_grad:
+    if hooks.run.steps >= WEIGHED_STEPS or not values or tensor.numel() != 1 or not tensor.requires_grad:
         return math.nan
     try:
         found: tuple[Any, ...] = torch.autograd.grad(

@@ -85,6 +85,7 @@ def _after_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
     hooks.run.steps += 1
     hooks.backwards, hooks.stale = 0, False
     hooks.scaled.clear()
+    hooks.loops.count()
     hooks.check_time()
 
 

@@ -48,6 +48,7 @@ def watch_scalers(hooks: Hooks) -> None:
         if hooks.run.steps == before:  # skipped: the gradients were not finite
             hooks.backwards, hooks.stale = 0, False
             hooks.scaled.clear()
+            hooks.loops.count()
             hooks.check_time()
         return result
 

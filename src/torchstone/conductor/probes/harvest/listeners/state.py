@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 import torch
 
+from torchstone.conductor.probes.harvest.loops import LoopCutter
 from torchstone.conductor.probes.harvest.operators import OperatorTrace
 from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import RunMode
@@ -17,6 +19,8 @@ from torchstone.conductor.probes.harvest.recording import (
 MOST_BATCHES = 12
 """Of one pass over a loader: three optimizer steps with an accumulation of four."""
 TRACED_STEPS = 2
+WEIGHED_STEPS = 6
+"""Optimizer steps whose losses are weighed: each costs a backward pass more."""
 
 
 class Enough(BaseException):
@@ -26,8 +30,10 @@ class Enough(BaseException):
 class Hooks:
     """Listens to one run."""
 
-    def __init__(self, run: Recording, places: Places, mode: RunMode, deadline: float) -> None:
-        self.run, self.places, self.mode, self.deadline = run, places, mode, deadline
+    def __init__(self, run: Recording, places: Places, mode: RunMode, seconds: float) -> None:
+        self.run, self.places, self.mode, self.seconds = run, places, mode, seconds
+        self.deadline = math.inf
+        """Of CPU time; known once a model was called: what a script imports before is not its doing."""
         self.quiet = False
         """Only modules are recorded: what runs is a test or a probe."""
         self.depth = 0
@@ -49,6 +55,7 @@ class Hooks:
         self.loss_values: list[torch.Tensor] = []
         self.in_loss = False
         self.terms: list[torch.Tensor] = []
+        self.loops = LoopCutter(places)
         self.trace = OperatorTrace(places, self._is_traced)
 
     def _is_traced(self) -> bool:
@@ -57,6 +64,11 @@ class Hooks:
 
     def current_scale(self) -> float:
         return float(self.run.scalers[-1].get_scale()) if self.run.scalers else 1.0
+
+    def start_clock(self) -> None:
+        """From the first call of a model on the time of the run counts."""
+        if self.deadline == math.inf:
+            self.deadline = time.process_time() + self.seconds
 
     def check_time(self) -> None:
         """End the run where its time is over."""
