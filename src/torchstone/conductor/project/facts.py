@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+_AXIS = re.compile(r"(^|[-_])(tp|pp|ep|sp|cp|dp|\w*parallel|stages|shards)([-_]|$)")
+"""Options for the size of one axis of a layout of ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class EntryPoint:
     trains: bool = False
     launched: bool = False
     """It reads RANK or WORLD_SIZE, or makes a process group: a launcher starts it."""
+    switches: tuple[str, ...] = ()
+    """Words that turn on what the documented starts leave off: mixed precision, checkpoints."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -49,9 +56,33 @@ class EntryPoint:
         return next((item for item in self.launches if item.ranks == 1), None)
 
     @property
+    def widest(self) -> Launch | None:
+        """The documented start that asks for most, with every switch on; on twice the ranks where
+        one axis takes them all: only then two axes are seen together."""
+        base = max(
+            self.launches, key=lambda item: (item.ranks, len(item.arguments)), default=Launch()
+        )
+        pairs = zip(base.arguments, base.arguments[1:], strict=False)
+        one_axis = base.ranks > 1 and any(
+            value == str(base.ranks) and _AXIS.search(name) for name, value in pairs
+        )
+        missing = tuple(_without(self.switches, base.arguments))
+        if not missing and not one_axis:
+            return None
+        return Launch((*base.arguments, *missing), base.ranks * (2 if one_axis else 1))
+
+    @property
     def together(self) -> Launch | None:
         """The first documented start with several processes."""
         return next((item for item in self.launches if item.ranks > 1), None)
+
+
+def _without(switches: tuple[str, ...], given: tuple[str, ...]) -> Iterator[str]:
+    """Switches with their values, where the command does not set them."""
+    for place, word in enumerate(switches):
+        owner = word if word.startswith("-") else switches[place - 1]
+        if owner not in given:
+            yield word
 
 
 @dataclass(frozen=True, slots=True)

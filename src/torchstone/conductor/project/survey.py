@@ -19,6 +19,7 @@ from torchstone.conductor.project.facts import (
     ProjectFacts,
     Tests,
 )  # fmt: skip
+from torchstone.conductor.project.switches import switches_of
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.sources.discover import File, discover
@@ -271,13 +272,64 @@ def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
     for path, launch in _documented(root):
         commands.setdefault(path, []).append(launch)
     scripts = [
-        EntryPoint(path, tuple(dict.fromkeys(commands.get(path, ()))), trains, launched)
+        EntryPoint(
+            path,
+            tuple(dict.fromkeys(commands.get(path, ()))),
+            trains,
+            launched,
+            _switches(root, path, found),
+        )
         for path, (trains, launched) in found.entries.items()
         if path not in found.tests
     ]
     # what trains first, then what is documented, then what lies highest
     return tuple(sorted(scripts, key=lambda item: (
         not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+
+
+def _switches(root: Path, path: str, found: _Found) -> tuple[str, ...]:
+    """Of the script and of the modules beside it: options are often read in a file of their own."""
+    home = Path(path).parent.as_posix()
+    words: dict[tuple[str, ...], None] = {}
+    for file in (root / home).glob("*.py"):
+        if relative(file, root) in found.tests:
+            continue
+        try:
+            tree = ast.parse(read_regular(file, _README_BYTES))
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        if relative(file, root) == path or _imports(path, file.stem, root):
+            words |= dict.fromkeys(_pairs(switches_of(tree, _readme(root))))
+    return tuple(word for pair in words for word in pair)
+
+
+def _pairs(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """An option with its value."""
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            value = words[place + 1 : place + 2]
+            yield (word, *value) if value and not value[0].startswith("--") else (word,)
+
+
+def _imports(path: str, name: str, root: Path) -> bool:
+    """Whether a script imports the module of this name that lies beside it."""
+    try:
+        tree = ast.parse(read_regular(root / path, _README_BYTES))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    return any(
+        isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == name
+        for node in ast.walk(tree)
+    )
+
+
+def _readme(root: Path) -> str:
+    for name in ("README.md", "README.rst", "README.txt", "README"):
+        try:
+            return read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+    return ""
 
 
 def _documented(root: Path) -> Iterator[tuple[str, Launch]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
-from torchstone.conductor.project.facts import EntryPoint
+from torchstone.conductor.project.facts import EntryPoint, Launch
 from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
@@ -16,6 +16,8 @@ LAYER: Layer = "specialised"
 GOALS = ("correctness",)
 _MOST_SCRIPTS = 3
 """A project with more is a collection of examples: the first ones are what it is about."""
+_MOST_STARTS = 3
+_RANKS, _MOST_RANKS = 2, 4
 _SECONDS = 60.0
 
 
@@ -34,15 +36,37 @@ def offer(request: Request) -> Offer:
                  "未找到带主程序且进行训练的脚本"),
             "a README with the command that starts the training",
         )  # fmt: skip
-    return tuple(_job(item, facts.tests.files) for item in scripts[:_MOST_SCRIPTS])
+    return tuple(
+        _job(item, launch, place, documented, facts.tests.files)
+        for item in scripts[:_MOST_SCRIPTS]
+        for place, (launch, documented) in enumerate(_launches(item, len(scripts)))
+    )
 
 
-def _job(script: EntryPoint, tests: tuple[str, ...]) -> Job:
-    words = " ".join(("python", script.path, *script.arguments))
-    ranks = max(2, min(script.ranks, 4)) if script.launched or script.ranks > 1 else 1
+def _launches(script: EntryPoint, scripts: int) -> list[tuple[Launch, bool]]:
+    """The documented starts that differ in more than the number of processes; then the widest."""
+    together = {item.arguments for item in script.launches if item.ranks > 1}
+    found = [(Launch(item.arguments, min(item.ranks, _MOST_RANKS)), True) for item in script.launches
+             if item.ranks > 1 or item.arguments not in together]  # fmt: skip
+    if not together and script.launched:
+        found = [(Launch(script.arguments, _RANKS), False), *found[1:]]
+    if not found:
+        found = [(Launch(), True)]
+    kept = found[: _MOST_STARTS if scripts == 1 else 1]
+    if (widest := script.widest) is not None and widest.ranks <= _MOST_RANKS:
+        kept.append((widest, False))
+    return kept
+
+
+def _job(
+    script: EntryPoint, launch: Launch, place: int, documented: bool, tests: tuple[str, ...]
+) -> Job:
+    words = " ".join(("python", script.path, *launch.arguments))
+    number = f"-{place + 1}" if place else ""
+    how = "documented" if documented else "tried"
     return Job(
-        f"probes-{short_name(script.path)}", NAME, LAYER,
-        (script.path, str(ranks), str(len(tests)), *tests, *script.arguments), _SECONDS,
+        f"probes-{short_name(script.path)}{number}", NAME, LAYER,
+        (script.path, str(launch.ranks), how, str(len(tests)), *tests, *launch.arguments), _SECONDS,
         Text(f"{words} for a few steps, then its modules one by one",
              f"运行 {words} 若干步，并逐一检查其模块"),
         Text("properties that do not hold: causality, caches, routing, precision, gradients, checkpoints",
@@ -54,7 +78,7 @@ def _job(script: EntryPoint, tests: tuple[str, ...]) -> Job:
 def run(job: Job) -> Report:
     from torchstone.conductor.probes.run import Subject, probe
 
-    script, ranks, count, *rest = job.arguments
+    script, ranks, _, count, *rest = job.arguments
     tests, arguments = rest[: int(count)], rest[int(count) :]
     return probe(
         Subject(Path.cwd(), script, tuple(arguments), tuple(tests), int(ranks)), job.try_fixes

@@ -7,6 +7,7 @@ seconds. A loop is left at its head, before its next round, by a jump to the sta
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import sys
 from dataclasses import dataclass
@@ -70,10 +71,9 @@ class LoopCutter:
             self._done(frame)
             return None
         if event == "line" and loop.first <= frame.f_lineno < loop.body:
-            try:
+            # from inside a block that cannot be jumped out of the loop goes on
+            with contextlib.suppress(ValueError):
                 frame.f_lineno = loop.after
-            except ValueError:  # from inside a block that cannot be jumped out of
-                pass
             self._done(frame)
             return None
         return self._local
@@ -104,8 +104,9 @@ def _loops(path: str) -> tuple[Loop, ...]:
     found: list[Loop] = []
     for parent in ast.walk(tree):
         for block in ("body", "orelse", "finalbody"):
-            rows = getattr(parent, block, None)
-            for place, node in enumerate(rows if isinstance(rows, list) else ()):
+            given = getattr(parent, block, None)
+            rows: list[ast.stmt] = given if isinstance(given, list) else []
+            for place, node in enumerate(rows):
                 if isinstance(node, (ast.For, ast.While)) and not node.orelse:
                     after = rows[place + 1].lineno if place + 1 < len(rows) else 0
                     body = max(node.body[0].lineno, node.lineno + 1)

@@ -38,7 +38,7 @@ def watch_backward(hooks: Hooks) -> None:
         finally:
             hooks.trace.in_backward = False
 
-    torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
+    torch.Tensor.backward = recorded  # type: ignore[method-assign]
 
 
 def _start(tensor: torch.Tensor, gradient: Any) -> tuple[Any, Any]:
@@ -90,7 +90,12 @@ def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
 def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
     """The factor by which the loss function's mean enters the backward pass."""
     values, hooks.loss_values = hooks.loss_values, []
-    if hooks.run.steps >= WEIGHED_STEPS or not values or tensor.numel() != 1 or not tensor.requires_grad:
+    if (
+        hooks.run.steps >= WEIGHED_STEPS
+        or not values
+        or tensor.numel() != 1
+        or not tensor.requires_grad
+    ):
         return math.nan
     try:
         found: tuple[Any, ...] = torch.autograd.grad(
