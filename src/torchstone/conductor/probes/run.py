@@ -38,6 +38,7 @@ SCRIPT_SECONDS = 5.0
 """For the script itself; the checks on what it left take their own time."""
 _TEST_SECONDS = 3.0
 _LARGE_BYTES = 4 << 20
+_MOST_GAPS = 4
 _RUN_SECONDS = 40.0
 _TRIAL_SECONDS = 8.0
 """All trials of edits together; what is not tried here is tried when patches are verified."""
@@ -168,6 +169,10 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
             where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
             gaps.append(_gap(subject, f"{module.RULE.id} could not be checked: {where}",
                              f"无法检查 {module.RULE.id}：{where}"))  # fmt: skip
+    gaps += [
+        _gap(subject, f"{name} could not be called again: {why}", f"无法再次调用 {name}：{why}")
+        for name, why in list(run.not_probed.items())[:_MOST_GAPS]
+    ]
     kept = _distinct(shown)
     findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
     return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
@@ -194,7 +199,6 @@ def _gap(subject: Subject, en: str, zh: str) -> Gap:
 def _tried(subject: Subject, outcome: Outcome) -> tuple[Finding, ...]:
     """Findings with the first edit that makes them go, where there are several to choose from."""
     until = time.monotonic() + _TRIAL_SECONDS
-    before = {item.fingerprint for item in outcome.findings}
     findings: list[Finding] = []
     for finding, others in zip(outcome.findings, outcome.others, strict=True):
         fixes = (finding.fix, *others) if finding.fix else ()
@@ -202,15 +206,16 @@ def _tried(subject: Subject, outcome: Outcome) -> tuple[Finding, ...]:
         for fix in fixes if others else ():
             if time.monotonic() > until:
                 break
-            if _holds(subject, finding, fix, before):
+            if _holds(subject, finding, fix, outcome):
                 chosen = replace(fix, proof=subject.command)
                 break
         findings.append(replace(finding, fix=chosen))
     return tuple(findings)
 
 
-def _holds(subject: Subject, finding: Finding, fix: Fix, before: set[str]) -> bool:
+def _holds(subject: Subject, finding: Finding, fix: Fix, outcome: Outcome) -> bool:
     """Whether the finding is gone after the edit and nothing new came."""
+    before = {item.fingerprint for item in outcome.findings}
     with tempfile.TemporaryDirectory(prefix="probe-") as folder:
         root = Path(folder, "project")
         _copy_project(subject.root, root)
@@ -225,7 +230,7 @@ def _holds(subject: Subject, finding: Finding, fix: Fix, before: set[str]) -> bo
     ]
     gone = finding.fingerprint not in now and not moved
     fresh = [item for item in after.findings if item.fingerprint not in before]
-    return gone and not fresh and not after.gaps
+    return gone and not fresh and len(after.gaps) <= len(outcome.gaps)
 
 
 def _copy_project(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""The properties, one file each; put a file here and it is checked.
+"""The properties, one file each in the folder of its family; put a file there and it is checked.
 
 A module has `RULE` and `check(run)`, which yields a `Shown` for each line that breaks the property.
 """
@@ -10,8 +10,11 @@ from types import ModuleType
 
 from torchstone.core.registry import modules_in
 
+FAMILIES = ("training", "precision", "attention", "experts", "state")
+
 
 @functools.cache
 def all_checks() -> dict[str, ModuleType]:
     """Every check by the id of its rule."""
-    return {module.RULE.id: module for module in modules_in(__name__)}
+    found = [module for family in FAMILIES for module in modules_in(f"{__name__}.{family}")]
+    return {module.RULE.id: module for module in sorted(found, key=lambda module: module.RULE.id)}

@@ -51,6 +51,9 @@ class FileGroup(dist.ProcessGroup):
     alone = False
     """The script has ended and its modules are called again: the other ranks count as equal."""
 
+    heard: Callable[[str, list[torch.Tensor], int], None] = staticmethod(lambda *_: None)
+    """Told of every collective before it begins: its kind, tensors, and number of ranks."""
+
     def __init__(self, store: Any, rank: int, world: int) -> None:
         super().__init__(rank, world)  # type: ignore[call-arg]
         self._store, self._rank_here, self._world = store, rank, world
@@ -69,6 +72,10 @@ class FileGroup(dist.ProcessGroup):
     def name(self) -> str:
         return NAME
 
+    def _tell(self, kind: str, tensors: list[torch.Tensor]) -> None:
+        if not FileGroup.alone:
+            FileGroup.heard(kind, tensors, self._world)
+
     def _all(self, value: Any) -> list[Any]:
         """What every rank gave, in order of rank."""
         self._count += 1
@@ -82,6 +89,7 @@ class FileGroup(dist.ProcessGroup):
         return _load(io.BytesIO(self._store.get(key)), weights_only=True)
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
+        self._tell("all_reduce", tensors if isinstance(tensors, list) else [tensors])
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         own = tensors if isinstance(tensors, list) else [tensors]
         gathered = self._all([item.detach() for item in own])
@@ -93,6 +101,7 @@ class FileGroup(dist.ProcessGroup):
         return self.allreduce(tensors, opts)
 
     def reduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
+        self._tell("reduce", tensors)
         gathered = self._all([item.detach() for item in tensors])
         if self._rank_here == opts.rootRank:
             for place, item in enumerate(tensors):
@@ -100,12 +109,14 @@ class FileGroup(dist.ProcessGroup):
         return _done(tensors)
 
     def broadcast(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
+        self._tell("broadcast", tensors)
         gathered = self._all([item.detach() for item in tensors])
         for item, sent in zip(tensors, gathered[opts.rootRank], strict=True):
             _write(item, sent)
         return _done(tensors)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
+        self._tell("all_gather", inputs)
         gathered = self._all([item.detach() for item in inputs])
         for place, row in enumerate(outputs):
             for rank, item in enumerate(row):
@@ -113,6 +124,7 @@ class FileGroup(dist.ProcessGroup):
         return _done(outputs)
 
     def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # noqa: ARG002
+        self._tell("all_gather", [given])
         gathered = self._all(given.detach())
         _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
         return _done(output)
@@ -120,6 +132,7 @@ class FileGroup(dist.ProcessGroup):
     _allgather_base = all_gather_single  # type: ignore[assignment]
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
+        self._tell("reduce_scatter", inputs[0])
         gathered = self._all([[item.detach() for item in row] for row in inputs])
         for place, item in enumerate(outputs):
             parts = [row[place][self._rank_here] for row in gathered]
@@ -127,6 +140,7 @@ class FileGroup(dist.ProcessGroup):
         return _done(outputs)
 
     def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:
+        self._tell("reduce_scatter", [given])
         whole = _reduced(self._all(given.detach()), opts.reduceOp)
         _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
         return _done(output)
@@ -136,6 +150,7 @@ class FileGroup(dist.ProcessGroup):
     def all_to_all_single(
         self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None,  # noqa: ARG002
     ) -> Any:  # fmt: skip
+        self._tell("all_to_all", [given])
         sizes = list(input_sizes) if input_sizes else [given.shape[0] // self._world] * self._world
         gathered = self._all(list(given.detach().split(sizes)))
         _write(output, torch.cat([row[self._rank_here] for row in gathered]))
@@ -144,6 +159,7 @@ class FileGroup(dist.ProcessGroup):
     alltoall_base = all_to_all_single  # type: ignore[assignment]
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
+        self._tell("all_to_all", inputs)
         gathered = self._all([item.detach() for item in inputs])
         for rank, item in enumerate(outputs):
             _write(item, gathered[rank][self._rank_here])

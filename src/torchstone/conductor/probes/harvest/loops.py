@@ -73,7 +73,7 @@ class LoopCutter:
         if event == "line" and loop.first <= frame.f_lineno < loop.body:
             # from inside a block that cannot be jumped out of the loop goes on
             with contextlib.suppress(ValueError):
-                frame.f_lineno = loop.after
+                frame.f_lineno = loop.after  # type: ignore[misc]
             self._done(frame)
             return None
         return self._local

@@ -41,6 +41,11 @@ class Places:
             self._known[code] = path
         return path
 
+    def of(self, frame: FrameType) -> Place:
+        """The line that a frame runs; nowhere for code of others."""
+        path = self.path_of(frame.f_code)
+        return _place(frame, path) if path else NOWHERE
+
     def here(self, depth: int = 1) -> Place:
         """The innermost line of the project."""
         frame: FrameType | None = sys._getframe(depth)

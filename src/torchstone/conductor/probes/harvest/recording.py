@@ -15,6 +15,36 @@ from torchstone.conductor.probes.harvest.operators import Operator, Producers
 from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 
 E = TypeVar("E", bound="Event")
+_CLOSE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Two numbers that tell tensors apart, whatever their size."""
+
+    norm: float
+    projection: float
+
+    def equals(self, other: Signature) -> bool:
+        """Within the rounding of float32 sums in another order."""
+        size = max(self.norm, other.norm)
+        return (
+            abs(self.norm - other.norm) <= _CLOSE * size
+            and abs(self.projection - other.projection) <= _CLOSE * size
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterFacts:
+    """A parameter at the first optimizer step."""
+
+    name: str
+    shape: tuple[int, ...]
+    constant: bool
+    """All its values are equal, as norms and biases begin: equal on all ranks means nothing."""
+    value: Signature
+    gradient: Signature
+    before_clipping: Signature | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +163,44 @@ class Loss(Event):
     shifted: bool
     """The targets are the input tokens moved by one: the model predicts the next token."""
     stack: tuple[Place, ...] = ()
+    counted: int = 0
+    """Targets that its mean is taken over; 0 where it is no mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Event):
+    """A tensor went through a collective."""
+
+    kind: str
+    numel: int
+    size_bytes: int
+    ranks: int
+    in_backward: bool
+    divided_by: tuple[float, ...] = ()
+    """The counts that its values were divided by right before: it holds means."""
+    made_at: Place = NOWHERE
+    """The line that computed its values."""
+    calls: int = 0
+    """Calls of the project's modules so far: equal for collectives with none between them."""
+    bias: bool = False
+    """Its values have a bias in them: they are the output of a linear layer, bias included."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredGradient(Event):
+    """The backward pass of a function of the project whose forward pass gathers from all ranks."""
+
+    gradient: Signature
+    communicates: bool
+    """It asks the other ranks for their share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed(Event):
+    """A block that is computed again in the backward pass, with other random numbers."""
+
+    drawn: bool
+    """It draws random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +268,12 @@ class Recording:
     """The first batches of loaders, each as a digest."""
     digests: list[str] = field(default_factory=list)
     """The trained parameters at the first step and after it."""
+    parameters: list[ParameterFacts] = field(default_factory=list)
+    """At the first optimizer step."""
+    fresh: dict[int, nn.Module] = field(default_factory=dict)
+    """Copies of models as they were at their first call, by the id of the model."""
+    not_probed: dict[str, str] = field(default_factory=dict)
+    """What could not be called again, and why."""
     steps: int = 0
     ended: str = ""
     """Why the script ended before its end, or empty."""

@@ -86,21 +86,24 @@ def _cases(run: Recording, top: bool, stateless: bool) -> Iterator[Case]:
             continue
         if stateless and any(not _is_plain(item) for item in (*call.args, *call.kwargs.values())):
             continue
-        case = case_of(call)
+        case = case_of(run, call)
         if case is not None:
             seen.add(key)
             yield case
 
 
-def case_of(call: ModuleCall) -> Case | None:
-    """None where the module cannot be copied or called again."""
+def case_of(run: Recording, call: ModuleCall) -> Case | None:
+    """None where the module cannot be copied or called again; why is noted."""
+    name = type(call.module).__name__
     if sum(item.numel() for item in call.module.parameters()) > _LARGE_PARAMETERS:
+        run.not_probed[name] = f"more than {_LARGE_PARAMETERS:,} parameters"
         return None
     try:
         module = copy.deepcopy(call.module).float().eval()
         case = Case(module, widened(call.args), widened(call.kwargs), call)
         case.result()
-    except Exception:  # whatever its code raises: it cannot be probed this way
+    except Exception as error:  # whatever its code raises: it cannot be probed this way
+        run.not_probed[name] = f"{type(error).__name__}: {str(error)[:160]}"
         return None
     return case
 
@@ -121,7 +124,8 @@ def _is_plain(item: Any) -> bool:
 
 
 def shortened(case: Case) -> Case:
-    """The same call with sequences of a length that no other size of the model equals."""
+    """The same call with sequences of a length that no other size of the model equals; the call
+    itself where the model takes no other length."""
     tokens = case.tokens
     if tokens is None:
         return case

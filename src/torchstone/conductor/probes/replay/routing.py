@@ -50,7 +50,10 @@ def _routings(run: Recording) -> Iterator[Routing]:
             continue
         try:
             found = _routing(run, case, experts)
-        except Exception:  # experts of another protocol
+        except Exception as error:  # experts of another protocol
+            run.not_probed[f"experts of {type(case.module).__name__}"] = (
+                f"{type(error).__name__}: {str(error)[:160]}"
+            )
             continue
         if found is not None:
             yield found

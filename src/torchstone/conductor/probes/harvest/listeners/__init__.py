@@ -6,6 +6,7 @@ This is done in a child process that ends with the run: nothing is put back.
 from __future__ import annotations
 
 from torchstone.conductor.probes.harvest.listeners.calls import watch_modules
+from torchstone.conductor.probes.harvest.listeners.exchange import watch_collectives
 from torchstone.conductor.probes.harvest.listeners.gradients import watch_backward, watch_clipping
 from torchstone.conductor.probes.harvest.listeners.loaders import watch_loaders, watch_wrapping
 from torchstone.conductor.probes.harvest.listeners.losses import watch_losses
@@ -24,5 +25,5 @@ __all__ = ["Enough", "Hooks", "copied", "digest_of", "install"]
 def install(hooks: Hooks) -> None:
     """From now on everything is written down."""
     for watch in (watch_modules, watch_backward, watch_clipping, watch_optimizers, watch_schedulers,
-                  watch_scalers, watch_wrapping, watch_saving, watch_losses, watch_loaders):  # fmt: skip
+                  watch_scalers, watch_wrapping, watch_saving, watch_losses, watch_loaders, watch_collectives):  # fmt: skip
         watch(hooks)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ from torchstone.conductor.probes.harvest.listeners.values import (
     is_term,
     is_tokens,
 )
+from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import (
     ModeChange,
     ModuleCall,
@@ -56,11 +59,8 @@ def watch_modules(hooks: Hooks) -> None:
         init(module, *args, **kwargs)
         if is_own(hooks, module):
             hooks.run.modules.append(module)
-            stack = [
-                place for place in hooks.places.stack(2) if not place.scope.endswith("__init__")
-            ]
-            if stack:
-                hooks.run.made_at[id(module)] = stack[0]
+            if place := _maker(hooks):
+                hooks.run.made_at[id(module)] = place
 
     def recorded_train(module: nn.Module, mode: bool = True) -> Any:
         if not hooks.quiet and (place := hooks.places.here(2)) and hooks.depth == 0:
@@ -79,10 +79,24 @@ def watch_modules(hooks: Hooks) -> None:
     nn.Module.train = recorded_train  # type: ignore[method-assign, assignment]
 
 
+def _maker(hooks: Hooks) -> Place:
+    """The innermost line of the project that is not in the constructor of a module."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        inside = frame.f_code.co_name == "__init__" and isinstance(
+            frame.f_locals.get("self"), nn.Module
+        )
+        if not inside and (place := hooks.places.of(frame)):
+            return place
+        frame = frame.f_back
+    return NOWHERE
+
+
 def _record_call(
     hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
 ) -> Any:
     top = hooks.depth == 0
+    hooks.calls += 1
     place = hooks.places.here(3)
     kept: ModuleCall | None = None
     linked = any(is_state(item) for item in (*args, *kwargs.values()))
@@ -96,7 +110,8 @@ def _record_call(
         )  # fmt: skip
     if top and not hooks.quiet:
         hooks.start_clock()
-        if not module.training:
+        hooks.evaluates = not module.training
+        if hooks.evaluates:
             hooks.loops.count()
         hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
         hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
@@ -106,6 +121,7 @@ def _record_call(
         output = call(module, *args, **kwargs)
     finally:
         hooks.depth -= 1
+        hooks.evaluates = hooks.evaluates and not top
     if not hooks.quiet and torch.is_grad_enabled() and hooks.run.steps < TRACED_STEPS:
         hooks.terms += [item for item in tree_leaves(output) if is_term(item)]
     if kept is not None:

@@ -16,6 +16,7 @@ from torchstone.conductor.probes.harvest.listeners.state import (
 from torchstone.conductor.probes.harvest.listeners.values import (
     gradient_norm,
     parameters_of,
+    signature_of,
 )
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
@@ -128,6 +129,10 @@ def watch_clipping(hooks: Hooks) -> None:
     def recorded(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
         chosen = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         before = gradient_norm(chosen)
+        if hooks.run.world > 1 and not hooks.run.parameters:
+            hooks.unclipped |= {
+                id(item): signature_of(item.grad) for item in chosen if item.grad is not None
+            }
         result = clip(chosen, max_norm, *args, **kwargs)
         if not hooks.quiet:
             hooks.note(Clip(

@@ -35,7 +35,8 @@ def _recorded_loss(hooks: Hooks, name: str, loss: Callable[..., Any]) -> Callabl
         if isinstance(given, torch.Tensor):
             dtype = given.dtype if hooks.mode.autocast is None else torch.float32
             hooks.note(Loss(hooks.places.here(2), hooks.run.steps, name, dtype,
-                            _is_shifted(hooks, target), hooks.places.stack(2)))  # fmt: skip
+                            _is_shifted(hooks, target), hooks.places.stack(2),
+                            _counted(target, args, kwargs)))  # fmt: skip
         hooks.in_loss = True
         try:
             value = loss(given, target, *args, **kwargs)
@@ -47,6 +48,13 @@ def _recorded_loss(hooks: Hooks, name: str, loss: Callable[..., Any]) -> Callabl
         return value
 
     return recorded
+
+
+def _counted(target: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Targets that a mean is taken over."""
+    if kwargs.get("reduction", "mean") != "mean" or args or not is_integer(target):
+        return 0
+    return int((target != kwargs.get("ignore_index", -100)).sum())
 
 
 def _is_shifted(hooks: Hooks, target: torch.Tensor) -> bool:

@@ -20,9 +20,11 @@ from torchstone.conductor.probes.harvest.listeners.values import (
     digest_of,
     gradient_norm,
     parameters_of,
+    signature_of,
 )
 from torchstone.conductor.probes.harvest.recording import (
     OptimizerStep,
+    ParameterFacts,
     SchedulerStep,
     ZeroGrad,
 )
@@ -68,12 +70,23 @@ def _before_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
     items = list(parameters_of(optimizer))
     if len(hooks.run.digests) < _DIGESTS:
         hooks.run.digests.append(digest_of(items))
+    if not hooks.run.parameters and hooks.run.world > 1:
+        hooks.run.parameters += [_facts(hooks, item) for item in items]
     have = frozenset(id(item) for item in items if item.grad is not None)
     hooks.note(OptimizerStep(
         hooks.places.here(2), hooks.run.steps, id(optimizer), gradient_norm(items),
         hooks.scale, have, frozenset(map(id, items)) - have, hooks.backwards, hooks.stale,
         sum(item.dtype == torch.float16 for item in items),
     ))  # fmt: skip
+
+
+def _facts(hooks: Hooks, item: torch.Tensor) -> ParameterFacts:
+    owner = hooks.run.owner_of(id(item))
+    name = f"{type(owner[0]).__name__}.{owner[1]}" if owner else ""
+    gradient = item.grad if item.grad is not None else torch.zeros(())
+    constant = bool((item.detach() == item.detach().flatten()[:1]).all())
+    return ParameterFacts(name, tuple(item.shape), constant, signature_of(item),
+                          signature_of(gradient), hooks.unclipped.get(id(item)))  # fmt: skip
 
 
 def _after_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
@@ -84,6 +97,7 @@ def _after_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
             hooks.used[id(item)] = item.grad
     hooks.run.steps += 1
     hooks.backwards, hooks.stale = 0, False
+    hooks.unclipped.clear()
     hooks.scaled.clear()
     hooks.loops.count()
     hooks.check_time()

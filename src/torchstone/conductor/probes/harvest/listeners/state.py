@@ -14,6 +14,7 @@ from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.conductor.probes.harvest.recording import (
     Recording,
+    Signature,
 )
 
 MOST_BATCHES = 12
@@ -38,6 +39,9 @@ class Hooks:
         """Only modules are recorded: what runs is a test or a probe."""
         self.depth = 0
         """Of calls of the project's modules; far below zero while torch walks through modules."""
+        self.calls = 0
+        self.evaluates = False
+        """A model is being called in evaluation mode."""
         self.classes: dict[type, bool] = {}
         self.counts: dict[tuple[int, bool, bool], int] = {}
         self.scale = 1.0
@@ -49,6 +53,8 @@ class Hooks:
         self.used: dict[int, torch.Tensor] = {}
         """Gradients that a step has used, by parameter."""
         self.stale = False
+        self.unclipped: dict[int, Signature] = {}
+        """Gradients before they were clipped, by parameter."""
         self.tokens: list[torch.Tensor] = []
         self.passes: dict[int, int] = {}
         self.made: dict[int, Place] = {}
@@ -59,8 +65,10 @@ class Hooks:
         self.trace = OperatorTrace(places, self._is_traced)
 
     def _is_traced(self) -> bool:
-        """The first two optimizer steps, and what runs without gradients after them."""
-        return not self.quiet and (self.run.steps < TRACED_STEPS or not torch.is_grad_enabled())
+        """The first two optimizer steps, and after them what evaluates or runs without gradients."""
+        if self.quiet:
+            return False
+        return self.run.steps < TRACED_STEPS or self.evaluates or not torch.is_grad_enabled()
 
     def current_scale(self) -> float:
         return float(self.run.scalers[-1].get_scale()) if self.run.scalers else 1.0

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from torchstone.conductor.probes.harvest.recording import Signature
+
 _MOST_ELEMENTS = 1 << 21
 
 
@@ -71,3 +73,10 @@ def gradient_norm(items: Iterable[torch.Tensor]) -> float:
         float(item.grad.detach().double().pow(2).sum()) for item in items if item.grad is not None
     ]
     return math.sqrt(sum(squares)) if squares else 0.0
+
+
+def signature_of(value: torch.Tensor) -> Signature:
+    """Norm, and the sum with weights that no permutation and no sign survives."""
+    flat = value.detach().double().flatten()[:_MOST_ELEMENTS]
+    weights = torch.cos(torch.arange(1, flat.numel() + 1, dtype=torch.float64))
+    return Signature(float(flat.norm()), float(flat @ weights))

@@ -42,8 +42,41 @@ class _Session:
     """A prompt and the tokens after it, with the state as it was before the prompt."""
 
     module: nn.Module
-    first: ModuleCall
+    calls: tuple[ModuleCall, ...]
     chunks: tuple[torch.Tensor, ...]
+
+    def full(self, calls: int = 0) -> _Arguments:
+        """Arguments of one pass over all tokens: the state as it was before the prompt, everything
+        else as the last call got it."""
+        first, last = self.calls[0], self.calls[calls - 1]
+        args = tuple(map(_older, first.args, last.args))
+        kwargs = {key: _older(value, last.kwargs.get(key)) for key, value in first.kwargs.items()}
+        return widened(copied(args)), widened(copied(kwargs))
+
+    def step(self, place: int, state: _Arguments) -> _Arguments:
+        """Arguments of one call: the state as the calls before have left it."""
+        call = self.calls[place]
+        args = tuple(map(_newer, state[0], widened(copied(call.args))))
+        kwargs = {
+            key: _newer(value, widened(copied(call.kwargs.get(key))))
+            for key, value in state[1].items()
+        }
+        return args, kwargs
+
+
+_Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def _is_simple(value: Any) -> bool:
+    return isinstance(value, _SIMPLE)
+
+
+def _older(first: Any, last: Any) -> Any:
+    return last if _is_simple(first) else first
+
+
+def _newer(state: Any, given: Any) -> Any:
+    return given if _is_simple(state) else state
 
 
 def check(run: Recording) -> Iterator[Shown]:
@@ -53,7 +86,9 @@ def check(run: Recording) -> Iterator[Shown]:
             continue
         try:
             found = _compare(run, session)
-        except Exception:  # a protocol that this does not know
+        except Exception as error:  # a protocol that this does not know
+            name = f"cached decoding of {type(session.module).__name__}"
+            run.not_probed[name] = f"{type(error).__name__}: {str(error)[:160]}"
             continue
         told.add(type(session.module))
         if found is not None:
@@ -67,7 +102,7 @@ def _sessions(run: Recording) -> Iterator[_Session]:
         tokens = _tokens(call)
         if tokens is None or tokens.shape[1] < 2:
             continue
-        chunks = [tokens]
+        chunks, used = [tokens], [call]
         for later in calls[place + 1 :]:
             step = _tokens(later)
             if (
@@ -77,8 +112,9 @@ def _sessions(run: Recording) -> Iterator[_Session]:
             ):
                 break
             chunks.append(step)
+            used.append(later)
         if len(chunks) > 2:
-            yield _Session(call.module, call, tuple(chunks))
+            yield _Session(call.module, tuple(used), tuple(chunks))
 
 
 def _has_state(call: ModuleCall) -> bool:
@@ -94,39 +130,40 @@ def _tokens(call: ModuleCall) -> torch.Tensor | None:
 def _compare(run: Recording, session: _Session) -> Shown | None:
     module = copy.deepcopy(session.module).float().eval()
     whole = torch.cat(session.chunks, dim=1)
-    full = _logits(_call(module, whole, _state(session))[0])
+    full = _logits(_call(module, whole, session.full())[0])
     state = _state(session)
     outputs: list[torch.Tensor] = []
-    for chunk in session.chunks:
-        result, state = _call(module, chunk, state)
+    for place, chunk in enumerate(session.chunks):
+        result, state = _call(module, chunk, session.step(place, state))
         outputs.append(_logits(result))
     steps = torch.cat(outputs, dim=1)
     size = difference(full[:, -len(session.chunks) + 1 :], steps[:, -len(session.chunks) + 1 :])
     if size <= _TOLERANCE:
         return None
-    place = _place(run, module, session)
-    if not place:
+    found = _place(run, module, session)
+    if not found:
         return None
     return Shown(
-        RULE, place,
+        RULE, found,
         Text("after a prompt of {prompt} tokens the decoded outputs differ from one pass over all {all} by {size}",
              "在 {prompt} 个 token 的提示之后，逐步解码的输出与一次处理全部 {all} 个 token 相差 {size}"),
         {"prompt": str(session.chunks[0].shape[1]), "all": str(whole.shape[1]), "size": f"{size:.1%}"},
         (number("difference", "差异", 100 * size, "%", ON_A_COPY),
          number("expected", "应为", 0.0, "%", ON_A_COPY)),
-        offered(run.root, place, _continue_positions),
+        offered(run.root, found, _continue_positions),
     )  # fmt: skip
 
 
-def _state(session: _Session) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return widened(copied(session.first.args)), widened(copied(session.first.kwargs))
+def _state(session: _Session) -> _Arguments:
+    first = session.calls[0]
+    return widened(copied(first.args)), widened(copied(first.kwargs))
 
 
 def _call(
     module: nn.Module,
     tokens: torch.Tensor,
-    state: tuple[tuple[Any, ...], dict[str, Any]],
-) -> tuple[Any, tuple[tuple[Any, ...], dict[str, Any]]]:
+    state: _Arguments,
+) -> tuple[Any, _Arguments]:
     args, kwargs = state
     with torch.no_grad():
         result = module(tokens, *args[1:], **kwargs)
@@ -141,9 +178,9 @@ def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
     """The first line whose values for the decoded token differ from those of the full pass."""
     prompt = session.chunks[0]
     whole = torch.cat(session.chunks[:2], dim=1)
-    full = _traced(run, module, whole, _state(session))
+    full = _traced(run, module, whole, session.full(2))
     state = _call(module, prompt, _state(session))[1]
-    step = _traced(run, module, session.chunks[1], state)
+    step = _traced(run, module, session.chunks[1], session.step(1, state))
     by_place: dict[tuple[Place, str], list[Operator]] = {}
     for item in full:
         by_place.setdefault((item.place, item.name), []).append(item)
@@ -170,7 +207,7 @@ def _last(full: torch.Tensor, step: torch.Tensor, length: int) -> torch.Tensor |
 
 def _traced(
     run: Recording, module: nn.Module, tokens: torch.Tensor,
-    state: tuple[tuple[Any, ...], dict[str, Any]],
+    state: _Arguments,
 ) -> list[Operator]:  # fmt: skip
     trace = OperatorTrace(Places(run.root))
     with trace:

@@ -64,6 +64,7 @@ def _load(run: Recording, routing: Routing) -> torch.Tensor | None:
     )
     try:
         chosen = next(item.outputs[1] for item in case.traced(run) if item.name == "topk")
-    except Exception:
+    except Exception as error:  # it takes no other number of tokens
+        run.not_probed[f"load of {routing.name}"] = f"{type(error).__name__}: {str(error)[:160]}"
         return None
     return torch.bincount(chosen.flatten(), minlength=routing.weights.shape[1]).float()

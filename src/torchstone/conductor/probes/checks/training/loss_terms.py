@@ -33,6 +33,8 @@ def check(run: Recording) -> Iterator[Shown]:
     producers = run.producers()
     told: set[Place] = set()
     for term in terms:
+        if term.added and float(term.tensor.detach()) == 0.0:  # where a sum begins
+            continue
         place = _cut_at(producers, term) if term.added else _dropped_at(producers, term)
         if not place or place in told:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.conductor.probes.checks._scopes import training_calls
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.checks.evaluation_mode import depends_on_mode
+from torchstone.conductor.probes.checks.training.evaluation_mode import depends_on_mode
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import ModeChange, Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number

@@ -1,15 +1,14 @@
-"""What only several ranks together show: who writes which file, reads which data, holds which weights."""
+"""Who writes which file, and who reads which data."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
-from torchstone.conductor.probes.harvest.recording import OptimizerStep, Recording, Save
+from torchstone.conductor.probes.ranks.facts import RankFacts
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
@@ -31,45 +30,12 @@ SAME_DATA = ProbeRule(
          "它们的梯度相同，各 rank 只是在重复劳动，批大小并未增大"),
     Text("give the loader a DistributedSampler with the rank of the process", "为加载器使用带本进程 rank 的 DistributedSampler"),
 )  # fmt: skip
-DRIFT = ProbeRule(
-    "PR402", "replicas-differ", Severity.HIGH, "wrong result",
-    Text("the replicas of a data-parallel run hold different weights", "数据并行的各副本权重不同"),
-    Text("they step with gradients of their own: the ranks train different models", "它们以各自的梯度更新：各 rank 训练的是不同的模型"),
-    Text("call the wrapped model in training, not `.module`", "训练时调用包装后的模型，而非 `.module`"),
-)  # fmt: skip
-ALL_RULES = (ONE_FILE, SAME_DATA, DRIFT)
+RULES = (ONE_FILE, SAME_DATA)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedFile:
-    """A file that a rank wrote, and the line."""
-
-    path: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class RankFacts:
-    """What one rank did, as far as others can be compared with it."""
-
-    saves: tuple[SavedFile, ...] = ()
-    batches: tuple[tuple[Place, str], ...] = ()
-    digests: tuple[str, ...] = ()
-    step: Place = Place("", 0)
-    data_parallel: bool = False
-
-
-def facts_of(run: Recording) -> RankFacts:
-    step = next(run.of(OptimizerStep), None)
-    return RankFacts(
-        tuple(SavedFile(save.path, save.place) for save in run.of(Save)), tuple(run.batches[:4]),
-        tuple(run.digests), step.place if step else Place("", 0), run.data_parallel,
-    )  # fmt: skip
-
-
-def compare_ranks(root: Path, ranks: list[RankFacts]) -> list[Shown]:
-    """Findings of all ranks together."""
-    return [*_one_file(root, ranks), *_same_data(root, ranks), *_drift(ranks)]
+def compare(root: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
+    yield from _one_file(root, ranks)
+    yield from _same_data(root, ranks)
 
 
 def _one_file(root: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
@@ -99,20 +65,6 @@ def _same_data(root: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
             (number("ranks with the same batch", "批次相同的 rank", len(ranks), "", IN_THE_RUN),),
             offered(root, place, _own_rank),
         )  # fmt: skip
-
-
-def _drift(ranks: list[RankFacts]) -> Iterator[Shown]:
-    if not all(facts.data_parallel for facts in ranks):
-        return
-    for step, digests in enumerate(zip(*(facts.digests for facts in ranks), strict=False)):
-        if len(set(digests)) > 1:
-            yield Shown(
-                DRIFT, ranks[0].step,
-                Text("the weights differ between ranks at optimizer step {step}", "在第 {step} 次更新时各 rank 的权重不同"),
-                {"step": str(step)},
-                (number("different sets of weights", "不同的权重组数", len(set(digests)), "", IN_THE_RUN),),
-            )  # fmt: skip
-            return
 
 
 def _own_rank(file: SourceFile, place: Place) -> Iterator[Fix]:

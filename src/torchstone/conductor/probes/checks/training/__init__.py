@@ -1,0 +1,1 @@
+"""Steps, gradients, losses and modes of training."""

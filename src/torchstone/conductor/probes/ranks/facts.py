@@ -1,0 +1,73 @@
+"""What one rank did, as far as others can be compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchstone.conductor.probes.harvest.places import Place
+from torchstone.conductor.probes.harvest.recording import (
+    Backward,
+    Clip,
+    Collective,
+    GatheredGradient,
+    Loss,
+    OptimizerStep,
+    ParameterFacts,
+    Recording,
+    Save,
+)
+
+NOWHERE = Place("", 0)
+_MOST = 400
+"""Events of a kind that are handed to the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file that a rank wrote, and the line."""
+
+    path: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class MeanLoss:
+    """A loss that is a mean, and over how many targets."""
+
+    place: Place
+    counted: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankFacts:
+    """What one rank did."""
+
+    saves: tuple[SavedFile, ...] = ()
+    batches: tuple[tuple[Place, str], ...] = ()
+    digests: tuple[str, ...] = ()
+    step: Place = NOWHERE
+    clip: Place = NOWHERE
+    model: Place = NOWHERE
+    """Where the first model was made."""
+    backward: Place = NOWHERE
+    micro_batches: int = 1
+    """Backward passes of the first step."""
+    data_parallel: bool = False
+    parameters: tuple[ParameterFacts, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    gathered: tuple[GatheredGradient, ...] = ()
+    losses: tuple[MeanLoss, ...] = ()
+
+
+def facts_of(run: Recording) -> RankFacts:
+    step, clip = next(run.of(OptimizerStep), None), next(run.of(Clip), None)
+    backward = next(run.of(Backward), None)
+    top = run.top_modules()
+    return RankFacts(
+        tuple(SavedFile(save.path, save.place) for save in run.of(Save)), tuple(run.batches[:4]),
+        tuple(run.digests), step.place if step else NOWHERE, clip.place if clip else NOWHERE,
+        run.made_at.get(id(top[0]), NOWHERE) if top else NOWHERE,
+        backward.place if backward else NOWHERE, step.backwards if step else 1, run.data_parallel, tuple(run.parameters),
+        tuple(run.of(Collective))[:_MOST], tuple(run.of(GatheredGradient))[:_MOST],
+        tuple(MeanLoss(item.place, item.counted) for item in run.of(Loss) if item.counted)[:_MOST],
+    )  # fmt: skip
