@@ -44,10 +44,11 @@ def offer(request: Request) -> Offer:
 
 
 def _launches(script: EntryPoint, scripts: int) -> list[tuple[Launch, bool]]:
-    """The documented starts that differ in more than the number of processes; then the widest."""
-    together = {item.arguments for item in script.launches if item.ranks > 1}
-    found = [(Launch(item.arguments, min(item.ranks, _MOST_RANKS)), True) for item in script.launches
-             if item.ranks > 1 or item.arguments not in together]  # fmt: skip
+    """The documented starts, then the widest."""
+    together = [item for item in script.launches if item.ranks > 1]
+    found = [
+        (Launch(item.arguments, min(item.ranks, _MOST_RANKS)), True) for item in script.launches
+    ]
     if not together and script.launched:
         found = [(Launch(script.arguments, _RANKS), False), *found[1:]]
     if not found:

@@ -272,6 +272,8 @@ class Recording:
     """At the first optimizer step."""
     fresh: dict[int, nn.Module] = field(default_factory=dict)
     """Copies of models as they were at their first call, by the id of the model."""
+    scalars: list[tuple[type, torch.Tensor]] = field(default_factory=list)
+    """Scalars without a gradient that modules gave back in the first steps, by class."""
     not_probed: dict[str, str] = field(default_factory=dict)
     """What could not be called again, and why."""
     steps: int = 0

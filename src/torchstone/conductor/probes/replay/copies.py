@@ -117,6 +117,16 @@ def widened(value: Any) -> Any:
     return tree_map(wide, copied(value))
 
 
+def unsettled(module: nn.Module) -> nn.Module:
+    """Weights that are all equal, as norms begin, are moved: ones hide where they are missing."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for item in module.parameters():
+            if item.is_floating_point() and bool((item == item.flatten()[:1]).all()):
+                item.add_(0.2 * torch.rand(item.shape, generator=generator).to(item.dtype))
+    return module
+
+
 def _is_plain(item: Any) -> bool:
     return isinstance(
         item, (torch.Tensor, int, float, str, bool, type(None), torch.dtype, torch.device)

@@ -6,6 +6,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,6 +31,8 @@ class Routing:
     """The output when every expert hands its input on."""
     chosen: torch.Tensor
     """What the top-k chose, by token."""
+    rows: tuple[int, ...] = ()
+    """Tokens that reach each expert, as far as it is known."""
 
     @property
     def name(self) -> str:
@@ -49,7 +52,7 @@ def _routings(run: Recording) -> Iterator[Routing]:
         if experts is None:
             continue
         try:
-            found = _routing(run, case, experts)
+            found = _routing(run, _all_real(case), experts)
         except Exception as error:  # experts of another protocol
             run.not_probed[f"experts of {type(case.module).__name__}"] = (
                 f"{type(error).__name__}: {str(error)[:160]}"
@@ -60,12 +63,22 @@ def _routings(run: Recording) -> Iterator[Routing]:
 
 
 def _experts(module: nn.Module) -> str | None:
-    """The name of its list of like modules."""
+    """The name of its list of like modules, or of the child that holds all experts stacked."""
     for name, child in module.named_children():
         if isinstance(child, nn.ModuleList) and 1 < len(child) <= _MOST_EXPERTS:
             if len({type(item) for item in child}) == 1:
                 return name
+    for name, child in module.named_children():
+        if _stacked(child) and "expert" in f"{name} {type(child).__name__}".lower():
+            return name
     return None
+
+
+def _stacked(child: nn.Module) -> int:
+    """The number of experts that all weights of a module share as their first size."""
+    sizes = {item.shape[0] for item in child.parameters() if item.dim() > 1}
+    matrices = [item for item in child.parameters() if item.dim() == 3]
+    return sizes.pop() if len(sizes) == 1 and matrices and not list(child.children()) else 0
 
 
 def _routing(run: Recording, case: Case, experts: str) -> Routing | None:
@@ -76,15 +89,18 @@ def _routing(run: Recording, case: Case, experts: str) -> Routing | None:
     chosen = _chosen(operators, inputs)
     if inputs is None or chosen is None:
         return None
-    count = len(getattr(case.module, experts))
+    child = getattr(case.module, experts)
+    count = len(child) if isinstance(child, nn.ModuleList) else _stacked(child)
+    seen: dict[int, int] = {}
     base = _with_experts(case, experts, lambda _, x: torch.zeros_like(x), inputs)
     rows = [
         (_with_experts(case, experts, functools.partial(_only, e), inputs) - base).mean(-1)
         for e in range(count)
     ]  # fmt: skip
-    mixed = _with_experts(case, experts, lambda _, x: x, inputs) - base
+    mixed = _with_experts(case, experts, lambda _, x: x, inputs, seen) - base
     return Routing(case, tuple(operators), inputs.reshape(-1, inputs.shape[-1]).float(),
-                   torch.stack(rows, dim=-1), mixed, chosen)  # fmt: skip
+                   torch.stack(rows, dim=-1), mixed, chosen,
+                   tuple(seen.get(e, 0) for e in range(count)))  # fmt: skip
 
 
 def _only(expert: int, index: int, x: torch.Tensor) -> torch.Tensor:
@@ -101,13 +117,56 @@ def _chosen(operators: list[Operator], inputs: torch.Tensor | None) -> torch.Ten
     return None
 
 
+def _all_real(case: Case) -> Case:
+    """Masks that leave tokens out leave none out."""
+
+    def whole(item: Any) -> Any:
+        is_mask = isinstance(item, torch.Tensor) and item.dtype == torch.bool
+        return torch.ones_like(item) if is_mask else item
+
+    return case.changed(whole)
+
+
 def _with_experts(
-    case: Case, name: str, act: Callable[[int, torch.Tensor], torch.Tensor], inputs: torch.Tensor
-) -> torch.Tensor:
-    """The output by token when the experts do something else."""
+    case: Case, name: str, act: Callable[[int, torch.Tensor], torch.Tensor], inputs: torch.Tensor,
+    seen: dict[int, int] | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """The output by token when the experts do something else; `seen` counts their tokens."""
     module = copy.deepcopy(case.module)
-    for index, expert in enumerate(getattr(module, name)):
-        expert.forward = lambda x, *_, index=index, **__: act(index, x)
+    counted = seen if seen is not None else {}
+    child = getattr(module, name)
+    if isinstance(child, nn.ModuleList):
+        for index, expert in enumerate(child):
+            expert.forward = functools.partial(_act, act, index, counted)
+    else:
+        child.forward = functools.partial(_act_stacked, act, counted, copy.deepcopy(child))
     outputs = replace(case, module=module).run()
     found = next(item for item in outputs if item.shape == inputs.shape)
     return found.reshape(-1, inputs.shape[-1])
+
+
+_Act = Callable[[int, torch.Tensor], torch.Tensor]
+
+
+def _act(
+    act: _Act, index: int, counted: dict[int, int], x: torch.Tensor, *_: Any, **__: Any
+) -> torch.Tensor:
+    counted[index] = counted.get(index, 0) + x.numel() // max(x.shape[-1], 1)
+    return act(index, x)
+
+
+def _act_stacked(
+    act: _Act, counted: dict[int, int], child: nn.Module, x: torch.Tensor, *rest: Any, **named: Any
+) -> torch.Tensor:
+    """Which rows belong to an expert shows when its weights are set to zero."""
+    random = torch.randn(x.shape, generator=torch.Generator().manual_seed(3)).to(x.dtype)
+    whole = type(child).forward(child, random, *rest, **named)
+    result = torch.zeros_like(x)
+    for index in range(_stacked(child)):
+        without = copy.deepcopy(child)
+        for item in without.parameters():
+            item[index].zero_()
+        mine = (type(child).forward(without, random, *rest, **named) != whole).any(-1)
+        counted[index] = counted.get(index, 0) + int(mine.sum())
+        result[mine] = act(index, x[mine])
+    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
 from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
-from torchstone.conductor.probes.replay.copies import floats, widened
+from torchstone.conductor.probes.replay.copies import floats, unsettled, widened
 from torchstone.conductor.probes.replay.divergence import difference
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
@@ -46,11 +47,15 @@ class _Session:
     chunks: tuple[torch.Tensor, ...]
 
     def full(self, calls: int = 0) -> _Arguments:
-        """Arguments of one pass over all tokens: the state as it was before the prompt, everything
-        else as the last call got it."""
+        """Arguments of one pass over all tokens: without a state, or with the one from before the
+        prompt; everything else as the last call got it."""
         first, last = self.calls[0], self.calls[calls - 1]
-        args = tuple(map(_older, first.args, last.args))
-        kwargs = {key: _older(value, last.kwargs.get(key)) for key, value in first.kwargs.items()}
+        names = list(inspect.signature(self.module.forward).parameters.values())
+        defaults = [item.default for item in names] + [inspect.Parameter.empty] * len(first.args)
+        args = tuple(map(_older, first.args, last.args, defaults))
+        known = {item.name: item.default for item in names}
+        kwargs = {key: _older(value, last.kwargs.get(key), known.get(key))
+                  for key, value in first.kwargs.items()}  # fmt: skip
         return widened(copied(args)), widened(copied(kwargs))
 
     def step(self, place: int, state: _Arguments) -> _Arguments:
@@ -71,8 +76,11 @@ def _is_simple(value: Any) -> bool:
     return isinstance(value, _SIMPLE)
 
 
-def _older(first: Any, last: Any) -> Any:
-    return last if _is_simple(first) else first
+def _older(first: Any, last: Any, default: Any) -> Any:
+    """No cache at all where a call needs none: that is how the model was trained."""
+    if _is_simple(first):
+        return last
+    return None if default is None else first
 
 
 def _newer(state: Any, given: Any) -> Any:
@@ -128,7 +136,7 @@ def _tokens(call: ModuleCall) -> torch.Tensor | None:
 
 
 def _compare(run: Recording, session: _Session) -> Shown | None:
-    module = copy.deepcopy(session.module).float().eval()
+    module = unsettled(copy.deepcopy(session.module).float().eval())
     whole = torch.cat(session.chunks, dim=1)
     full = _logits(_call(module, whole, session.full())[0])
     state = _state(session)
@@ -184,6 +192,7 @@ def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
     by_place: dict[tuple[Place, str], list[Operator]] = {}
     for item in full:
         by_place.setdefault((item.place, item.name), []).append(item)
+    counted: dict[int, Place] = {}
     for item in step:
         others = by_place.get((item.place, item.name), [])
         other = others.pop(0) if others else None
@@ -191,7 +200,10 @@ def _place(run: Recording, module: nn.Module, session: _Session) -> Place:
             continue
         last = _last(other.output, item.output, whole.shape[1])
         if last is not None and difference(last, item.output) > _TOLERANCE:
-            return item.place
+            if item.name == "arange":  # its start may be added to it later
+                counted[id(item.output)] = item.place
+                continue
+            return next((counted[id(x)] for x in item.inputs if id(x) in counted), item.place)
     return step[-1].place if step else Place("", 0)
 
 

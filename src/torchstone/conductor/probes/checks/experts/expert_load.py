@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
+from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.routing import Routing, routings
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
@@ -36,6 +40,7 @@ def check(run: Recording) -> Iterator[Shown]:
                 {"share": f"{dropped:.0%}"},
                 (number("tokens without an expert", "没有专家的 token", 100 * dropped, "%", ON_A_COPY),),
             )  # fmt: skip
+        yield from _small_capacity(run, routing)
         load = _load(run, routing)
         if load is not None and bool((load == 0).any()):
             idle = int((load == 0).sum())
@@ -47,6 +52,41 @@ def check(run: Recording) -> Iterator[Shown]:
                 (number("idle experts", "闲置专家", idle, "", ON_A_COPY),
                  number("spread of the load", "负载变异系数", float(load.std() / load.mean()), "x", ON_A_COPY)),
             )  # fmt: skip
+
+
+def _small_capacity(run: Recording, routing: Routing) -> Iterator[Shown]:
+    """Several experts take the same most: that is their capacity, and all of them together may
+    have no room for what is sent even when it is spread evenly."""
+    rows, sent = routing.rows, routing.chosen.numel()
+    most = max(rows, default=0)
+    if rows.count(most) < 2 or sum(rows) >= sent or most * len(rows) >= sent:
+        return
+    share = most * len(rows) / sent
+    top = next(item for item in routing.operators if item.name == "topk")
+    place = _capacity_line(run, type(routing.case.module)) or top.place
+    yield Shown(
+        RULE, place,
+        Text("each expert takes at most {most} tokens: room for {share} of all choices even when they are spread evenly",
+             "每个专家至多接收 {most} 个 token：即使完全均衡也只能容纳 {share} 的选择"),
+        {"most": str(most), "share": f"{share:.0%}"},
+        (number("room", "容量占比", 100 * share, "%", ON_A_COPY),
+         number("choices", "选择数", sent, "", ON_A_COPY)),
+    )  # fmt: skip
+
+
+def _capacity_line(run: Recording, kind: type) -> Place | None:
+    """Where the class computes what it calls its capacity."""
+    path, root = inspect.getsourcefile(kind) or "", f"{run.root.resolve()}/"
+    if not path.startswith(root):
+        return None
+    tree = ast.parse(Path(path).read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and "capacity" in node.name:
+            return Place(path.removeprefix(root), node.body[-1].lineno, node.name)
+        if isinstance(node, ast.Assign) and "capacity" in ast.unparse(node.targets[0]):
+            if any(isinstance(item, ast.BinOp) for item in ast.walk(node.value)):
+                return Place(path.removeprefix(root), node.lineno, kind.__name__)
+    return None
 
 
 def _load(run: Recording, routing: Routing) -> torch.Tensor | None:

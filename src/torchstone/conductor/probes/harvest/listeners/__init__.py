@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from torchstone.conductor.probes.harvest.listeners.calls import watch_modules
 from torchstone.conductor.probes.harvest.listeners.exchange import watch_collectives
-from torchstone.conductor.probes.harvest.listeners.gradients import watch_backward, watch_clipping
+from torchstone.conductor.probes.harvest.listeners.gradients import (
+    watch_backward,
+    watch_clipping,
+    watch_recomputation,
+)
 from torchstone.conductor.probes.harvest.listeners.loaders import watch_loaders, watch_wrapping
 from torchstone.conductor.probes.harvest.listeners.losses import watch_losses
 from torchstone.conductor.probes.harvest.listeners.optimizers import (
@@ -24,6 +28,6 @@ __all__ = ["Enough", "Hooks", "copied", "digest_of", "install"]
 
 def install(hooks: Hooks) -> None:
     """From now on everything is written down."""
-    for watch in (watch_modules, watch_backward, watch_clipping, watch_optimizers, watch_schedulers,
+    for watch in (watch_modules, watch_backward, watch_clipping, watch_recomputation, watch_optimizers, watch_schedulers,
                   watch_scalers, watch_wrapping, watch_saving, watch_losses, watch_loaders, watch_collectives):  # fmt: skip
         watch(hooks)

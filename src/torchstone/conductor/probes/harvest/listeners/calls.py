@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.probes.harvest.listeners.state import (
@@ -18,8 +20,8 @@ from torchstone.conductor.probes.harvest.listeners.state import (
 )
 from torchstone.conductor.probes.harvest.listeners.values import (
     copied,
+    is_scalar,
     is_state,
-    is_term,
     is_tokens,
 )
 from torchstone.conductor.probes.harvest.places import NOWHERE, Place
@@ -31,6 +33,7 @@ from torchstone.conductor.probes.harvest.recording import (
 
 _MOST_CALLS = {True: 2, False: 4}
 """Kept calls of one module in training and in evaluation."""
+_MOST_FRESH = 5_000_000
 _MOST_LINKED = 16
 """Kept calls of one model that get a cache: a prompt and some decoded tokens."""
 
@@ -92,6 +95,19 @@ def _maker(hooks: Hooks) -> Place:
     return NOWHERE
 
 
+def _keep_fresh(hooks: Hooks, module: nn.Module) -> None:
+    """A copy of a model as it is before its first call."""
+    small = sum(item.numel() for item in module.parameters()) <= _MOST_FRESH
+    if id(module) in hooks.run.fresh or not small or isinstance(module, DistributedDataParallel):
+        return
+    try:
+        hooks.run.fresh[id(module)] = copy.deepcopy(module)
+    except Exception as error:  # a model that cannot be copied is not compared with its beginning
+        hooks.run.not_probed[f"state of {type(module).__name__}"] = (
+            f"{type(error).__name__}: {error}"
+        )
+
+
 def _record_call(
     hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
 ) -> Any:
@@ -111,6 +127,7 @@ def _record_call(
     if top and not hooks.quiet:
         hooks.start_clock()
         hooks.evaluates = not module.training
+        _keep_fresh(hooks, module)
         if hooks.evaluates:
             hooks.loops.count()
         hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
@@ -123,7 +140,9 @@ def _record_call(
         hooks.depth -= 1
         hooks.evaluates = hooks.evaluates and not top
     if not hooks.quiet and torch.is_grad_enabled() and hooks.run.steps < TRACED_STEPS:
-        hooks.terms += [item for item in tree_leaves(output) if is_term(item)]
+        found = [item for item in tree_leaves(output) if is_scalar(item)]
+        hooks.terms += [item for item in found if item.requires_grad]
+        hooks.run.scalars += [(type(module), item) for item in found if not item.requires_grad]
     if kept is not None:
         kept.output = copied(output)
         hooks.run.calls.append(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -18,10 +19,13 @@ from torchstone.conductor.probes.harvest.listeners.values import (
     parameters_of,
     signature_of,
 )
+from torchstone.conductor.probes.harvest.operators import Producers
+from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
     Clip,
     LossTerm,
+    Recomputed,
 )
 
 
@@ -72,6 +76,8 @@ def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
     """Scalars of modules that do not reach the loss, or reach it without a gradient."""
     terms, hooks.terms = hooks.terms, []
     place = hooks.places.here(4)
+    added = {id(item) for item in hooks.mode.constants}
+    _note_siblings(hooks, place, added)
     for item in hooks.mode.constants:
         hooks.note(LossTerm(place, hooks.run.steps, item, True))
     hooks.mode.constants.clear()
@@ -86,6 +92,19 @@ def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
     for item, gradient in zip(terms, found, strict=True):
         if gradient is None:
             hooks.note(LossTerm(place, hooks.run.steps, item, False))
+
+
+def _note_siblings(hooks: Hooks, place: Place, added: set[int]) -> None:
+    """Of the scalars that several modules of one class gave back, only some reach the sum."""
+    scalars, hooks.run.scalars = hooks.run.scalars, []
+    producers = Producers(hooks.trace.operators)
+    used = [ancestor for item in hooks.mode.constants for ancestor in producers.ancestors(item)]
+    inputs = added | {id(given) for ancestor in used for given in ancestor.inputs}
+    for kind in {kind for kind, _ in scalars}:
+        own = [item for other, item in scalars if other is kind]
+        left = [item for item in own if id(item) not in inputs]
+        if left and len(left) < len(own):
+            hooks.note(LossTerm(place, hooks.run.steps, left[0], False))
 
 
 def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
@@ -143,3 +162,20 @@ def watch_clipping(hooks: Hooks) -> None:
 
     torch.nn.utils.clip_grad.clip_grad_norm_ = recorded
     torch.nn.utils.clip_grad_norm_ = recorded
+
+
+def watch_recomputation(hooks: Hooks) -> None:
+    """Blocks that are computed again without the state of the generator."""
+    whole: Any = importlib.import_module("torch.utils.checkpoint")
+    checkpoint = whole.checkpoint
+
+    @functools.wraps(checkpoint)
+    def recorded(function: Any, *args: Any, **kwargs: Any) -> Any:
+        before = torch.get_rng_state()
+        result = checkpoint(function, *args, **kwargs)
+        if not kwargs.get("preserve_rng_state", True) and not hooks.quiet:
+            drawn = not torch.equal(before, torch.get_rng_state())
+            hooks.note(Recomputed(hooks.places.here(2), hooks.run.steps, drawn))
+        return result
+
+    whole.checkpoint = recorded

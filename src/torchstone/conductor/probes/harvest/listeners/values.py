@@ -47,8 +47,8 @@ def is_state(item: Any) -> bool:
     return not isinstance(item, simple) and not callable(item)
 
 
-def is_term(item: Any) -> bool:
-    return isinstance(item, torch.Tensor) and item.numel() == 1 and item.requires_grad
+def is_scalar(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.numel() == 1 and item.is_floating_point()
 
 
 def is_integer(item: Any) -> bool:
