@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -181,3 +183,63 @@ def test_a_socket_anywhere_else_is_hidden(folder: Path) -> None:
         )
         assert "IN" not in done.output
         assert done.exit_code == 1
+
+
+def test_a_namespace_by_clone_is_refused(folder: Path) -> None:
+    code = (
+        "import ctypes, os, platform\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "number = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n"
+        "done = libc.syscall(number, 0x10000000 | 17, 0, 0, 0, 0)\n"
+        "os._exit(0) if done == 0 else print('refused', done, ctypes.get_errno())"
+    )
+    assert "refused -1 1" in run(code, folder).output
+
+
+@needs_namespaces
+def test_a_socket_to_the_host_is_refused(folder: Path) -> None:
+    code = (
+        "import socket\n"
+        "try: socket.socket(40, socket.SOCK_STREAM); print('open')\n"
+        "except OSError as error: print('refused', error.errno)\n"
+        "socket.socket(socket.AF_INET); print('own network')"
+    )
+    done = run(code, folder)
+    assert "refused 1" in done.output
+    assert "own network" in done.output
+
+
+def test_the_number_of_processes_has_a_limit(folder: Path) -> None:
+    done = run("import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))", folder)
+    assert "(4096, 4096)" in done.output or int(done.output.split(",")[1].strip(" )\n")) < 4096
+
+
+def test_a_command_that_fills_the_disk_is_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchstone.sandbox.run._DISK_BYTES", 4 << 20)
+    monkeypatch.setattr("torchstone.sandbox.run._LOOK_SECONDS", 0.2)
+    code = "import os, time\nopen('large', 'wb').write(os.urandom(8 << 20))\ntime.sleep(60)"
+    done = run(code, folder)
+    assert not done.late
+    assert "wrote more than it may" in done.output
+
+
+def test_a_command_ends_with_its_caller(folder: Path) -> None:
+    """The caller is killed: nobody is left to end what it started."""
+    command = [sys.executable, "-c", "import time\nwhile True: open('tick', 'a').write('x'); time.sleep(0.1)"]  # fmt: skip
+    code = (
+        "from pathlib import Path; from torchstone.sandbox.run import run_confined; "
+        f"run_confined({command!r}, Path({str(folder)!r}), seconds=600)"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", code])
+    tick = folder / "tick"
+    while not tick.exists():
+        assert caller.poll() is None
+        time.sleep(0.05)
+    caller.kill()
+    caller.wait()
+    sizes = [-1, tick.stat().st_size]
+    while sizes[-1] != sizes[-2]:  # it stops to grow, or this never ends
+        time.sleep(0.5)
+        sizes.append(tick.stat().st_size)

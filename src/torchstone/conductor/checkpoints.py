@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from torchstone.conductor.words import counted
 from torchstone.core.answer import State
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.text import Text
@@ -41,7 +42,7 @@ def decide(
     if serious:
         first = min(serious, key=lambda item: item.severity.rank)
         return CheckpointResult(scenario, checkpoint.title, "bad", Text(
-            f"failed: {len(serious)} finding(s), first {first.rule} at {first.path}:{first.line}: {first.what.say('en')}",
+            f"failed: {counted(len(serious), 'finding')}, first {first.rule} at {first.path}:{first.line}: {first.what.say('en')}",
             f"未通过：{len(serious)} 个问题，首个为 {first.path}:{first.line} 的 {first.rule}：{first.what.say('zh')}",
         ))  # fmt: skip
     used = [name for name in checkpoint.tools if name in ran]

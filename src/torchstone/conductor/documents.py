@@ -19,6 +19,7 @@ from torchstone.conductor.phases.verify import Verification
 from torchstone.conductor.project.facts import Feature, ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools
+from torchstone.conductor.words import counted
 from torchstone.core.text import Text
 
 OutcomeWords = {
@@ -203,7 +204,7 @@ def design_markdown(plan: Design, found: Interpretation, lang: str) -> str:
             out += [f"  - + {_cell(item.get(lang))}" for item in way.pros]
             out += [f"  - − {_cell(item.get(lang))}" for item in way.cons]
             lines = (
-                f"{way.lines} {'行' if zh else 'line(s)'}"
+                f"{f'{way.lines} 行' if zh else counted(way.lines, 'line')}"
                 if way.lines
                 else ("需手动编写" if zh else "to be written")
             )

@@ -12,6 +12,7 @@ from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.run import RunInfo, silent
 from torchstone.conductor.state import MARKS, Mark, add_mark
+from torchstone.conductor.words import counted
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Finding, Severity
@@ -83,7 +84,7 @@ def _answer(fixed: int, left: list[Problem], fresh: list[Finding], lost: tuple[s
     bad = bool(fresh or lost)
     return Answer(
         headline=Text(
-            f"{fixed} fixed, {len(left)} remaining, {len(fresh)} new, {len(lost)} test(s) lost",
+            f"{fixed} fixed, {len(left)} remaining, {len(fresh)} new, {counted(len(lost), 'test')} lost",
             f"已修复 {fixed}，仍存在 {len(left)}，新增 {len(fresh)}，失去的测试 {len(lost)}",
         ),
         state="bad" if bad else "warning" if left else "good",

@@ -13,6 +13,7 @@ from torchstone.conductor.phases.interpret import Interpretation
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.run import RunInfo, scope_of
 from torchstone.conductor.tools import tool_named
+from torchstone.conductor.words import counted
 from torchstone.core.answer import Answer
 from torchstone.core.codec import from_data
 from torchstone.core.errors import InputError, TorchstoneError
@@ -83,7 +84,7 @@ def replay_run(folder: RunFolder) -> Report:
     rows += [("record", name, "no recorded decision") for name in driver.missed]
     headline = (
         Text("The replay makes the same decisions", "重放得到相同的决定") if not rows
-        else Text(f"The replay differs in {len(rows)} place(s)", f"重放有 {len(rows)} 处不同")
+        else Text(f"The replay differs in {counted(len(rows), 'place')}", f"重放有 {len(rows)} 处不同")
     )  # fmt: skip
     table = Table(
         Text("Differences", "差异"),

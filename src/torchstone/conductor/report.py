@@ -325,8 +325,10 @@ def _measures(made: Outcome) -> tuple[Measure, ...]:
     )  # fmt: skip
     kept = tuple(
         replace(measure, name=f"{result.tool}.{measure.name}")
-        for result in made.execution.results if result.tool in ("cost", "dryrun", "flow", "tensors")
+        for result in made.execution.results
         for measure in result.report.measures
+        if result.tool in ("cost", "dryrun", "flow", "tensors")
+        or (measure.name == "silencing_comments" and measure.value)
     )  # fmt: skip
     return (runs, *kept)
 

@@ -29,6 +29,7 @@ from torchstone.conductor.project.survey import survey
 from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.report import Outcome, report_on_review
 from torchstone.conductor.scenarios import all_scenarios
+from torchstone.conductor.signals import ended_by_signals
 from torchstone.conductor.state import apply_changes, marks_of
 from torchstone.conductor.tools import all_tools, tool_named
 from torchstone.core.codec import to_data
@@ -203,7 +204,8 @@ class Review:
             parts = _Parts(plan)
             interrupted = False
             try:
-                self._go_on(parts, copy)
+                with ended_by_signals():
+                    self._go_on(parts, copy)
             except KeyboardInterrupt:
                 end_all()
                 interrupted = True

@@ -43,6 +43,8 @@ class Limits:
     cpu_seconds: int
     file_bytes: int = 64 << 20
     open_files: int = 256
+    processes: int = 0
+    """Of the user, threads included; 0: no limit of its own."""
     disk_bytes: int = 256 << 20
     """All files together, where the system can hold a process to it."""
 
@@ -152,6 +154,8 @@ def _limit(limits: Limits) -> None:
     lower(resource.RLIMIT_CPU, limits.cpu_seconds)
     lower(resource.RLIMIT_FSIZE, limits.file_bytes)
     lower(resource.RLIMIT_NOFILE, limits.open_files)
+    if limits.processes:
+        lower(resource.RLIMIT_NPROC, limits.processes)
     lower(resource.RLIMIT_CORE, 0)
 
 
@@ -268,6 +272,9 @@ _MACHINES = {
     ),
 }  # fmt: skip
 _CLONE3, _CLONE_THREAD = 435, 0x10000
+_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_AF_VSOCK = 40
 _LOAD, _EQUAL, _SET, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 
@@ -308,6 +315,12 @@ def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, 
     lines += when(_CLONE3, (_RETURN, 0, 0, _ENOSYS))
     if not may_fork:
         lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 1, 0, _CLONE_THREAD), refuse, allow)
+    else:  # a new namespace would bring rights that this one does not have
+        lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 0, 1, _NAMESPACES), refuse, allow)
+    if alone:  # sockets to the machine below know no network namespace
+        lines += when(
+            numbers.sockets[0], (_LOAD, 0, 0, 16), (_EQUAL, 0, 1, _AF_VSOCK), refuse, allow
+        )
     for number in numbers.own:
         lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), refuse, allow)
     for number in () if alone else numbers.signals:

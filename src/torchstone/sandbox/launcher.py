@@ -6,13 +6,16 @@ environment reaches the command.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
 import os
+import signal
 import socket
 import struct
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +33,8 @@ _SYSTEM = frozenset(
 """All other folders of the root are hidden: sockets of the user's programs lie there, and no wall
 but this one stops a connection to them."""
 _SETTINGS = ("/etc/hosts", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
+_PROCESSES = 4096
+"""Threads of all its processes together: a loader with workers takes hundreds, a fork bomb all."""
 NOT_STARTED = 70
 """Exit code of a command that could not be started."""
 
@@ -49,7 +54,7 @@ class Order:
     own_namespaces: bool
 
 
-def main(handle: int) -> None:
+def main(handle: int, life: int) -> None:
     with os.fdopen(handle, "rb") as source:
         order = Order(**json.loads(source.read()))
     if order.own_namespaces:
@@ -57,8 +62,18 @@ def main(handle: int) -> None:
         _hide(order)
     child = os.fork()
     if not child:
+        os.close(life)
         _become(order)
+    threading.Thread(target=_end_with_caller, args=(life, child), daemon=True).start()
     os._exit(_wait_for(child))
+
+
+def _end_with_caller(life: int, child: int) -> None:
+    """The other end of the pipe closes when the caller ends, however it ends."""
+    os.read(life, 1)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os._exit(NOT_STARTED)
 
 
 def _wait_for(child: int) -> int:
@@ -74,7 +89,7 @@ def _become(order: Order) -> None:
     try:
         limits = Limits(
             order.memory_bytes, cpu_seconds=int(order.seconds * (os.cpu_count() or 1)) + 1,
-            file_bytes=2 << 30, open_files=4096,
+            file_bytes=2 << 30, open_files=4096, processes=_PROCESSES,
         )  # fmt: skip
         here = [Path(name) for name in (*order.readable, *_SETTINGS)]
         own = order.own_namespaces

@@ -23,10 +23,13 @@ from torchstone.sandbox.namespaces import process_namespaces
 PACKAGE_HOME = Path(__file__).resolve().parents[2]
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from torchstone.sandbox.launcher import main; main(int(sys.argv[2]))"
+    "from torchstone.sandbox.launcher import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _OUTPUT_BYTES = 256 * 1024
 """The end of what a command printed: a test run of some thousand tests fits."""
+_DISK_BYTES = 8 << 30
+"""All files of a command together: copies of a project, checkpoints of small models."""
+_LOOK_SECONDS = 2.0
 _MEMORY_BYTES = 64 << 30
 """Address space, of which torch reserves far more than it uses."""
 
@@ -99,24 +102,50 @@ def run_confined(
 
 def _run(order: Order, out: int, seconds: float) -> tuple[int, bool]:
     ours, theirs = os.pipe()
+    life, held = os.pipe()  # nothing is written: it closes with this process, however that ends
     process = subprocess.Popen(
-        [*process_namespaces(), sys.executable, "-I", "-c", _START, str(PACKAGE_HOME), str(ours)],
-        stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(ours,), cwd=order.folder,
+        [*process_namespaces(), sys.executable, "-I", "-c", _START, str(PACKAGE_HOME), str(ours), str(life)],
+        stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(ours, life), cwd=order.folder,
         env={"PATH": "/usr/bin:/bin"}, start_new_session=True,
     )  # fmt: skip
     os.close(ours)
+    os.close(life)
     _RUNNING.add(process)
     try:
         with contextlib.suppress(BrokenPipeError), os.fdopen(theirs, "wb") as pipe:
             pipe.write(json.dumps(asdict(order)).encode("utf-8", "surrogateescape"))
-        return process.wait(seconds), False
-    except subprocess.TimeoutExpired:
-        return -signal.SIGKILL, True
+        return _wait(process, Path(order.folder), out, seconds)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        os.close(held)
         _RUNNING.discard(process)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], folder: Path, out: int, seconds: float
+) -> tuple[int, bool]:
+    """Until it ends, its time is up, or it has filled the disk."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            return process.wait(min(left, _LOOK_SECONDS)), False
+        except subprocess.TimeoutExpired:
+            if _used_bytes(folder) > _DISK_BYTES:
+                os.write(out, b"\nended: it wrote more than it may\n")
+                return -signal.SIGXFSZ, False
+    return -signal.SIGKILL, True
+
+
+def _used_bytes(folder: Path) -> int:
+    """All files below a folder; links are not followed."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return total
 
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()

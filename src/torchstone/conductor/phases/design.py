@@ -18,6 +18,7 @@ from torchstone.conductor.patches import (
     read_text,
 )
 from torchstone.conductor.phases.interpret import Interpretation, Problem
+from torchstone.conductor.words import counted
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Safety
@@ -161,7 +162,7 @@ def _rule_fix(problem: Problem, finding: Finding, count: int, root: Path) -> Sol
         finding.remedy.say("zh") or f"{finding.rule} 的修复",
     )  # fmt: skip
     lines = changed_lines(changes)
-    pros = [Text(f"{lines} changed line(s), made by the tool that found it",
+    pros = [Text(f"{counted(lines, 'changed line')}, made by the tool that found it",
                  f"由发现问题的工具生成，改动 {lines} 行")]  # fmt: skip
     if len(same) > 1:
         pros.append(Text(f"one patch for {len(same)} places", f"一个补丁覆盖 {len(same)} 处"))
@@ -241,12 +242,12 @@ def _risks(chosen: dict[str, Solution]) -> tuple[Text, ...]:
     risks: list[Text] = []
     if risky:
         risks.append(Text(
-            f"{len(risky)} change(s) are right in the usual case only: apply one by one, run the check of each",
+            f"right in the usual case only: {counted(len(risky), 'change')}; apply one by one, run the check of each",
             f"{len(risky)} 处修改仅适用于常见情形：请逐个应用并运行各自的检查",
         ))  # fmt: skip
     if unmade:
         risks.append(Text(
-            f"{unmade} problem(s) need a person: no tool has an edit for them",
+            f"no tool has an edit for {counted(unmade, 'problem')}: a person is needed",
             f"{unmade} 个问题需人工处理：没有工具给出修改",
         ))  # fmt: skip
     return tuple(risks)

@@ -11,6 +11,7 @@ from pathlib import Path
 from torchstone.conductor.patches import FileChange, PatchError, changes_of, diff_of
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.interpret import EffectWords, Interpretation, Problem
+from torchstone.conductor.words import counted
 from torchstone.core.text import Text
 
 _HEADINGS = {
@@ -97,7 +98,7 @@ def _entry(
     hunks = tuple(hunk for change in changes for hunk in hunks_of(change))
     effect = EffectWords[problem.effect]
     more = len(problem.places)
-    where = Text(f"{problem.where}" + (f" and {more} more place(s)" if more else ""),
+    where = Text(f"{problem.where}" + (f" and {counted(more, 'more place')}" if more else ""),
                  f"{problem.where}" + (f" 及另外 {more} 处" if more else ""))  # fmt: skip
     return Entry(
         problem.id,

@@ -13,6 +13,7 @@ from torchstone.conductor.job import Scope
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.project.reach import Reach, ReachMap
+from torchstone.conductor.words import counted
 from torchstone.core.finding import Confidence, Finding, Severity
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import Text
@@ -378,7 +379,7 @@ def _cause(
             else Text("not in the step loop", "不在训练步循环中")
         )
         chain.append(Text(
-            f"it stands in {where.scope}, {often.en}, on {ranks} rank(s) at least",
+            f"it stands in {where.scope}, {often.en}, on {counted(ranks, 'rank')} at least",
             f"位于 {where.scope}，{often.zh}，至少 {ranks} 个 rank",
         ))  # fmt: skip
     if first.why:

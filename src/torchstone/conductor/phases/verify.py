@@ -23,6 +23,7 @@ from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import Copy, copied, digest_of
 from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.side_by_side import side_by_side
+from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.fix import Edit
 from torchstone.core.report import Report
@@ -279,7 +280,7 @@ def _same_place(item: Finding, now: dict[str, Finding], old: set[str]) -> bool:
 
 def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]) -> Text:
     if lost:
-        return Text(f"{len(lost)} test(s) fail that passed: {lost[0]}",
+        return Text(f"lost: {counted(len(lost), 'test')} that passed before, as {lost[0]}",
                     f"{len(lost)} 个原本通过的测试失败：{lost[0]}")  # fmt: skip
     if new:
         first = new[0]

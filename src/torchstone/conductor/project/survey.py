@@ -33,7 +33,7 @@ _MOST_PLACES = 12
 _README_BYTES = 1 << 20
 _FRAMEWORKS = ("accelerate", "deepspeed", "lightning", "megatron", "pytorch_lightning",
                "transformers", "torchtitan", "ray", "fairscale", "apex", "transformer_engine")  # fmt: skip
-_LIBRARIES = ("cv2", "PIL", "numpy", "scipy", "librosa", "torchvision", "pandas")
+_LIBRARIES = ("cv2", "PIL", "numpy", "scipy", "librosa", "torchvision", "pandas", "jaxtyping")
 # Identifiers of the code that show a feature; comments and texts are not looked at.
 _PARALLEL = {
     "DDP": {"DistributedDataParallel", "DDP"},

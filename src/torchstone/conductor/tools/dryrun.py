@@ -9,6 +9,7 @@ from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
 from torchstone.conductor.project.facts import EntryPoint, Launch
 from torchstone.conductor.versions import installed
+from torchstone.conductor.words import counted
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
@@ -69,7 +70,7 @@ def _job(script: EntryPoint, launch: Launch, documented: bool) -> Job:
     return Job(
         f"dryrun-{name}-{ranks}", NAME, LAYER,
         (script.path, str(ranks), "documented" if documented else "tried", *launch.arguments), _SECONDS,
-        Text(f"{words} with fake weights, {ranks} process(es)",
+        Text(f"{words} with fake weights, {counted(ranks, 'process')}",
              f"以虚拟权重、{ranks} 个进程运行 {words}"),
         Text("the line that breaks, with shapes; collectives that do not match between ranks",
              "出错行及其形状；各 rank 间不一致的集合通信"),
