@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +18,7 @@ from torchstone.conductor.patches import (
     read_text,
 )
 from torchstone.conductor.phases.interpret import Interpretation, Problem
+from torchstone.conductor.templates import edits_for
 from torchstone.conductor.words import counted
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Finding
@@ -49,6 +50,8 @@ class Solution:
     risk: Risk = "medium"
     gain: Number | None = None
     silencing: str = ""
+    provable: bool = False
+    """A run has shown what it repairs, so that a run can show that it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,11 @@ def _ways(problem: Problem, root: Path) -> list[Solution]:
         way = _rule_fix(problem, finding, len(ways), root)
         if way is not None and all(way.edits != other.edits for other in ways):
             ways.append(way)
+    for finding in (problem.finding, *problem.also):
+        for made in edits_for(finding, root):
+            way = _rule_fix(problem, replace(finding, fix=made), len(ways), root)
+            if way is not None and all(way.edits != other.edits for other in ways):
+                ways.append(replace(way, kind="template"))
     for other in ALTERNATIVES.get(problem.finding.rule, ()):
         ways.append(Solution(
             f"{problem.id}-{len(ways) + 1}", problem.id, other.kind, other.title, (),
@@ -172,7 +180,7 @@ def _rule_fix(problem: Problem, finding: Finding, count: int, root: Path) -> Sol
     kind: Kind = "rule fix" if finding.tool == "check" else "template"
     return Solution(
         f"{problem.id}-{count + 1}", problem.id, kind, title, edits, tuple(pros), cons, lines,
-        "low" if safe else "medium", finding.gain,
+        "low" if safe else "medium", finding.gain, provable=finding.tool in ("probes", "dryrun"),
     )  # fmt: skip
 
 
@@ -209,9 +217,9 @@ def _choice(problem: Problem, ways: list[Solution]) -> Choice:
     )  # fmt: skip
 
 
-def _rank(way: Solution) -> tuple[bool, bool, int, int]:
-    """What can be tried comes first; then the lower risk, then the smaller change."""
-    return (not way.edits, bool(way.silencing), _RISKS.index(way.risk), way.lines)
+def _rank(way: Solution) -> tuple[bool, bool, bool, int, int]:
+    """What can be tried comes first, and what can be proven; then the lower risk, then the smaller change."""
+    return (not way.edits, bool(way.silencing), not way.provable, _RISKS.index(way.risk), way.lines)
 
 
 def _steps(found: Interpretation, chosen: dict[str, Solution]) -> tuple[Step, ...]:

@@ -31,6 +31,9 @@ from torchstone.core.text import Text
 
 Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
 PatchState = Literal["proven", "applies", "sketch", "dropped"]
+_SHOWN = ("dryrun", "probes")
+_NEAR = 8
+"""Lines: a cause and what a run shows of it stand in one function."""
 _ALWAYS = "lint"
 """Asked again after every change: it costs little and sees the whole project."""
 
@@ -88,8 +91,12 @@ class Before:
     conditions: Conditions
 
     def jobs_that_found(self, findings: Iterable[Finding]) -> tuple[Job, ...]:
-        """The runs in which these findings came up, and the static rules."""
-        wanted = {item.fingerprint for item in findings}
+        """The runs in which these findings came up, and the static rules. What no run has shown may
+        be the cause of what a run shows elsewhere in the same function: then that run, too."""
+        given = list(findings)
+        wanted = {item.fingerprint for item in given}
+        if not any(item.tool in _SHOWN for item in given):
+            wanted |= {item.fingerprint for item in self.shown_near(given)}
         ids = {
             result.job
             for result in self.execution.results
@@ -97,6 +104,15 @@ class Before:
         }
         ids |= {result.job for result in self.execution.results if result.tool == _ALWAYS}
         return tuple(job for job in self.plan.jobs if job.id in ids)
+
+    def shown_near(self, findings: Iterable[Finding]) -> list[Finding]:
+        """What runs have shown in the functions of these findings."""
+        near = [(item.path, item.line) for item in findings]
+        return [
+            item for report in self.execution.reports for item in report.findings
+            if item.tool in _SHOWN
+            and any(item.path == path and abs(item.line - line) <= _NEAR for path, line in near)
+        ]  # fmt: skip
 
     def reports(self, jobs: Iterable[Job]) -> list[Report]:
         ids = {job.id for job in jobs}
@@ -133,6 +149,16 @@ def verify(
     proven = [item.solution for item in verdicts if item.state == "proven"]
     fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
     joint, after, left = _join(proven, edits, tried, before, until)
+    hidden = [item for item in verdicts if _brings_to_light(item, tried)]
+    if hidden and not (joint is not None and joint.tests_lost):
+        names = [*proven, *(item.solution for item in hidden)]
+        wider, tests, others = _join(names, edits, tried, before, until)
+        if wider is not None and wider.outcome == "fixed" and not others:
+            # what each alone brought to light is gone when all are there: none of them caused it
+            verdicts = [_cleared(item, tried) if item in hidden else item for item in verdicts]
+            joint, after, left = wider, tests, others
+            proven = [item.solution for item in verdicts if item.state == "proven"]
+            fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
     if joint is not None and joint.tests_lost:
         # one of them breaks a test: each is tried with the tests alone, the rest together again
         verdicts = [
@@ -173,6 +199,27 @@ def _with_tests(
         return item
     problem, solution = pair
     return _try(problem, solution, solution.edits, before, problem.findings, with_tests=True)[0]
+
+
+def _brings_to_light(item: Verdict, tried: list[tuple[Problem, Solution]]) -> bool:
+    """The finding is gone, and only findings elsewhere are new: another fault may have been hidden
+    behind this one."""
+    problem = next(problem for problem, solution in tried if solution.id == item.solution)
+    own = {finding.fingerprint for finding in problem.findings if finding.tool not in OUTSIDE}
+    return (
+        item.outcome == "regressed" and bool(item.new) and not item.tests_lost
+        and own <= set(item.gone)
+    )  # fmt: skip
+
+
+def _cleared(item: Verdict, tried: list[tuple[Problem, Solution]]) -> Verdict:
+    problem = next(problem for problem, solution in tried if solution.id == item.solution)
+    check = _check_that_turned([x for x in problem.findings if x.tool not in OUTSIDE])
+    why = Text(
+        "alone it brings another fault to light; together with the other changes nothing new comes",
+        "单独应用会暴露另一个故障；与其他修改一起应用时没有新问题",
+    )
+    return replace(item, outcome="fixed", state="proven" if check.en else "applies", check=check, why=why)  # fmt: skip
 
 
 def _blamed(item: Verdict) -> Verdict:
@@ -261,7 +308,9 @@ def _judge(
         return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
     if less := _less_ran(before.reports(jobs), reports):
         return Verdict(problem.id, solution.id, "silenced", "dropped", gone, why=less, diff=diff)
-    check = _check_that_turned(own)
+    turned = [item for item in before.shown_near(own) if item.fingerprint not in now]
+    ran = {report.tool for report in reports}
+    check = _check_that_turned([*own, *(item for item in turned if item.tool in ran)])
     state: PatchState = "proven" if check.en else "applies"
     why = Text("", "") if check.en else Text(
         "no run showed the fault before the change, so none can show that it is gone",
@@ -289,7 +338,6 @@ def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]
     return Text(f"{broken[0].tool} fails after the change", f"修改之后 {broken[0].tool} 运行失败")
 
 
-_SHOWN = ("dryrun", "probes")
 _PROGRESS = ("optimizer_steps", "steps", "modules")
 """Measures that say how far the program came: after a fix it must come as far as before."""
 

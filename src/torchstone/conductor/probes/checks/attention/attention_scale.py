@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 
 import torch
+from torch import nn
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
@@ -159,13 +160,33 @@ def _other_width(run: Recording, place: Place, total: int) -> Iterator[Fix]:
             if x + y == total]  # fmt: skip
     for node in _roots(file, name):
         old = file.source(node)
-        for new in (*sums, *exact):
+        for new in (*sums, *exact, *_of_settings(file, module, node, total)):
             if new.strip("()") != old.strip("()"):
                 yield fix(
                     [file.replace(node, new)],
                     f"scale by the root of {total}",
                     f"按 {total} 的平方根缩放",
                 )
+
+
+def _of_settings(file: SourceFile, module: nn.Module, node: ast.expr, total: int) -> Iterator[str]:
+    """Other sizes of the settings that the expression reads from: `cfg.d_qk` for `cfg.d_nope`."""
+    if not isinstance(node, ast.Attribute):
+        return
+    owner = file.source(node.value)
+    for settings in vars(module).values():
+        if isinstance(settings, (int, float, str, torch.Tensor)) or not hasattr(
+            settings, node.attr
+        ):
+            continue
+        sizes = {key: value for key in dir(settings) if not key.startswith("_")
+                 and isinstance(value := getattr(settings, key), int) and not isinstance(value, bool)}  # fmt: skip
+        exact = [f"{owner}.{key}" for key, value in sizes.items() if value == total]
+        sums = [f"({owner}.{node.attr} + {owner}.{key})" for key, value in sizes.items()
+                if value + sizes.get(node.attr, 0) == total]  # fmt: skip
+        yield from sums[:1]
+        yield from exact[:2]
+        return
 
 
 def _roots(file: SourceFile, name: str) -> Iterator[ast.expr]:

@@ -47,7 +47,7 @@ def check(run: Recording) -> Iterator[Shown]:
                 and event.norm > clip.limit * _SLACK
                 and clip.norm_after <= clip.limit * _SLACK
             ):
-                yield _other_parameters(event, clip)
+                yield _other_parameters(run, event, clip)
                 return
     if late is not None:
         yield _out_of_order(run, late)
@@ -83,7 +83,7 @@ def _unscale_first(file: SourceFile, place: Place) -> Iterator[Fix]:
             return
 
 
-def _other_parameters(event: OptimizerStep, clip: Clip) -> Shown:
+def _other_parameters(run: Recording, event: OptimizerStep, clip: Clip) -> Shown:
     return Shown(
         RULE, clip.place,
         Text("after clipping to {limit} the optimizer steps with a gradient norm of {norm}: other "
@@ -92,7 +92,20 @@ def _other_parameters(event: OptimizerStep, clip: Clip) -> Shown:
         {"limit": f"{clip.limit:g}", "norm": f"{event.norm:.3g}"},
         (number("norm at the step", "更新时的范数", event.norm, "norm", IN_THE_RUN),
          number("limit", "上限", clip.limit, "norm", IN_THE_RUN)),
+        offered(run.root, clip.place, _all_parameters),
     )  # fmt: skip
+
+
+def _all_parameters(file: SourceFile, place: Place) -> Iterator[Fix]:
+    """The parameters of a part become those of the whole."""
+    for call in file.calls(place.line, "parameters"):
+        part = call.func.value if isinstance(call.func, ast.Attribute) else None
+        while isinstance(part, ast.Attribute):
+            part = part.value
+            whole = file.source(part)
+            if whole and whole != "self":
+                yield fix([file.replace(call, f"{whole}.parameters()")],
+                          "clip the gradients of the whole model", "裁剪整个模型的梯度")  # fmt: skip
 
 
 def _out_of_order(run: Recording, clip: Clip) -> Shown:
