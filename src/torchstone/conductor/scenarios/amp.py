@@ -44,7 +44,7 @@ CHECKPOINTS = (
         Text("numerical stability of key operations", "关键操作的数值稳定性"),
         (
             "PR115",
-            "PR202",
+            "PR117",
             "PR208",
             "PR209",
             "PR210",
@@ -60,13 +60,13 @@ CHECKPOINTS = (
     ),
     Checkpoint(
         Text("precision is converted at sensible points", "精度转换点的合理性"),
-        ("PR114", "PR116", "TS101", "TS102", "TS103", "TS106", "DR105", "DR202"),
+        ("PR114", "PR116", "PR119", "TS101", "TS102", "TS103", "TS106", "DR105", "DR202"),
         ("probes", "lint"),
     ),
     Checkpoint(
         Text("balance of memory and speed", "内存使用和性能平衡"),
-        ("DR301", "DR202", "TS110", "TS306", "TS316", "TS320"),
-        ("dryrun", "lint"),
+        ("DR301", "DR202", "PR118", "PR120", "TS110", "TS306", "TS316", "TS320"),
+        ("probes", "dryrun", "lint"),
     ),
 )
 

@@ -25,7 +25,10 @@ CHECKPOINTS = (
         (
             "PR112",
             "PR402",
+            "PR403",
             "PR404",
+            "PR405",
+            "PR410",
             "PR103",
             "DR600",
             "DR605",
@@ -40,8 +43,21 @@ CHECKPOINTS = (
     ),
     Checkpoint(
         Text("consistency of collective operations", "集体通信操作的一致性"),
-        ("DR601", "DR602", "DR603", "DR605", "DR608", "TS401", "TS403", "TS414", "TS416"),
-        ("dryrun",),
+        (
+            "DR601",
+            "DR602",
+            "DR603",
+            "DR605",
+            "DR608",
+            "PR406",
+            "PR407",
+            "PR413",
+            "TS401",
+            "TS403",
+            "TS414",
+            "TS416",
+        ),
+        ("dryrun", "probes"),
     ),
     Checkpoint(
         Text("possible deadlocks and races", "潜在的死锁和竞争条件"),
@@ -50,8 +66,8 @@ CHECKPOINTS = (
     ),
     Checkpoint(
         Text("overlap of communication and computation", "通信和计算的重叠优化"),
-        ("DR607", "TS410", "TS411", "TS417", "TS409"),
-        ("lint",),
+        ("DR607", "PR408", "PR409", "TS410", "TS411", "TS417", "TS409"),
+        ("probes", "lint"),
     ),
 )
 

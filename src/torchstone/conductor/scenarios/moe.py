@@ -19,22 +19,22 @@ STEPS = (
 CHECKPOINTS = (
     Checkpoint(
         Text("numerical stability and correctness of the router", "路由器实现的数值稳定性和正确性"),
-        ("PR204", "PR208", "PR307", "TS104"),
+        ("PR204", "PR208", "PR307", "PR308", "TS104"),
         ("probes",),
     ),
     Checkpoint(
         Text("communication of expert parallelism", "专家并行策略的通信效率"),
-        ("DR6*", "TS4*"),
-        ("dryrun",),
+        ("DR6*", "TS4*", "PR403", "PR409", "PR413"),
+        ("dryrun", "probes"),
     ),
     Checkpoint(
         Text("load balancing works", "负载均衡机制的有效性"),
-        ("PR303", "PR305", "PR212"),
+        ("PR303", "PR305", "PR306", "PR212", "PR213"),
         ("probes",),
     ),
     Checkpoint(
         Text("experts are chosen and combined correctly", "专家选择和组合的正确性"),
-        ("PR301", "PR302", "PR203"),
+        ("PR301", "PR302", "PR306", "PR203"),
         ("probes",),
     ),
 )

@@ -154,7 +154,10 @@ class FileGroup(dist.ProcessGroup):
         self._tell("all_to_all", [given])
         sizes = list(input_sizes) if input_sizes else [given.shape[0] // self._world] * self._world
         gathered = self._all(list(given.detach().split(sizes)))
-        _write(output, torch.cat([row[self._rank_here] for row in gathered]))
+        parts = [row[self._rank_here] for row in gathered]
+        if output_sizes and [item.shape[0] for item in parts] != list(output_sizes):
+            self._tell("split sizes", [given])
+        _write(output, torch.cat(parts))
         return _done(output)
 
     alltoall_base = all_to_all_single  # type: ignore[assignment]

@@ -30,6 +30,8 @@ class Operator:
     stack: tuple[Place, ...] = ()
     training: bool = True
     in_backward: bool = False
+    outside: bool = False
+    """In a part of an autocast region where autocast is switched off."""
 
     @property
     def output(self) -> torch.Tensor:
@@ -39,7 +41,10 @@ class Operator:
 class OperatorTrace(TorchDispatchMode):
     """Writes operators down while it is on."""
 
-    def __init__(self, places: Places, wanted: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, places: Places, wanted: Callable[[], bool] = lambda: True,
+        outside: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
         self.operators: list[Operator] = []
         self.made_half: dict[int, tuple[torch.Tensor, Place]] = {}
@@ -47,7 +52,7 @@ class OperatorTrace(TorchDispatchMode):
         self.absorbed: list[tuple[Place, Place, float, torch.dtype]] = []
         """Updates of state in half precision: line, line that made it, share that did not change."""
         self.in_backward = False
-        self._places, self._wanted = places, wanted
+        self._places, self._wanted, self._outside = places, wanted, outside
         self._seen: dict[tuple[Place, str, torch.dtype], int] = {}
 
     @classmethod
@@ -81,7 +86,7 @@ class OperatorTrace(TorchDispatchMode):
             )
             self.operators.append(Operator(
                 name, place, args, named, inputs, outputs, training=torch.is_grad_enabled(),
-                in_backward=self.in_backward,
+                in_backward=self.in_backward, outside=self._outside(),
             ))  # fmt: skip
 
     def _is_news(self, place: Place, name: str, dtype: torch.dtype) -> bool:

@@ -56,6 +56,15 @@ class RunMode(TorchFunctionMode):
                     self.constants.append(still)
 
     @property
+    def switched_off(self) -> bool:
+        """Inside a region of autocast, but it is off here."""
+        return (
+            bool(self.regions)
+            and self.regions[-1] is None
+            and any(item is not None for item in self.regions)
+        )
+
+    @property
     def autocast(self) -> torch.dtype | None:
         return self.dtypes[-1] if self.dtypes else None
 

@@ -48,7 +48,29 @@ BIAS_SUMMED = ProbeRule(
     Text("the bias counts once for each rank: outputs depend on the number of ranks", "偏置按 rank 数重复计入：输出取决于 rank 数"),
     Text("sum first, then add the bias", "先求和，再加偏置"),
 )  # fmt: skip
-RULES = (UNEQUAL_MEANS, CUT, EVERY_MICRO_BATCH, ONE_BY_ONE, BIAS_SUMMED)
+DIFFERENT_MASKS = ProbeRule(
+    "PR412", "masks-differ-between-ranks", Severity.HIGH, "wrong result",
+    Text("ranks that hold the same tokens use different masks", "持有相同 token 的各 rank 使用了不同的掩码"),
+    Text("their heads see different positions: partial results of different sequences are added up",
+         "各 rank 的注意力头看到不同的位置：不同序列的部分结果被相加"),
+    Text("make the mask from what all ranks share, or broadcast it", "用各 rank 共有的数据构造掩码，或进行广播"),
+)  # fmt: skip
+SPLIT_SIZES = ProbeRule(
+    "PR413", "split-sizes-differ", Severity.HIGH, "wrong result",
+    Text("the split sizes of an all-to-all do not match between ranks", "all-to-all 的切分大小在各 rank 间不匹配"),
+    Text("a rank expects another number of rows than the other one sends: real backends hang or read foreign memory",
+         "某个 rank 期望的行数与对方发送的不同：真实后端会挂起或读取错误内存"),
+    Text("exchange the counts first, and take the received ones as output sizes", "先交换数量，并以收到的数量作为输出切分大小"),
+)  # fmt: skip
+RULES = (
+    DIFFERENT_MASKS,
+    SPLIT_SIZES,
+    UNEQUAL_MEANS,
+    CUT,
+    EVERY_MICRO_BATCH,
+    ONE_BY_ONE,
+    BIAS_SUMMED,
+)
 _MOST_BYTES = 4096
 """A message that is mostly latency on any network."""
 _MANY = 4
@@ -57,6 +79,8 @@ _SLACK = 0.05
 
 
 def compare(_: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
+    yield from _different_masks(ranks)
+    yield from _split_sizes(ranks)
     yield from _unequal_means(ranks)
     yield from _cut(ranks)
     yield from _one_by_one(ranks[0])
@@ -71,6 +95,34 @@ def compare(_: Path, ranks: list[RankFacts]) -> Iterator[Shown]:
                 (number("times the bias counts", "偏置计入次数", item.ranks, "x", IN_THE_RUN),),
             )  # fmt: skip
             return
+
+
+def _different_masks(ranks: list[RankFacts]) -> Iterator[Shown]:
+    if not ranks[0].tokens or any(facts.tokens != ranks[0].tokens for facts in ranks):
+        return
+    for row in zip(*(facts.masks for facts in ranks), strict=False):
+        kinds = {digest for _, digest in row}
+        if len(kinds) > 1 and len({place for place, _ in row}) == 1:
+            yield Shown(
+                DIFFERENT_MASKS, row[0][0],
+                Text("{count} different masks for the same tokens", "同样的 token 有 {count} 种不同的掩码"),
+                {"count": str(len(kinds))},
+                (number("different masks", "不同的掩码", len(kinds), "", IN_THE_RUN),),
+            )  # fmt: skip
+            return
+
+
+def _split_sizes(ranks: list[RankFacts]) -> Iterator[Shown]:
+    for facts in ranks:
+        for item in facts.collectives:
+            if item.kind == "split sizes":
+                yield Shown(
+                    SPLIT_SIZES, item.place,
+                    Text("an all-to-all expects other row counts than the ranks send",
+                         "all-to-all 期望的行数与各 rank 发送的不同"), {},
+                    (number("ranks", "rank 数", item.ranks, "", IN_THE_RUN),),
+                )  # fmt: skip
+                return
 
 
 def _unequal_means(ranks: list[RankFacts]) -> Iterator[Shown]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torchstone.conductor.probes.harvest.listeners.values import digest_of
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
@@ -18,6 +23,7 @@ from torchstone.conductor.probes.harvest.recording import (
 )
 
 NOWHERE = Place("", 0)
+_MASKS = 4
 _MOST = 400
 """Events of a kind that are handed to the comparison."""
 
@@ -57,6 +63,10 @@ class RankFacts:
     collectives: tuple[Collective, ...] = ()
     gathered: tuple[GatheredGradient, ...] = ()
     losses: tuple[MeanLoss, ...] = ()
+    tokens: str = ""
+    """Digest of what the model was first called with."""
+    masks: tuple[tuple[Place, str], ...] = ()
+    """Digests of the masks that its modules were called with first."""
 
 
 def facts_of(run: Recording) -> RankFacts:
@@ -70,4 +80,14 @@ def facts_of(run: Recording) -> RankFacts:
         backward.place if backward else NOWHERE, step.backwards if step else 1, run.data_parallel, tuple(run.parameters),
         tuple(run.of(Collective))[:_MOST], tuple(run.of(GatheredGradient))[:_MOST],
         tuple(MeanLoss(item.place, item.counted) for item in run.of(Loss) if item.counted)[:_MOST],
+        next((digest_of((call.args, call.kwargs)) for call in run.calls if call.top), ""),
+        tuple(_masks(run))[:_MASKS],
     )  # fmt: skip
+
+
+def _masks(run: Recording) -> Iterator[tuple[Place, str]]:
+    for call in run.calls:
+        for item in tree_leaves((call.args, call.kwargs)):
+            if isinstance(item, torch.Tensor) and item.dtype == torch.bool and item.dim() > 1:
+                if min(item.shape[-2:]) > 1:
+                    yield call.place, digest_of(item)

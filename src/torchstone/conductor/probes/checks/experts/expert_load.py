@@ -27,6 +27,8 @@ RULE = ProbeRule(
 )  # fmt: skip
 _TOKENS = 2048
 _MOST_DROPPED = 0.01
+_MOST_SPREAD = 1.0
+"""Coefficient of variation: a router with random weights stays below a half."""
 
 
 def check(run: Recording) -> Iterator[Shown]:
@@ -42,7 +44,15 @@ def check(run: Recording) -> Iterator[Shown]:
             )  # fmt: skip
         yield from _small_capacity(run, routing)
         load = _load(run, routing)
-        if load is not None and bool((load == 0).any()):
+        if load is not None and float(load.std() / load.mean()) > _MOST_SPREAD:
+            yield Shown(
+                RULE, top.place,
+                Text("random tokens load the experts unevenly: the busiest gets {times} times the mean",
+                     "随机 token 使专家负载不均：最忙的专家得到均值的 {times} 倍"),
+                {"times": f"{float(load.max() / load.mean()):.1f}"},
+                (number("coefficient of variation of the load", "负载变异系数", float(load.std() / load.mean()), "x", ON_A_COPY),),
+            )  # fmt: skip
+        elif load is not None and bool((load == 0).any()):
             idle = int((load == 0).sum())
             yield Shown(
                 RULE, top.place,

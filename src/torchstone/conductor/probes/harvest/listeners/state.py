@@ -62,7 +62,7 @@ class Hooks:
         self.in_loss = False
         self.terms: list[torch.Tensor] = []
         self.loops = LoopCutter(places)
-        self.trace = OperatorTrace(places, self._is_traced)
+        self.trace = OperatorTrace(places, self._is_traced, lambda: mode.switched_off)
 
     def _is_traced(self) -> bool:
         """The first two optimizer steps, and after them what evaluates or runs without gradients."""
