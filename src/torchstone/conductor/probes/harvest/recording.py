@@ -249,6 +249,7 @@ class Recording:
     root: Path
     rank: int = 0
     world: int = 1
+    script: str = ""
     events: list[Event] = field(default_factory=list)
     calls: list[ModuleCall] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)

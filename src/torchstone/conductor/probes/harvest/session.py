@@ -39,7 +39,7 @@ def harvest(
     world: int = 1, exchange: str = "", pretend: bool = True,
 ) -> tuple[Recording, Hooks]:  # fmt: skip
     """Run the script; what it did is in the recording even where it failed."""
-    run = Recording(root, rank, world)
+    run = Recording(root, rank, world, script)
     places = Places(root)
     mode = RunMode()
     hooks = Hooks(run, places, mode, seconds)

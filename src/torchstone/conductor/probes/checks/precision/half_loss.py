@@ -33,14 +33,14 @@ def check(run: Recording) -> Iterator[Shown]:
         if loss.dtype not in (torch.float16, torch.bfloat16):
             continue
         outside = [place for place in loss.stack if (place.path, place.scope) in scopes]
-        place, region = loss.place, outside[0] if outside else loss.place
+        place = outside[0] if outside else loss.place
         bits = 11 if loss.dtype is torch.float16 else 8
         yield Shown(
             RULE, place,
             Text("{name} gets {dtype} values outside autocast", "{name} 在 autocast 之外得到 {dtype} 数值"),
             {"name": loss.name, "dtype": str(loss.dtype).removeprefix("torch.")},
             (number("significant bits", "有效位", bits, "bit", IN_THE_RUN),),
-            (*offered(run.root, region, _into_region), *offered(run.root, loss.place, _widen)),
+            (*offered(run.root, place, _into_region), *offered(run.root, loss.place, _widen)),
         )  # fmt: skip
         return
 

@@ -87,12 +87,25 @@ def _is_read(module: nn.Module, name: str) -> float:
 
 def _made_at(run: Recording, kind: type[nn.Module], name: str) -> Place:
     path, root = inspect.getsourcefile(kind) or "", f"{run.root.resolve()}/"
-    lines, first = inspect.getsourcelines(kind)
+    try:
+        lines, first = inspect.getsourcelines(kind)
+    except OSError:  # a class of the script itself, which is run without a name in sys.modules
+        lines, first = _class_lines(run, kind)
+        path = f"{root}{run.script}"
     for count, line in enumerate(lines):
         quoted = f'register_buffer("{name}"' in line.replace("'", '"')
         if path.startswith(root) and (quoted or f"self.{name} =" in line):
             return Place(path.removeprefix(root), first + count, f"{kind.__qualname__}.__init__")
     return NOWHERE
+
+
+def _class_lines(run: Recording, kind: type[nn.Module]) -> tuple[list[str], int]:
+    """The lines of a class of the script that was run, and where they begin."""
+    text = (run.root / run.script).read_text("utf-8") if run.script else ""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+            return text.splitlines()[node.lineno - 1 : node.end_lineno], node.lineno
+    return [], 0
 
 
 def _persistent(file: SourceFile, place: Place) -> Iterator[Fix]:
