@@ -86,10 +86,11 @@ def _is_read(module: nn.Module, name: str) -> float:
 
 
 def _made_at(run: Recording, kind: type[nn.Module], name: str) -> Place:
-    path, root = inspect.getsourcefile(kind) or "", f"{run.root.resolve()}/"
+    root = f"{run.root.resolve()}/"
     try:
+        path = inspect.getsourcefile(kind) or ""
         lines, first = inspect.getsourcelines(kind)
-    except OSError:  # a class of the script itself, which is run without a name in sys.modules
+    except (OSError, TypeError):  # a class of the script itself: its module is gone after the run
         lines, first = _class_lines(run, kind)
         path = f"{root}{run.script}"
     for count, line in enumerate(lines):
