@@ -9,10 +9,7 @@ import functools
 import importlib
 import json
 import os
-import signal
-import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +20,7 @@ import torch  # noqa: F401  loaded once, before the forks
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
 from torchstone.core.codec import from_data, to_data
@@ -39,9 +37,8 @@ SCRIPT_SECONDS = 5.0
 _TEST_SECONDS = 3.0
 _LARGE_BYTES = 4 << 20
 _MOST_GAPS = 4
-_RUN_SECONDS = 40.0
 _TRIAL_SECONDS = 8.0
-"""All trials of edits together; what is not tried here is tried when patches are verified."""
+"""CPU time of all trials of edits; what is not tried here is tried when patches are verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ def probe(subject: Subject, try_fixes: bool = True) -> Report:
 def _outcome(subject: Subject) -> Outcome:
     """One process, or as many as there are ranks; the checks on modules are made on the first."""
     if subject.world == 1:
-        outcome = _in_child(lambda: _look(subject), _RUN_SECONDS)
+        (outcome,) = _outcomes([functools.partial(_look, subject)])
         if subject.pretend and "CUDA" in outcome.ended:  # it asks for more than can be pretended
             return _outcome(replace(subject, pretend=False))
         return outcome
@@ -99,7 +96,7 @@ def _outcome(subject: Subject) -> Outcome:
         store = str(Path(folder, "store"))
 
         works = [functools.partial(_look, subject, rank, store) for rank in range(subject.world)]
-        outcomes = _in_children(works, _RUN_SECONDS)
+        outcomes = _outcomes(works)
     shown = compare_ranks(subject.root, [item.rank for item in outcomes])
     findings = tuple(finding_of(item, subject.root, subject.command) for item in shown)
     return _joined(
@@ -198,13 +195,13 @@ def _gap(subject: Subject, en: str, zh: str) -> Gap:
 
 def _tried(subject: Subject, outcome: Outcome) -> tuple[Finding, ...]:
     """Findings with the first edit that makes them go, where there are several to choose from."""
-    until = time.monotonic() + _TRIAL_SECONDS
+    until = used_by_children() + _TRIAL_SECONDS
     findings: list[Finding] = []
     for finding, others in zip(outcome.findings, outcome.others, strict=True):
         fixes = (finding.fix, *others) if finding.fix else ()
         chosen = finding.fix
         for fix in fixes if others else ():
-            if time.monotonic() > until:
+            if used_by_children() > until:
                 break
             if _holds(subject, finding, fix, outcome):
                 chosen = replace(fix, proof=subject.command)
@@ -260,58 +257,18 @@ def _apply(root: Path, edits: tuple[Edit, ...]) -> bool:
     return True
 
 
-def _in_child(work: Callable[[], Outcome], seconds: float) -> Outcome:
-    """Do something in a forked process; what it returns, or an outcome with the reason."""
-    return _in_children([work], seconds)[0]
+def _outcomes(works: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+    """Each in a process of its own, all at the same time."""
+    answers = answers_of([functools.partial(_written, work) for work in works])
+    return [_read(text, late) for text, late in answers]
 
 
-def _in_children(works: Sequence[Callable[[], Outcome]], seconds: float) -> list[Outcome]:
-    """The same for several that need each other at the same time."""
-    with tempfile.TemporaryDirectory(prefix="probe-") as folder:
-        until = time.monotonic() + seconds
-        answers = [Path(folder, f"{place}.json") for place in range(len(works))]
-        children = [_fork(work, answer) for work, answer in zip(works, answers, strict=True)]
-        late = [_wait(child, until) for child in children]
-        return [_read(answer, is_late) for answer, is_late in zip(answers, late, strict=True)]
+def _written(work: Callable[[], Outcome]) -> str:
+    return json.dumps(to_data(work()))
 
 
-def _fork(work: Callable[[], Outcome], answer: Path) -> int:
-    child = os.fork()
-    if child == 0:
-        _child(work, answer)
-    return child
-
-
-def _read(answer: Path, late: bool) -> Outcome:
-    try:
-        return from_data(Outcome, json.loads(answer.read_text("utf-8")), "outcome")
-    except OSError:
-        reason = (
-            Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
-        )
-        return Outcome(gaps=(Gap("probes", Message("probes.child", reason), "", tool=TOOL),))
-
-
-def _child(work: Callable[[], Outcome], answer: Path) -> None:
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        outcome = work()
-        answer.write_text(json.dumps(to_data(outcome)), "utf-8")
-        code = 0
-    except BaseException:
-        traceback.print_exc(file=sys.stderr)
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _wait(child: int, until: float) -> bool:
-    while time.monotonic() < until:
-        done, _ = os.waitpid(child, os.WNOHANG)
-        if done:
-            return False
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return True
+def _read(text: str | None, late: bool) -> Outcome:
+    if text is not None:
+        return from_data(Outcome, json.loads(text), "outcome")
+    reason = Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
+    return Outcome(gaps=(Gap("probes", Message("probes.child", reason), "", tool=TOOL),))

@@ -6,7 +6,7 @@ import io
 import tempfile
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -14,8 +14,10 @@ from torch._C import _distributed_c10d
 from torch.futures import Future
 
 NAME = "probes"
-_SECONDS = 8.0
-"""A rank that waits longer for the others has lost them."""
+_SECONDS = 30.0
+"""A rank that waits longer for one that runs has lost it; they compute alike, so a busy machine delays all."""
+_LOOK_SECONDS = 0.5
+_ENDED = "ended"
 _save, _load = torch.save, torch.load
 
 
@@ -55,8 +57,11 @@ class FileGroup(dist.ProcessGroup):
     heard: Callable[[str, list[torch.Tensor], int], None] = staticmethod(lambda *_: None)
     """Told of every collective before it begins: its kind, tensors, and number of ranks."""
 
+    made: ClassVar[list[FileGroup]] = []
+
     def __init__(self, store: Any, rank: int, world: int) -> None:
         super().__init__(rank, world)  # type: ignore[call-arg]
+        FileGroup.made.append(self)
         self._store, self._rank_here, self._world = store, rank, world
         self._count = 0
         self._letters: dict[tuple[int, int, int], int] = {}
@@ -83,11 +88,30 @@ class FileGroup(dist.ProcessGroup):
         if self._world == 1 or FileGroup.alone:
             return [value] * self._world
         self._store.set(f"{self._count}/{self._rank_here}", _packed(value))
-        return [self._get(f"{self._count}/{rank}") for rank in range(self._world)]
+        return [self._get(f"{self._count}/{rank}", rank) for rank in range(self._world)]
 
-    def _get(self, key: str) -> Any:
-        self._store.wait([key], timedelta(seconds=_SECONDS))
-        return _load(io.BytesIO(self._store.get(key)), weights_only=True)
+    def _get(self, key: str, rank: int) -> Any:
+        """What another rank has sent, or will send unless its script has ended."""
+        for _ in range(int(_SECONDS / _LOOK_SECONDS)):
+            ended = self._store.check([f"{_ENDED}/{rank}"])  # before: what it sent last is there
+            if self._arrives(key):
+                return _load(io.BytesIO(self._store.get(key)), weights_only=True)
+            if ended:
+                raise dist.DistError(f"rank {rank} has ended without this collective")
+        raise dist.DistError(f"rank {rank} does not answer")
+
+    def _arrives(self, key: str) -> bool:
+        try:
+            self._store.wait([key], timedelta(seconds=_LOOK_SECONDS))
+        except RuntimeError:  # how a file store says that time is up
+            return False
+        return True
+
+    @classmethod
+    def tell_end(cls) -> None:
+        """The script of this rank is over: nobody waits for it any longer."""
+        for group in cls.made:
+            group._store.set(f"{_ENDED}/{group._rank_here}", b"1")
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
         self._tell("all_reduce", tensors if isinstance(tensors, list) else [tensors])
@@ -194,7 +218,7 @@ class FileGroup(dist.ProcessGroup):
         if FileGroup.alone:
             return _done(tensors)
         for item, sent in zip(
-            tensors, self._get(self._letter(source, self._rank_here, tag)), strict=True
+            tensors, self._get(self._letter(source, self._rank_here, tag), source), strict=True
         ):
             _write(item, sent)
         return _done(tensors)

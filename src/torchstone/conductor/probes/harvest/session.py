@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from torchstone.conductor.probes.harvest.group import use_own_group
+from torchstone.conductor.probes.harvest.group import FileGroup, use_own_group
 from torchstone.conductor.probes.harvest.listeners import Enough, Hooks, install
 from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import (
@@ -55,6 +55,7 @@ def harvest(
     install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
         _run(root, script, arguments, run, places)
+    FileGroup.tell_end()
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
     return run, hooks
 

@@ -203,8 +203,9 @@ def _follows(item: Collective, other: Collective) -> bool:
 
 
 def _trains(facts: RankFacts, row: list[Collective]) -> bool:
-    """In every step: not the initial weights, nor a checkpoint."""
-    return {0, 1} <= {item.step for item in facts.collectives if item.place == row[0].place}
+    """In one step and in the next, before or after its update: not the initial weights, nor a checkpoint."""
+    steps = {item.step for item in facts.collectives if item.place == row[0].place}
+    return any(step + 1 in steps for step in steps)
 
 
 def _every_micro_batch(facts: RankFacts) -> Iterator[Shown]:

@@ -29,7 +29,11 @@ def check(run: Recording) -> Iterator[Shown]:
         if item.name not in ("cos", "sin") or item.inputs[0].dtype not in _HALVES:
             continue
         made = producers.maker(item.inputs[0])
-        place = made.place if made is not None and made.name in ("mul", "bmm", "mm") else item.place
+        place = (
+            made.place
+            if made is not None and made.name in ("mul", "bmm", "mm", "_to_copy")
+            else item.place
+        )
         largest = float(item.inputs[0].float().abs().max())
         bits = 11 if item.inputs[0].dtype is torch.float16 else 8
         yield Shown(

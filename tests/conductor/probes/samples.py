@@ -1,13 +1,91 @@
-"""Properties that need ranks, halves, experts or a second call: wrong line found, right twin left alone."""
+"""Small healthy projects, and one wrong line for each property; faults that do not hide each other share a run."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
-import pytest
+Faults = dict[str, tuple[str, str]]
+"""For each rule, text that stands once in the project and its wrong form."""
 
-from torchstone.conductor.probes import run
-from torchstone.conductor.probes.run import Subject, probe
+
+@dataclass(frozen=True)
+class Sample:
+    """A project of one script."""
+
+    text: str
+    faults: Faults
+    together: tuple[tuple[str, ...], ...]
+    """Rules whose faults are planted at the same time."""
+    ranks: int = 1
+
+    def with_faults(self, rules: tuple[str, ...]) -> str:
+        text = self.text
+        for rule in rules:
+            right, wrong = self.faults[rule]
+            assert text.count(right) == 1, rule
+            text = text.replace(right, wrong)
+        return text
+
+
+MODEL = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Linear(16, 20)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        n = tokens.shape[1]
+        scores = self.q(x) @ self.k(x).transpose(-1, -2) / 16 ** 0.5
+        hidden = torch.ones(n, n).triu(diagonal=1).bool()
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        return self.head(self.drop(weights @ self.v(x)))
+
+def evaluate(model, tokens):
+    model.eval()
+    with torch.no_grad():
+        model(tokens)
+    model.train()
+
+def main():
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = torch.randint(0, 20, (4, 9))
+    for step in range(4):
+        for part in range(2):
+            logits = model(tokens)
+            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+            (loss / 2).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        optimizer.step()
+        optimizer.zero_grad()
+        evaluate(model, tokens)
+
+if __name__ == "__main__":
+    main()
+"""
+FAULTS = {
+    "PR101": ("(model.parameters(), 0.01)", "(model.head.parameters(), 0.01)"),
+    "PR102": ("        optimizer.zero_grad()\n", ""),
+    "PR103": ("(loss / 2).backward()", "loss.backward()"),
+    "PR104": ("    model.eval()\n", ""),
+    "PR105": ("        model(tokens)\n    model.train()\n", "        model(tokens)\n"),
+    "PR106": ("    with torch.no_grad():\n        model(tokens)\n", "    model(tokens)\n"),
+    "PR108": ("SGD(model.parameters()", "SGD(model.head.parameters()"),
+    "PR201": ("triu(diagonal=1)", "triu(diagonal=2)"),
+    "PR203": ("x = self.embed(tokens)", "x = self.embed(tokens)\n        x = x - x.mean(0)"),
+    "PR204": ("self.drop(weights", "F.dropout(weights"),
+    "PR207": ("/ 16 ** 0.5", "/ 4 ** 0.5"),
+    "PR210": ('float("-inf")', "-8.0"),
+}
 
 RANKS = """
 import torch
@@ -58,6 +136,7 @@ RANK_FAULTS = {
     "PR405": ("torch.manual_seed(0)", "torch.manual_seed(rank)"),
     "PR406": ("target[: 2] = -100", "target[: 1 + rank] = -100"),
     "PR408": ("/ 2).backward()\n", "/ 2).backward()\n            dist.all_reduce(torch.cat([p.grad.flatten() for p in model.parameters()]))\n"),
+    "PR409": ("        dist.all_reduce(numbers)\n", "        for at in range(4):\n            dist.all_reduce(numbers[at])\n"),
 }  # fmt: skip
 
 HALF = """
@@ -75,6 +154,7 @@ class Attention(nn.Module):
     def __init__(self):
         super().__init__()
         self.q, self.k, self.v = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.drop = nn.Dropout(0.1)
 
     def forward(self, x, mask):
         at = torch.arange(x.shape[1])
@@ -83,7 +163,7 @@ class Attention(nn.Module):
         k = torch.cat([k[..., :4], rotated(k[..., 4:], at)], -1)
         scores = (q @ k.transpose(-1, -2)).float() / 8**0.5
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        return x + scores.softmax(-1).to(x.dtype) @ self.v(x)
+        return x + self.drop(scores.softmax(-1)).to(x.dtype) @ self.v(x)
 
 class Net(nn.Module):
     def __init__(self):
@@ -118,6 +198,9 @@ if __name__ == "__main__":
     main()
 """
 HALF_FAULTS = {
+    "PR117": ("positions.float()[:, None] * torch.tensor([1.0, 0.1])",
+              "positions.to(x.dtype)[:, None] * torch.tensor([1.0, 0.1]).to(x.dtype)"),
+    "PR118": ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False"),
     "PR211": ("k = torch.cat([k[..., :4], rotated(k[..., 4:], at)], -1)", "k = torch.cat([rotated(k[..., 4:], at), k[..., :4]], -1)"),
     "PR221": ("torch.finfo(scores.dtype).min", 'float("-inf")'),
 }  # fmt: skip
@@ -193,40 +276,14 @@ EXPERT_FAULTS = {
     "PR302": ("out = out.index_add(0, token, y)", "out[token] = y"),
     "PR306": ("torch.sign(load.mean() - load)", "torch.sign(load - load.mean())"),
 }
-CASES = [(text, faults, rule, world) for text, faults, world in (
-    (RANKS, RANK_FAULTS, 2), (HALF, HALF_FAULTS, 1), (EXPERTS, EXPERT_FAULTS, 1),
-) for rule in faults]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def no_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_TRIAL_SECONDS", 0.0)
-
-
-def rules_of(folder: Path, text: str, world: int) -> set[str]:
-    (folder / "train.py").write_text(text, "utf-8")
-    report = probe(Subject(folder, "train.py", (), world=world), try_fixes=False)
-    assert not report.gaps, report.gaps
-    return {item.rule for item in report.findings}
-
-
-@pytest.mark.parametrize(("text", "world"), [(RANKS, 2), (HALF, 1), (EXPERTS, 1)])
-def test_healthy_projects_are_left_alone(text: str, world: int, tmp_path: Path) -> None:
-    assert rules_of(tmp_path, text, world) == set()
-
-
-@pytest.mark.parametrize(("text", "faults", "rule", "world"), CASES)
-def test_a_fault_is_found(
-    text: str, faults: dict[str, tuple[str, str]], rule: str, world: int, tmp_path: Path
-) -> None:
-    right, wrong = faults[rule]
-    assert text.count(right) == 1
-    assert rule in rules_of(tmp_path, text.replace(right, wrong), world)
-
-
-def test_a_long_loop_is_left_for_what_comes_after_it(tmp_path: Path) -> None:
-    text = EXPERTS.replace("range(4)", "range(10**9)").replace(
-        "        model(x)\n", '        model(x)\n    torch.save(model.state_dict(), "end.pt")\n'
-    )
-    assert rules_of(tmp_path, text, 1) == set()
-    assert (tmp_path / "end.pt").exists()
+SAMPLES = {
+    "model": Sample(MODEL, FAULTS, (
+        ("PR101", "PR104", "PR201", "PR207"),
+        ("PR103", "PR105", "PR203", "PR204"),
+        ("PR102", "PR106", "PR108"),
+        ("PR201", "PR210"),
+    )),
+    "ranks": Sample(RANKS, RANK_FAULTS, (("PR405", "PR406", "PR408", "PR409"), ("PR402",)), ranks=2),
+    "half": Sample(HALF, HALF_FAULTS, (("PR117", "PR118", "PR211", "PR221"),)),
+    "experts": Sample(EXPERTS, EXPERT_FAULTS, (("PR213", "PR301", "PR302", "PR306"),)),
+}  # fmt: skip
