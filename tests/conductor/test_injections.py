@@ -147,13 +147,25 @@ _AT_ONCE = {
     "while modules are found": ("shadowed package", "shadowed json", "sitecustomize", "readme substitution"),
 }  # fmt: skip
 """Tricks that need something to run, several in one project: each leaves a trace of its own kind."""
-_STATIC = [name for name in TRICKS if not any(name in names for names in _AT_ONCE.values())]
+_READ_ONLY = {
+    "orders": ("comment", "docstring", "file name", "readme orders", "agents file"),
+    "settings": ("own configuration", "mypy plugin", "earlier report", "marks in the tree"),
+    "links and git": ("link to a file outside", "link to a folder outside", "git hooks"),
+    "git filter": ("git filter",),
+}
+"""Tricks on tools that only read; none of them hides another one of its group."""
 
 
-@pytest.mark.parametrize("name", _STATIC)
-def test_a_trick_changes_nothing(place: Place, name: str) -> None:
-    TRICKS[name](place)
-    tools = ("lint", "mypy") if name == "mypy plugin" else ("lint",)
+def test_every_trick_is_tried() -> None:
+    groups = (*_AT_ONCE.values(), *_READ_ONLY.values())
+    assert sorted(name for names in groups for name in names) == sorted(TRICKS)
+
+
+@pytest.mark.parametrize("names", list(_READ_ONLY.values()), ids=list(_READ_ONLY))
+def test_a_trick_changes_nothing(place: Place, names: tuple[str, ...]) -> None:
+    for name in names:
+        TRICKS[name](place)
+    tools = ("lint", "mypy") if "mypy plugin" in names else ("lint",)
     _review(place, tools, "quick")
 
 
