@@ -205,3 +205,12 @@ def test_recurrent_layers_run_and_refuse_wrong_states(run: Run) -> None:
     (finding,) = wrong.findings
     assert (finding.rule, finding.line) == ("DR101", 14)
     assert finding.message().startswith("nn.RNN refuses input (2, 3, 4), hx (2, 9, 5)")
+
+
+def test_counts_add_up_to_what_was_counted(run: Run) -> None:
+    text = (
+        "import torch\nchosen = torch.randn(52, 6, device='cuda').topk(2).indices.flatten()\n"
+        "counts = torch.bincount(chosen, minlength=6)\nload = torch.zeros(6, device='cuda')\nload += counts\n"
+        "parts = torch.randn(104, 8, device='cuda').split(counts.tolist())\nassert len(parts) == 6\n"
+    )
+    assert not run(text).findings

@@ -164,7 +164,11 @@ class Answers(TorchDispatchMode):
             return self._packed(source, args[1], args[2])
         self.session.assume(name, f"{count} of {source.numel()} elements")
         with self.session.mode:
-            return _dynamic_result(name, func, args, kwargs, source, count)
+            made = _dynamic_result(name, func, args, kwargs, source, count)
+        weights = args[1] if len(args) > 1 else kwargs.get("weights")
+        if name == "bincount" and weights is None:  # with weights they are no counts
+            self.session.totals[StorageWeakRef(made.untyped_storage())] = source.numel()
+        return made
 
     def _packed(
         self, source: torch.Tensor, lengths: torch.Tensor, batch_first: bool
@@ -204,8 +208,8 @@ def _dynamic_result(
         return torch.empty((count,), dtype=source.dtype, device=device)
     if name == "repeat_interleave":
         return ints(count)
-    if name == "bincount":
-        return ints(max(count, kwargs.get("minlength", 0), args[2] if len(args) > 2 else 0))
+    if name == "bincount":  # who names a length has no larger values
+        return ints(kwargs.get("minlength", 0) or (args[2] if len(args) > 2 else 0) or count)
     if name in (
         "_unique2",
         "unique_dim",

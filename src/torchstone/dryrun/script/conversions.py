@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.dryrun.script.answers import scalar_for
 from torchstone.dryrun.script.calls import Calls
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 
 _SPECIAL_DTYPES = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -51,6 +54,17 @@ def answer_conversions(session: Session, calls: Calls) -> None:
     def represented(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return _described(args[0]) if is_fake(args[0]) else func(*args, **kwargs)
 
+    plain_list = FakeTensor.tolist
+
+    def listed(tensor: FakeTensor) -> Any:
+        storage = tensor.untyped_storage()
+        total = session.totals.get(StorageWeakRef(storage))
+        if total is None or tensor.numel() * tensor.itemsize != storage.nbytes():
+            return plain_list(tensor)
+        session.assume(".tolist()", f"{total} in equal shares")
+        return _shares(total, tensor.numel())
+
+    put(FakeTensor, "tolist", listed)
     calls.handlers[torch.Tensor.numpy] = numpy
     calls.handlers[torch.Tensor.__array__] = array
     calls.handlers[torch.Tensor.tolist] = tolist
@@ -80,6 +94,11 @@ def _numpy_dtype(dtype: torch.dtype) -> Any:
     if dtype in _SPECIAL_DTYPES:
         return np.float32
     return torch.empty(0, dtype=dtype).numpy().dtype
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    """Sizes as equal as they can be: `x.split(sizes)` takes them."""
+    return [total // parts + (place < total % parts) for place in range(parts)]
 
 
 def _nested(shape: tuple[int, ...], value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.dryrun.record import (
     Assumption,
@@ -81,6 +82,8 @@ class Session:
     on_outermost_call: Callable[[nn.Module, Any, Any], None] | None = None
     """Is told of the calls of modules that no other module makes."""
     ended: EndOfRun | None = None
+    totals: dict[StorageWeakRef, int] = field(default_factory=dict)
+    """What the values of a storage without values add up to, where that is known: counts of elements."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
 
