@@ -1,4 +1,4 @@
-"""Work in forked processes, limited by the CPU time that it uses: a busy machine changes nothing."""
+"""Work in forked processes, limited by the CPU time that it uses and not by the clock."""
 
 from __future__ import annotations
 
