@@ -200,7 +200,24 @@ class Scale(nn.Module):
         return x * self.rate
 """,
     ),
-    words=("Module",),
+    words=(
+        "zeros",
+        "ones",
+        "tensor",
+        "arange",
+        "linspace",
+        "eye",
+        "full",
+        "randn",
+        "from_numpy",
+        "Tensor",
+        "FloatTensor",
+        "hann_window",
+        "rand",
+        "logspace",
+        "hamming_window",
+    ),
+    needs=("Module", "forward"),
 )
 _MAKERS = frozenset(
     f"torch.{name}"
