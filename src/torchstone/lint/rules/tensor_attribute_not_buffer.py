@@ -226,7 +226,7 @@ _MAKERS = frozenset(
 )
 _NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
-    "view reshape float unsqueeze squeeze repeat expand permute transpose t contiguous long flatten "
+    "view reshape float unsqueeze squeeze repeat expand expand_as permute transpose t contiguous long flatten "
     "detach clone sqrt exp log flip".split()
 )
 _COMPUTES = ("torch.nn.functional.", "torch.matmul", "torch.einsum", "torch.mul", "torch.add",
