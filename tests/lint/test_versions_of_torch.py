@@ -88,3 +88,10 @@ def test_an_open_requirement_admits_the_newest_torch(
     options = CheckOptions(paths=(".",), select=("TS501",), no_cache=True)
     findings = check(options).findings
     assert [item.severity for item in findings] == ([severity] if severity else [])
+
+
+def test_what_is_only_deprecated_is_low_under_an_open_requirement(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=0.4\n")
+    (tmp_path / "clip.py").write_text("import torch\ntorch.nn.utils.clip_grad_norm(p, 1)\n")
+    findings = check(CheckOptions(paths=(".",), select=("TS503",), no_cache=True)).findings
+    assert [(item.severity, item.fix) for item in findings] == [(Severity.LOW, None)]

@@ -247,7 +247,9 @@ class _Run:
         cache_folder: Path | None,
         paths: list[str],
     ) -> None:
-        self.rules = tuple(rule for rule in rules if torch is None or torch >= rule.torch_from)
+        # `torch>=0.4` admits every release that rules speak of
+        least = max(torch, (1, 0)) if torch is not None and project.torch_open else torch
+        self.rules = tuple(rule for rule in rules if least is None or least >= rule.torch_from)
         self.project = project
         project.torch = torch
         self.results: dict[str, Result] = {}

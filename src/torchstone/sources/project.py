@@ -23,7 +23,7 @@ from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
-_KEPT_CHARACTERS = 4_000_000  # of source; their trees take some 100 times that in memory
+_KEPT_CHARACTERS = 10_000_000  # of source; with their trees some 400 MB at most
 _OUTSIDE = (
     "torch.",
     "numpy.",

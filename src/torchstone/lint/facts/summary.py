@@ -112,6 +112,13 @@ def _names_at(scene: Scene, call: ast.Call, function: Function) -> dict[str, str
 
 def _outer_names(scene: Scene, function: Function) -> frozenset[str]:
     """The names that a function reads and does not bind: globals, and those of a closure."""
+    known: dict[ast.AST, frozenset[str]] = scene.cache.setdefault("outer names", {})
+    if function not in known:
+        known[function] = _read_only(scene, function)
+    return known[function]
+
+
+def _read_only(scene: Scene, function: Function) -> frozenset[str]:
     own = {
         node.id if isinstance(node, ast.Name) else node.arg
         for node in scene.inside(function)

@@ -97,6 +97,19 @@ def load(path, x):
     except ImportError:
         pass
 """,
+        """\
+import os
+import torch
+import torch.distributed as dist
+
+def start():
+    try:
+        rank = int(os.getenv("RANK", -1))
+        dist.init_process_group(init_method="env://")
+        dist.barrier()
+    except Exception:
+        print("not distributed")
+""",
     ),
 )
 _BROAD = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "Error")
@@ -119,7 +132,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if block is None:
         return
     what = collective(scene, call)
-    if what is None:
+    if what is None or _starts(scene, block):
         return
     risky = _risky(scene, block, call)
     if risky is None:
@@ -138,6 +151,11 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             risky=scene.brief(risky, 32),
         )
         return
+
+
+def _starts(scene: Scene, block: ast.Try) -> bool:
+    """Whether the `try` sets up the ranks and falls back to one process when there are none."""
+    return any(scene.within(item, block) for item in scene.calls.get("init_process_group", ()))
 
 
 def _risky(scene: Scene, block: ast.Try, call: ast.Call) -> ast.Call | None:

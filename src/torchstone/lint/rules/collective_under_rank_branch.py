@@ -215,8 +215,9 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _expected(scene, call):
         return
-    sharded = what.name not in (*STATE, *_OWN_STATE) or wraps(scene, FSDP | FULLY_SHARD)
-    sharded = sharded or (what.name in _OWN_STATE and bool(_SHARDING.search(scene.source.text)))
+    sharded = what.name not in (*STATE, *_OWN_STATE) or bool(wraps(scene, FSDP | FULLY_SHARD))
+    if what.name in _OWN_STATE:
+        sharded = sharded or bool(_SHARDING.search(scene.source.text))
     sure = sharded and _is_plain(scene, branch.test) and not _unknown_beside(scene, call, branch)
     sure = sure and not _asks_more(scene, branch)
     yield RULE.at(

@@ -238,7 +238,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if symbol is None:
         return
     oldest = scene.project.torch
-    if oldest is not None and oldest < max(symbol.since, symbol.available):
+    early = oldest is not None and oldest < max(symbol.since, symbol.available)
+    if early and not scene.project.torch_open:
         return
     if symbol.drop_in and from_import(scene, call.func, symbol.name):
         return  # fixed at the import
@@ -247,7 +248,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         call,
         suggest=symbol.advice,
-        fix=call_fix(scene, call, symbol),
+        fix=None if early else call_fix(scene, call, symbol),
         name=symbol.name,
         since=shown(symbol.since),
         instead=symbol.instead,

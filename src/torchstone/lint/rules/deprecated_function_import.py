@@ -125,14 +125,15 @@ def check(node: ast.ImportFrom, scene: Scene) -> Iterator[Hit]:
         if symbol is None:
             continue
         oldest = scene.project.torch
-        if oldest is not None and oldest < max(symbol.since, symbol.available):
+        early = oldest is not None and oldest < max(symbol.since, symbol.available)
+        if early and not scene.project.torch_open:
             continue
         if guarded(scene, node):
             return
         yield RULE.at(
             alias,
             suggest=symbol.advice,
-            fix=import_fix(scene, node, alias, symbol),
+            fix=None if early else import_fix(scene, node, alias, symbol),
             name=symbol.name,
             since=shown(symbol.since),
             instead=symbol.instead,

@@ -220,7 +220,9 @@ _FILLERS = frozenset(
     f"numpy.{name}" for name in "linspace logspace zeros ones eye identity".split()
 )
 _MATH = frozenset(f"numpy.{name}" for name in "log log2 log10 sqrt exp sin cos tanh power".split())
-_CASTS = frozenset("float half bfloat16 double long int to type to_dense bool astype".split())
+_CASTS = frozenset(
+    "float half bfloat16 double long int to type type_as to_dense bool astype".split()
+)
 _DOUBLE = pattern(r"float64|^double$|DoubleTensor")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect, Event, effect_of
 from torchstone.lint.facts.summary import Summary, calls_below, handed, summary_at
@@ -195,6 +197,8 @@ def fit(model, loader, valid, optimizer):
 )
 
 
+_TRAINING_NAMES = pattern(r"(?:backward|step|train|fit|optimi[sz]e|update)\w*\(", re.I)
+_EVALUATION_NAMES = pattern(r"(?:eval|val|test|infer|predict|generat|sampl|cv|dev|loss)\w*\(", re.I)
 _TRAINING = (Effect.BACKWARD, Effect.STEP)
 
 
@@ -208,8 +212,10 @@ class Row(NamedTuple):
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
     told: set[str] = set()
+    if scene.is_test:
+        return
     for loop in scene.all(*LOOPS):
-        if loops_around(scene, loop):
+        if loops_around(scene, loop) or not _sounds_like_training(scene, loop):
             continue
         rows = [Row(call, _does(scene, call)) for call in calls_below(loop)]
         if not any(row.does.has(effect) for row in rows for effect in _TRAINING):
@@ -219,6 +225,12 @@ def check(scene: Scene) -> Iterator[Hit]:
             if model and model not in told and _stays(scene, row, model, rows):
                 told.add(model)
                 yield RULE.at(row.call, model=model)
+
+
+def _sounds_like_training(scene: Scene, loop: ast.AST) -> bool:
+    """Whether names in a loop speak of training and of evaluation: the rest is not worth a look."""
+    text = scene.text(loop)
+    return _TRAINING_NAMES.search(text) is not None and _EVALUATION_NAMES.search(text) is not None
 
 
 def _does(scene: Scene, call: ast.Call) -> Summary:

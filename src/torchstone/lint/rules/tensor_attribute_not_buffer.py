@@ -200,7 +200,24 @@ class Scale(nn.Module):
         return x * self.rate
 """,
     ),
-    words=("Module",),
+    words=(
+        "zeros",
+        "ones",
+        "tensor",
+        "arange",
+        "linspace",
+        "eye",
+        "full",
+        "randn",
+        "from_numpy",
+        "Tensor",
+        "FloatTensor",
+        "hann_window",
+        "rand",
+        "logspace",
+        "hamming_window",
+    ),
+    needs=("Module", "forward"),
 )
 _MAKERS = frozenset(
     f"torch.{name}"
@@ -209,7 +226,7 @@ _MAKERS = frozenset(
 )
 _NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
-    "view reshape float unsqueeze squeeze repeat expand permute transpose t contiguous long flatten "
+    "view reshape float unsqueeze squeeze repeat expand expand_as permute transpose t contiguous long flatten "
     "detach clone sqrt exp log flip".split()
 )
 _COMPUTES = ("torch.nn.functional.", "torch.matmul", "torch.einsum", "torch.mul", "torch.add",
