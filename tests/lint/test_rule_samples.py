@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+from dataclasses import dataclass
+from types import ModuleType
 
 import pytest
 
 from torchstone.core.finding import Severity
 from torchstone.core.fix import apply_edits
+from torchstone.core.registry import modules_in
 from torchstone.core.report import Report
 from torchstone.lint.catalog import GROUPS, all_rules
 from torchstone.lint.engine import check
@@ -16,16 +20,42 @@ from torchstone.lint.options import CheckOptions
 from torchstone.lint.rule import Rule
 
 RULES = all_rules()
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All samples of a rule: the first of each kind stands with the rule, the others beside this file."""
+
+    bad: tuple[str, ...]
+    good: tuple[str, ...]
+    fixed: tuple[str, ...]
+
+
+def samples_of(module: str, rule: Rule) -> Samples:
+    """`fixed` has one entry for every bad sample, empty where there is no fix."""
+    try:
+        more = importlib.import_module(f"tests.lint.samples.{module}")
+    except ModuleNotFoundError:
+        more = ModuleType("none")
+    bad = (*rule.bad, *getattr(more, "BAD", ()))
+    fixed = (*rule.fixed, *getattr(more, "FIXED", ()))
+    return Samples(bad, (*rule.good, *getattr(more, "GOOD", ())), fixed or ("",) * len(bad))
+
+
+FILES = {
+    item.RULE.code: item.__name__.rpartition(".")[2] for item in modules_in("torchstone.lint.rules")
+}
+ALL = {rule.code: samples_of(FILES[rule.code], rule) for rule in RULES}
 BY_NAME = [pytest.param(rule, id=rule.name) for rule in RULES]
 BAD = [
     pytest.param(rule, index, id=f"{rule.name}-{index}")
     for rule in RULES
-    for index in range(len(rule.bad))
+    for index in range(len(ALL[rule.code].bad))
 ]
 GOOD = [
     pytest.param(rule, index, id=f"{rule.name}-{index}")
     for rule in RULES
-    for index in range(len(rule.good))
+    for index in range(len(ALL[rule.code].good))
 ]
 
 
@@ -51,12 +81,13 @@ def fired(rule: Rule, source: str) -> list[str]:
 
 @pytest.mark.parametrize(("rule", "index"), BAD)
 def test_bad_fires_exactly_once(rule: Rule, index: int) -> None:
-    assert len(fired(rule, rule.bad[index])) == 1, fired(rule, rule.bad[index])
+    source = ALL[rule.code].bad[index]
+    assert len(fired(rule, source)) == 1, fired(rule, source)
 
 
 @pytest.mark.parametrize(("rule", "index"), GOOD)
 def test_good_stays_quiet(rule: Rule, index: int) -> None:
-    assert fired(rule, rule.good[index]) == []
+    assert fired(rule, ALL[rule.code].good[index]) == []
 
 
 @pytest.mark.parametrize("rule", BY_NAME)
@@ -72,14 +103,14 @@ def test_first_good_is_clean_under_all_rules(rule: Rule) -> None:
 
 @pytest.mark.parametrize(("rule", "index"), BAD)
 def test_fix_turns_bad_into_good_and_is_stable(rule: Rule, index: int) -> None:
-    expected = rule.fixed[index] if index < len(rule.fixed) else ""
+    source, expected = ALL[rule.code].bad[index], ALL[rule.code].fixed[index]
     select = () if rule.code == "TS001" else (rule.code,)
-    found = [f for f in run(rule.bad[index], select).findings if f.rule == rule.code]
+    found = [f for f in run(source, select).findings if f.rule == rule.code]
     fix = found[0].fix
     assert (fix is not None) == bool(expected), "a fix needs its `fixed` sample and the reverse"
     if fix is None:
         return
-    after = apply_edits(rule.bad[index], fix.edits)
+    after = apply_edits(source, fix.edits)
     assert after == expected
     ast.parse(after)
     assert fired(rule, after) == [], "the fix does not remove the finding"
@@ -92,7 +123,9 @@ def test_rule_is_whole(rule: Rule) -> None:
     assert rule.group in GROUPS
     assert rule.bad
     assert rule.good
-    assert len(rule.fixed) in (0, len(rule.bad))
+    every = ALL[rule.code]
+    assert len(rule.bad) == len(rule.good) == 1, "more of them belong to tests/lint/samples"
+    assert len(every.fixed) == len(every.bad)
     for text in (rule.say, rule.why, rule.suggest, rule.page):
         assert text.en, f"{rule.code}: a text is missing in English"
         assert text.zh, f"{rule.code}: a text is missing in Chinese"
@@ -106,7 +139,7 @@ def test_rule_is_whole(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", BY_NAME)
 def test_texts_are_filled_in_completely(rule: Rule) -> None:
-    for source in rule.bad:
+    for source in ALL[rule.code].bad:
         select = () if rule.code == "TS001" else (rule.code,)
         for finding in run(source, select).findings:
             if finding.rule != rule.code:

@@ -60,15 +60,6 @@ def step(model, x, y, optimizer):
         loss.backward()
     optimizer.step()
 """,
-        """\
-import torch
-from torch.amp import autocast
-
-@autocast("cuda")
-def step(model, x, scaler):
-    loss = model(x)
-    scaler.scale(loss).backward()
-""",
     ),
     good=(
         """\
@@ -79,24 +70,6 @@ def step(model, x, y, optimizer):
         loss = model(x, y)
     loss.backward()
     optimizer.step()
-""",
-        """\
-import torch
-
-def step(model, x):
-    with torch.autocast("cuda"):
-        loss = model(x)
-        with torch.autocast("cuda", enabled=False):
-            loss.backward()
-""",
-        """\
-import torch
-
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def backward(ctx, grad):
-        with torch.autocast("cuda"):
-            return Other.backward(ctx, grad)
 """,
     ),
 )

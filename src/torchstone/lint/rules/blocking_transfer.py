@@ -55,15 +55,6 @@ def train(dataset, model, device):
     for x in loader:
         model(x.to(device))
 """,
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for i, batch in enumerate(loader):
-        model(batch['image'].cuda())
-""",
     ),
     good=(
         """\
@@ -75,25 +66,6 @@ def train(dataset, model, device):
     for x in loader:
         model(x.to(device, non_blocking=True))
 """,
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model, device):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=False)
-    for x in loader:
-        model(x.to(device))
-""",
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model, device):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for x in loader:
-        y = model(x.to(device, non_blocking=True))
-        print(y.to('cpu'), x.float().to(device))
-""",
     ),
     fixed=(
         """\
@@ -104,15 +76,6 @@ def train(dataset, model, device):
     loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
     for x in loader:
         model(x.to(device, non_blocking=True))
-""",
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for i, batch in enumerate(loader):
-        model(batch['image'].cuda(non_blocking=True))
 """,
     ),
 )

@@ -59,19 +59,6 @@ def train(net, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def train(net, loader, optimizer):
-    model = DDP(net)
-    inner = model.module
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = inner(x, y)
-        loss.backward()
-        optimizer.step()
-""",
     ),
     fixed=(
         """\
@@ -80,19 +67,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 def train(net, loader, optimizer):
     model = DDP(net)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        optimizer.step()
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def train(net, loader, optimizer):
-    model = DDP(net)
-    inner = model.module
     for x, y in loader:
         optimizer.zero_grad()
         loss = model(x, y)
@@ -112,30 +86,6 @@ def train(net, loader, optimizer):
         loss = model(x, y)
         loss.backward()
         optimizer.step()
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def train(net, loader, optimizer, valid):
-    model = DDP(net)
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
-        with torch.no_grad():
-            model.module(*valid)
-    torch.save(model.module.state_dict(), "a.pt")
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-model = DDP(build())
-
-def evaluate(model, loader):
-    model.eval()
-    return [model.module(x) for x in loader]
 """,
     ),
     needs=("module", "backward"),

@@ -58,19 +58,6 @@ def train(model, loader, optimizer, accum):
         if (i + 1) % accum == 0:
             optimizer.step()
 """,
-        """\
-import torch
-
-def train(model, loader, optimizer, scaler, accum):
-    for i, (x, y) in enumerate(loader):
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda"):
-            loss = model(x, y) / accum
-        scaler.scale(loss).backward()
-        if (i + 1) % accum == 0:
-            scaler.step(optimizer)
-            scaler.update()
-""",
     ),
     fixed=(
         """\
@@ -84,19 +71,6 @@ def train(model, loader, optimizer, accum):
             optimizer.step()
             optimizer.zero_grad()
 """,
-        """\
-import torch
-
-def train(model, loader, optimizer, scaler, accum):
-    for i, (x, y) in enumerate(loader):
-        with torch.autocast("cuda"):
-            loss = model(x, y) / accum
-        scaler.scale(loss).backward()
-        if (i + 1) % accum == 0:
-            scaler.step(optimizer)
-            optimizer.zero_grad(set_to_none=True)
-            scaler.update()
-""",
     ),
     good=(
         """\
@@ -109,43 +83,6 @@ def train(model, loader, optimizer, accum):
         if (i + 1) % accum == 0:
             optimizer.step()
             optimizer.zero_grad()
-""",
-        """\
-import torch
-
-def train(model, loader, optimizer, accum):
-    for i, (x, y) in enumerate(loader):
-        if i % accum == 0:
-            optimizer.zero_grad()
-        loss = model(x, y) / accum
-        loss.backward()
-        if (i + 1) % accum == 0:
-            optimizer.step()
-""",
-        """\
-import torch
-
-def train(model, loader, optimizer, log_every):
-    for i, (x, y) in enumerate(loader):
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        optimizer.step()
-        if i % log_every == 0:
-            print(i)
-""",
-        """\
-import torch
-
-def train(g, d, loader, opt_g, opt_d, every):
-    for i, x in enumerate(loader):
-        opt_d.zero_grad()
-        d(x).mean().backward()
-        opt_d.step()
-        if i % every == 0:
-            opt_g.zero_grad()
-            g(x).mean().backward()
-            opt_g.step()
 """,
     ),
     needs=("backward", "step"),

@@ -88,16 +88,6 @@ def train(model, loader, opt):
             opt.step()
             opt.zero_grad()
 """,
-        """\
-import torch
-
-def train(model, loader, opt, accelerator):
-    for batch in loader:
-        accelerator.backward(model(batch))
-        accelerator.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
-        opt.zero_grad()
-""",
     ),
     needs=("accumulate",),
 )

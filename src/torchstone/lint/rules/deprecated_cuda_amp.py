@@ -64,30 +64,6 @@ def step(model, x, use_amp):
     with torch.cuda.amp.autocast(use_amp, dtype=torch.float16):
         return model(x)
 """,
-        """\
-import torch
-from torch.cuda.amp import GradScaler, autocast
-
-scaler = GradScaler(init_scale=1024.0)
-
-def step(model, x):
-    with autocast():
-        return scaler.scale(model(x))
-""",
-        """\
-import torch
-
-class Double(torch.autograd.Function):
-    @staticmethod
-    @torch.cuda.amp.custom_fwd
-    def forward(ctx, x):
-        return 2 * x
-""",
-        """\
-import torch
-
-scaler = torch.cpu.amp.GradScaler()
-""",
     ),
     fixed=(
         """\
@@ -97,30 +73,6 @@ def step(model, x, use_amp):
     with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
         return model(x)
 """,
-        """\
-import torch
-from torch.amp import GradScaler, autocast
-
-scaler = GradScaler("cuda", init_scale=1024.0)
-
-def step(model, x):
-    with autocast("cuda"):
-        return scaler.scale(model(x))
-""",
-        """\
-import torch
-
-class Double(torch.autograd.Function):
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda")
-    def forward(ctx, x):
-        return 2 * x
-""",
-        """\
-import torch
-
-scaler = torch.amp.GradScaler("cpu")
-""",
     ),
     good=(
         """\
@@ -129,31 +81,6 @@ import torch
 def step(model, x, use_amp):
     with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
         return model(x)
-""",
-        """\
-import torch
-
-def step(model, x):
-    with torch.amp.autocast("cuda"):
-        return model(x)
-""",
-        """\
-import torch
-from torch.amp import GradScaler, autocast
-
-scaler = GradScaler("cuda")
-""",
-        """\
-try:
-    from torch.amp import autocast
-except ImportError:
-    from torch.cuda.amp import autocast
-""",
-        """\
-import torch
-from apex import amp
-
-model, optimizer = amp.initialize(model, optimizer)
 """,
     ),
 )

@@ -50,22 +50,6 @@ from functorch import vmap
 
 f = vmap(g)
 """,
-        """\
-from torch import ger
-
-o = ger(a, b)
-""",
-        """\
-from torch.nn.init import xavier_normal as start, zeros_
-
-start(w)
-zeros_(b)
-""",
-        """\
-from torch import qr
-
-q, r = qr(a)
-""",
     ),
     good=(
         """\
@@ -73,23 +57,6 @@ import torch
 from torch.func import vmap
 
 f = vmap(g)
-""",
-        """\
-from torch import outer
-
-o = outer(a, b)
-""",
-        """\
-try:
-    from functorch import vmap
-except ImportError:
-    from torch.func import vmap
-
-import torch
-""",
-        """\
-import torch
-from numpy.linalg import qr, norm, cholesky
 """,
     ),
     fixed=(
@@ -99,18 +66,6 @@ from torch.func import vmap
 
 f = vmap(g)
 """,
-        """\
-from torch import outer
-
-o = outer(a, b)
-""",
-        """\
-from torch.nn.init import xavier_normal_ as start, zeros_
-
-start(w)
-zeros_(b)
-""",
-        "",
     ),
 )
 

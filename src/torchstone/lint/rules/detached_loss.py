@@ -59,15 +59,6 @@ def step(model, x, y, criterion, optimizer):
     loss.backward()
     optimizer.step()
 """,
-        """\
-import torch
-
-def step(model, x, y, optimizer):
-    loss = sum((model(x) - y).tolist())
-    loss = torch.tensor(loss, requires_grad=True)
-    loss.backward()
-    optimizer.step()
-""",
     ),
     good=(
         """\
@@ -78,33 +69,6 @@ def step(model, x, y, criterion, optimizer):
     loss = criterion(model(x), y)
     loss.backward()
     optimizer.step()
-""",
-        """\
-import torch
-
-def saliency(model, x):
-    x.requires_grad_()
-    loss = model(x).sum()
-    loss.backward()
-    return x.grad
-""",
-        """\
-import torch
-
-def demo():
-    x = torch.tensor(2.0, requires_grad=True)
-    y = x * x
-    y.backward()
-    return x.grad
-""",
-        """\
-import torch
-
-def step(loss):
-    total = loss * 2
-    total.backward()
-    loss = torch.tensor(0.0, requires_grad=True)
-    return loss
 """,
     ),
     needs=("backward", "requires_grad"),

@@ -71,17 +71,6 @@ def train(model, loader, opt):
         opt.step()
         torch.cuda.empty_cache()
 """,
-        """\
-import gc
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        gc.collect()
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        opt.step()
-""",
     ),
     good=(
         """\
@@ -94,41 +83,6 @@ def train(model, loader, opt):
         loss.backward()
         opt.step()
 """,
-        """\
-import torch
-
-def train(model, loader, opt):
-    for epoch in range(10):
-        for x in loader:
-            loss = model(x.cuda()).mean()
-            loss.backward()
-            opt.step()
-        torch.cuda.empty_cache()
-""",
-        """\
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        try:
-            loss = model(x.cuda()).mean()
-            loss.backward()
-            opt.step()
-        except torch.cuda.OutOfMemoryError:
-            torch.cuda.empty_cache()
-""",
-        """\
-import gc
-import torch
-
-def train(model, loader, opt):
-    for step, x in enumerate(loader):
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        opt.step()
-        if step % 1000 == 0:
-            gc.collect()
-""",
     ),
     fixed=(
         """\
@@ -138,16 +92,6 @@ def train(model, loader, opt):
     for x in loader:
         loss = model(x.cuda()).mean()
         opt.zero_grad()
-        loss.backward()
-        opt.step()
-""",
-        """\
-import gc
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x.cuda()).mean()
         loss.backward()
         opt.step()
 """,

@@ -56,17 +56,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 def build(net, rank):
     return DDP(net, device_ids=[rank], find_unused_parameters=True)
 """,
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.checkpoint import checkpoint
-
-def block(layer, x):
-    return checkpoint(layer, x, use_reentrant=True)
-
-def build(net):
-    return DDP(net, find_unused_parameters=True)
-""",
     ),
     good=(
         """\
@@ -75,20 +64,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 def build(net, rank):
     return DDP(net, device_ids=[rank])
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def build(net, args):
-    return DDP(net, find_unused_parameters=args.unused)
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def build(net):
-    return DDP(net, static_graph=True)
 """,
     ),
     needs=("find_unused_parameters",),

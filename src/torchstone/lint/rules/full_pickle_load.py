@@ -62,11 +62,6 @@ RULE = Rule(
         """\
 import torch
 
-state = torch.load('model.pt', weights_only=False)
-""",
-        """\
-import torch
-
 def fetch(url):
     return torch.hub.load_state_dict_from_url(url, progress=False)
 """,
@@ -77,21 +72,8 @@ import torch
 
 state = torch.load('model.pt', weights_only=True)
 """,
-        """\
-import torch
-
-def fetch(url):
-    return torch.hub.load_state_dict_from_url(url, weights_only=True)
-""",
-        """\
-import torch
-
-def read(path, plain):
-    return torch.load(path, weights_only=plain)
-""",
     ),
     fixed=(
-        "",
         """\
 import torch
 

@@ -53,17 +53,6 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         optimizer.step()
 """,
-        """\
-import torch
-
-def train(model, loader, opt):
-    for x, y in loader:
-        opt.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        opt.zero_grad()
-        opt.step()
-""",
     ),
     fixed=(
         """\
@@ -76,16 +65,6 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-        """\
-import torch
-
-def train(model, loader, opt):
-    for x, y in loader:
-        opt.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        opt.step()
-""",
     ),
     good=(
         """\
@@ -96,38 +75,6 @@ def train(model, loader, optimizer):
         loss = model(x, y)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
-""",
-        """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        model(x, y).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-""",
-        """\
-import torch
-
-def train(g, d, loader, og, od):
-    for x in loader:
-        d(g(x).detach()).backward()
-        og.zero_grad()
-        od.step()
-        d(g(x)).backward()
-        og.step()
-""",
-        """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        probe = model(x, y)
-        probe.backward()
-        record(model)
-        optimizer.zero_grad()
-        model(x, y).backward()
         optimizer.step()
 """,
     ),

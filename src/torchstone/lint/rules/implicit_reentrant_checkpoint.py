@@ -60,12 +60,6 @@ from torch.utils.checkpoint import checkpoint
 def run(block, x):
     return checkpoint(block, x)
 """,
-        """\
-import torch.utils.checkpoint as cp
-
-def run(layers, x):
-    return cp.checkpoint_sequential(layers, 4, x)
-""",
     ),
     good=(
         """\
@@ -74,19 +68,6 @@ from torch.utils.checkpoint import checkpoint
 def run(block, x):
     return checkpoint(block, x, use_reentrant=False)
 """,
-        """\
-from torch.utils.checkpoint import checkpoint
-
-def run(block, x, **options):
-    return checkpoint(block, x, **options)
-""",
-        """\
-def checkpoint(state, path):
-    import torch
-    torch.save(state, path)
-
-checkpoint({}, 'model.pt')
-""",
     ),
     fixed=(
         """\
@@ -94,12 +75,6 @@ from torch.utils.checkpoint import checkpoint
 
 def run(block, x):
     return checkpoint(block, x, use_reentrant=False)
-""",
-        """\
-import torch.utils.checkpoint as cp
-
-def run(layers, x):
-    return cp.checkpoint_sequential(layers, 4, x, use_reentrant=False)
 """,
     ),
 )

@@ -80,29 +80,6 @@ def step(model, teacher, x, opt):
     loss.backward()
     opt.step()
 """,
-        """\
-import torch
-
-def step(model, teacher, x, opt):
-    with torch.inference_mode():
-        target = teacher(x)
-    loss = (model(x) - target.clone()).pow(2).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
-        """\
-import torch
-
-def train(model, loader, valid, opt):
-    for x in loader:
-        opt.zero_grad()
-        model(x).mean().backward()
-        opt.step()
-    with torch.inference_mode():
-        score = model(valid).mean()
-    print(score.item())
-""",
     ),
     needs=("backward",),
 )

@@ -65,15 +65,6 @@ def scores(q, k):
     q, k = q.half(), k.half()
     return torch.matmul(q, k.transpose(-2, -1)).float()
 """,
-        """\
-import torch
-
-def logits(x, weight):
-    x = x.bfloat16()
-    weight = weight.to(torch.bfloat16)
-    out = x @ weight
-    return out.to(torch.float32)
-""",
     ),
     good=(
         """\
@@ -82,34 +73,6 @@ import torch
 def scores(q, k):
     q, k = q.half(), k.half()
     return torch.matmul(q.float(), k.transpose(-2, -1).float())
-""",
-        """\
-import torch
-
-def scores(q, k):
-    return torch.matmul(q.float(), k.transpose(-2, -1).float())
-""",
-        """\
-import torch
-
-def scores(q, k):
-    q, k = q.half(), k.half()
-    with torch.autocast("cuda"):
-        return torch.matmul(q, k.transpose(-2, -1)).float()
-""",
-        """\
-import torch
-
-def logits(x, weight):
-    return (x @ weight).float()
-""",
-        """\
-import torch
-
-def logits(x, weight):
-    x = x.half()
-    out = x @ weight.half()
-    return out
 """,
     ),
 )

@@ -62,33 +62,12 @@ import torch
 
 criterion = torch.nn.MSELoss(size_average=False)
 """,
-        """\
-import torch.nn.functional as F
-
-loss = F.l1_loss(x, y, size_average=False, reduce=False)
-""",
-        """\
-import torch.nn.functional as F
-
-loss = F.cross_entropy(x, y, reduce=flag)
-""",
     ),
     good=(
         """\
 import torch
 
 criterion = torch.nn.MSELoss(reduction='sum')
-""",
-        """\
-import torch
-from losses import MSELoss
-
-criterion = MSELoss(size_average=False)
-""",
-        """\
-import torch.nn.functional as F
-
-loss = F.l1_loss(x, y)
 """,
     ),
     fixed=(
@@ -97,12 +76,6 @@ import torch
 
 criterion = torch.nn.MSELoss(reduction='sum')
 """,
-        """\
-import torch.nn.functional as F
-
-loss = F.l1_loss(x, y, reduction='none')
-""",
-        "",
     ),
 )
 

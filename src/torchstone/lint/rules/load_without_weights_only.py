@@ -75,28 +75,6 @@ import torch
 
 state = torch.load('model.pt', map_location='cpu')
 """,
-        """\
-import dill
-import torch
-
-state = torch.load('model.pt', pickle_module=dill)
-""",
-        """\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 2)
-torch.save(model, 'model.pt')
-model = torch.load('model.pt')
-""",
-        """\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 2)
-torch.save(model.state_dict(), 'model.pt')
-model.load_state_dict(torch.load('model.pt'))
-""",
     ),
     good=(
         """\
@@ -104,44 +82,12 @@ import torch
 
 state = torch.load('model.pt', map_location='cpu', weights_only=True)
 """,
-        """\
-import torch
-
-state = torch.load('model.pt', weights_only=True)
-""",
-        """\
-import torch
-
-def read(path, **options):
-    return torch.load(path, **options)
-""",
-        """\
-import json
-import torch
-
-state = json.load(open('model.json'))
-""",
-        """\
-import torch
-
-model = torch.jit.load('model.pt')
-""",
     ),
     fixed=(
         """\
 import torch
 
 state = torch.load('model.pt', map_location='cpu', weights_only=True)
-""",
-        "",
-        "",
-        """\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 2)
-torch.save(model.state_dict(), 'model.pt')
-model.load_state_dict(torch.load('model.pt', weights_only=True))
 """,
     ),
 )

@@ -59,71 +59,10 @@ def train(dataset, step):
         for batch in loader:
             step(batch)
 """,
-        """\
-from torch.utils.data import DataLoader
-
-def main(args, dataset, model):
-    loader = DataLoader(
-        dataset,
-        batch_size=64,
-        num_workers=args.workers,
-    )
-    for epoch in range(args.epochs):
-        train(model, loader)
-""",
     ),
     good=(
         """\
 from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, num_workers=8, persistent_workers=True)
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8)
-    for batch in loader:
-        step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, batch_size=64)
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def train(datasets, step):
-    for dataset in datasets:
-        loader = DataLoader(dataset, batch_size=64, num_workers=8)
-        for batch in loader:
-            step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def validate(folds, fit):
-    for fold in folds:
-        loader = DataLoader(fold, batch_size=64, num_workers=8)
-        fit(loader)
 
 def train(dataset, step):
     loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
@@ -141,18 +80,6 @@ def train(dataset, step):
     for epoch in range(10):
         for batch in loader:
             step(batch)
-""",
-        """\
-from torch.utils.data import DataLoader
-
-def main(args, dataset, model):
-    loader = DataLoader(
-        dataset,
-        batch_size=64,
-        num_workers=args.workers, persistent_workers=args.workers > 0,
-    )
-    for epoch in range(args.epochs):
-        train(model, loader)
 """,
     ),
 )

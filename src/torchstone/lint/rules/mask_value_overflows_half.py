@@ -70,20 +70,6 @@ def attend(q, k, v, mask):
         scores = scores.masked_fill(mask == 0, -1e9)
         return scores.softmax(-1) @ v
 """,
-        """\
-import torch
-
-def empty_mask(size):
-    return torch.full((size, size), -1e10, dtype=torch.float16)
-""",
-        """\
-import torch
-
-def hide(scores, mask):
-    scores = scores.half()
-    scores.masked_fill_(mask, float("-1e30"))
-    return scores
-""",
     ),
     fixed=(
         """\
@@ -95,20 +81,6 @@ def attend(q, k, v, mask):
         scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)
         return scores.softmax(-1) @ v
 """,
-        """\
-import torch
-
-def empty_mask(size):
-    return torch.full((size, size), torch.finfo(torch.float16).min, dtype=torch.float16)
-""",
-        """\
-import torch
-
-def hide(scores, mask):
-    scores = scores.half()
-    scores.masked_fill_(mask, torch.finfo(scores.dtype).min)
-    return scores
-""",
     ),
     good=(
         """\
@@ -119,43 +91,6 @@ def attend(q, k, v, mask):
         scores = q @ k.transpose(-2, -1) / 8.0
         scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)
         return scores.softmax(-1) @ v
-""",
-        """\
-import torch
-
-def attend(q, k, mask):
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        scores = q @ k
-        return scores.masked_fill(mask, -1e9)
-""",
-        """\
-import torch
-
-def attend(q, k, mask):
-    with torch.autocast("cuda"):
-        scores = q @ k
-        return scores.masked_fill(mask, float("-inf"))
-""",
-        """\
-import torch
-
-def attend(q, k, mask):
-    with torch.autocast("cuda"):
-        scores = (q @ k).float()
-        return scores.masked_fill(mask, -1e9)
-""",
-        """\
-import torch
-
-def attend(q, k, mask):
-    scores = q @ k
-    return scores.masked_fill(mask, -1e9)
-""",
-        """\
-import torch
-
-def attend(scores, mask):
-    return scores.half().masked_fill(mask, -1e4)
 """,
     ),
 )

@@ -52,14 +52,6 @@ def train(model, loader, optimizer):
         model(x, y).backward()
         optimizer.step
 """,
-        """\
-import torch
-
-def evaluate(model, x):
-    model.eval
-    with torch.no_grad():
-        return model(x)
-""",
     ),
     fixed=(
         """\
@@ -71,14 +63,6 @@ def train(model, loader, optimizer):
         model(x, y).backward()
         optimizer.step()
 """,
-        """\
-import torch
-
-def evaluate(model, x):
-    model.eval()
-    with torch.no_grad():
-        return model(x)
-""",
     ),
     good=(
         """\
@@ -89,22 +73,6 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         model(x, y).backward()
         optimizer.step()
-""",
-        """\
-import torch
-
-def evaluate(model, x):
-    model.eval()
-    run = model.train
-    return run, x.shape
-""",
-        """\
-import torch
-
-def hook(module):
-    module.training
-    step = module.step
-    return step
 """,
     ),
     words=_METHODS,

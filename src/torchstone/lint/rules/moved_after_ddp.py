@@ -65,15 +65,6 @@ def run(rank, model, optimizer, x):
     ddp_model(x).sum().backward()
     optimizer.step()
 """,
-        """\
-import torch
-
-def run(net, loader, device):
-    net = torch.nn.parallel.DistributedDataParallel(net)
-    net.to(device)
-    for x in loader:
-        net(x).sum().backward()
-""",
     ),
     good=(
         """\
@@ -85,37 +76,6 @@ def run(rank, model, optimizer, x):
     ddp_model = DDP(model, device_ids=[rank])
     ddp_model(x).sum().backward()
     optimizer.step()
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def run(rank, model, x):
-    model = DDP(model.to(rank), device_ids=[rank])
-    model = model.to(rank)
-    model(x).sum().backward()
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def run(rank, model, loader, path):
-    model = DDP(model.cuda(rank))
-    for x in loader:
-        model(x).sum().backward()
-    model.cpu()
-    torch.save(model.module.state_dict(), path)
-""",
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def run(rank, model, x, many):
-    if many:
-        model = DDP(model)
-    else:
-        model = model.cuda()
-    return model(x)
 """,
     ),
     words=("DistributedDataParallel",),

@@ -70,32 +70,6 @@ def main(net, loader):
     for x in loader:
         net(x.cuda())
 """,
-        """\
-import os
-import torch
-import torch.distributed as dist
-
-def main(net):
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    net.cuda()
-""",
-        """\
-import torch
-import torch.distributed as dist
-
-def main(net, rank):
-    dist.init_process_group(backend="nccl", device_id=torch.device(f"cuda:{rank}"))
-    net.cuda()
-""",
-        """\
-import torch
-import torch.distributed as dist
-
-def main(net):
-    dist.init_process_group("gloo")
-    net.cuda()
-""",
     ),
 )
 _INDEXED = Text(

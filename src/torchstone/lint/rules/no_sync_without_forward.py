@@ -58,27 +58,6 @@ def step(model, batches, optimizer):
         with model.no_sync():
             loss.backward()
 """,
-        """\
-from contextlib import nullcontext
-import torch
-
-def step(model, batches, optimizer):
-    for i, (x, y) in enumerate(batches):
-        loss = model(x, y)
-        with model.no_sync() if i + 1 < len(batches) else nullcontext():
-            loss.backward()
-""",
-        """\
-from contextlib import nullcontext
-import torch
-
-def step(model, batches, optimizer):
-    for i, (x, y) in enumerate(batches):
-        loss = model(x, y)
-        quiet = nullcontext() if i + 1 == len(batches) else model.no_sync()
-        with quiet:
-            loss.backward()
-""",
     ),
     good=(
         """\
@@ -88,33 +67,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 def step(model, batches, optimizer):
     for x, y in batches[:-1]:
         with model.no_sync():
-            loss = model(x, y)
-            loss.backward()
-""",
-        """\
-import torch
-
-def step(model, batches, optimizer):
-    for x, y in batches[:-1]:
-        with model.no_sync():
-            loss = model(x, y)
-            loss.backward()
-""",
-        """\
-import torch
-
-def step(accelerator, model, batches):
-    for x, y in batches[:-1]:
-        with accelerator.no_sync(model):
-            compute(model, x, y).backward()
-""",
-        """\
-from contextlib import nullcontext
-import torch
-
-def step(model, batches, optimizer):
-    for i, (x, y) in enumerate(batches):
-        with nullcontext() if i + 1 == len(batches) else model.no_sync():
             loss = model(x, y)
             loss.backward()
 """,

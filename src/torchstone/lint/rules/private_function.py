@@ -53,19 +53,6 @@ import torch
 def collate(items):
     return torch.utils.data._utils.collate.default_collate(items)
 """,
-        """\
-import torch
-
-class Warmup(torch.optim.lr_scheduler._LRScheduler):
-    pass
-""",
-        """\
-import torch
-
-@torch._dynamo.disable
-def slow(x):
-    return x
-""",
     ),
     good=(
         """\
@@ -74,21 +61,6 @@ import torch
 def collate(items):
     return torch.utils.data.default_collate(items)
 """,
-        """\
-import torch
-
-def pair(x):
-    return torch.nn.modules.utils._pair(x)
-""",
-        """\
-import torch
-
-def collate(items):
-    try:
-        return torch.utils.data._utils.collate.default_collate(items)
-    except AttributeError:
-        return torch.utils.data.default_collate(items)
-""",
     ),
     fixed=(
         """\
@@ -96,19 +68,6 @@ import torch
 
 def collate(items):
     return torch.utils.data.default_collate(items)
-""",
-        """\
-import torch
-
-class Warmup(torch.optim.lr_scheduler.LRScheduler):
-    pass
-""",
-        """\
-import torch
-
-@torch.compiler.disable
-def slow(x):
-    return x
 """,
     ),
 )

@@ -48,12 +48,6 @@ from torch.utils.data._utils.collate import default_collate
 
 x = default_collate([1])
 """,
-        """\
-from torch.optim.lr_scheduler import _LRScheduler
-
-class Warmup(_LRScheduler):
-    pass
-""",
     ),
     good=(
         """\
@@ -61,33 +55,12 @@ from torch.utils.data import default_collate
 
 x = default_collate([1])
 """,
-        """\
-from torch.optim.lr_scheduler import LRScheduler
-
-class Warmup(LRScheduler):
-    pass
-""",
-        """\
-try:
-    from torch.optim.lr_scheduler import LRScheduler
-except ImportError:
-    from torch.optim.lr_scheduler import _LRScheduler as LRScheduler
-""",
-        """\
-from torch.nn.modules.utils import _pair
-""",
     ),
     fixed=(
         """\
 from torch.utils.data import default_collate
 
 x = default_collate([1])
-""",
-        """\
-from torch.optim.lr_scheduler import LRScheduler
-
-class Warmup(LRScheduler):
-    pass
 """,
     ),
 )

@@ -52,31 +52,8 @@ RULE = Rule(
         """\
 from torch import symeig
 """,
-        """\
-from torch._six import string_classes, int_classes
-""",
-        """\
-import torch._six
-""",
     ),
-    good=(
-        "from torch.linalg import eigh\n",
-        """\
-from torch.linalg import solve
-""",
-        """\
-try:
-    from torch._six import inf
-except ImportError:
-    from math import inf
-
-import torch
-""",
-        """\
-import torch
-from scipy.linalg import lstsq
-""",
-    ),
+    good=("from torch.linalg import eigh\n",),
 )
 
 

@@ -45,12 +45,6 @@ def freeze(model):
     for p in model.parameters():
         p.require_grad = False
 """,
-        """\
-import torch
-
-x = torch.ones(2)
-x.require_grad = True
-""",
     ),
     good=(
         """\
@@ -60,20 +54,6 @@ def freeze(model):
     for p in model.parameters():
         p.requires_grad = False
 """,
-        """\
-import torch
-
-class Config:
-    def __init__(self, require_grad):
-        self.require_grad = require_grad
-""",
-        """\
-import torch
-
-def set_up(config, p):
-    config.require_grad = True
-    p.requires_grad = config.require_grad
-""",
     ),
     fixed=(
         """\
@@ -82,12 +62,6 @@ import torch
 def freeze(model):
     for p in model.parameters():
         p.requires_grad = False
-""",
-        """\
-import torch
-
-x = torch.ones(2)
-x.requires_grad = True
 """,
     ),
 )

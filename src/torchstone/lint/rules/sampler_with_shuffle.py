@@ -51,30 +51,6 @@ def loader(data):
     sampler = DistributedSampler(data)
     return DataLoader(data, batch_size=8, shuffle=True, sampler=sampler)
 """,
-        """\
-from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
-
-def loader(data, ranks):
-    sampler = SequentialSampler(data) if ranks == 1 else DistributedSampler(data)
-    return DataLoader(data, sampler=sampler, shuffle=True)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = DistributedSampler(data) if ranks > 1 else None
-    return DataLoader(data, sampler=sampler, shuffle=True)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    if ranks > 1:
-        sampler = DistributedSampler(data)
-    else:
-        sampler = None
-    return DataLoader(data, sampler=sampler, shuffle=True)
-""",
     ),
     fixed=(
         """\
@@ -84,30 +60,6 @@ def loader(data):
     sampler = DistributedSampler(data)
     return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
 """,
-        """\
-from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
-
-def loader(data, ranks):
-    sampler = SequentialSampler(data) if ranks == 1 else DistributedSampler(data)
-    return DataLoader(data, sampler=sampler, shuffle=False)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = DistributedSampler(data) if ranks > 1 else None
-    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    if ranks > 1:
-        sampler = DistributedSampler(data)
-    else:
-        sampler = None
-    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
-""",
     ),
     good=(
         """\
@@ -116,44 +68,6 @@ from torch.utils.data import DataLoader, DistributedSampler
 def loader(data):
     sampler = DistributedSampler(data)
     return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = DistributedSampler(data) if ranks > 1 else None
-    return DataLoader(data, shuffle=sampler is None, sampler=sampler)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = None
-    if ranks > 1:
-        sampler = DistributedSampler(data)
-        return DataLoader(data, sampler=sampler)
-    return DataLoader(data, shuffle=True, sampler=sampler)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = DistributedSampler(data) if ranks > 1 else None
-    if sampler is None:
-        return DataLoader(data, shuffle=True, sampler=sampler)
-    return DataLoader(data, sampler=sampler)
-""",
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    if ranks > 1:
-        sampler = DistributedSampler(data)
-        first = DataLoader(data, sampler=sampler)
-    else:
-        sampler = None
-        first = DataLoader(data, sampler=sampler, shuffle=True)
-    return first
 """,
     ),
 )

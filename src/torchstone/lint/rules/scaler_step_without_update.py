@@ -73,14 +73,6 @@ def train(model, loader, optimizer):
         scaler.step(optimizer)
         optimizer.zero_grad()
 """,
-        """\
-import torch
-
-class Trainer:
-    def step(self, batch):
-        self.scaler.scale(self.loss(batch)).backward()
-        self.scaler.step(self.optimizer)
-""",
     ),
     fixed=(
         """\
@@ -97,15 +89,6 @@ def train(model, loader, optimizer):
         scaler.update()
         optimizer.zero_grad()
 """,
-        """\
-import torch
-
-class Trainer:
-    def step(self, batch):
-        self.scaler.scale(self.loss(batch)).backward()
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-""",
     ),
     good=(
         """\
@@ -121,42 +104,6 @@ def train(model, loader, optimizer):
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
-""",
-        """\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        scaler.scale(model(x, y)).backward()
-        scaler.step(optimizer)
-        scaler.update()
-""",
-        """\
-import torch
-
-class Trainer:
-    def step(self, loss):
-        self.scaler.scale(loss).backward()
-        self.scaler.step(self.optimizer)
-        self.after_step()
-
-    def after_step(self):
-        self.scaler.update()
-""",
-        """\
-import torch
-
-def apply(scaler, optimizer):
-    scaler.step(optimizer)
-""",
-        """\
-import torch
-from sklearn.preprocessing import StandardScaler
-
-scaler = StandardScaler()
-scheduler.step(optimizer)
 """,
     ),
 )

@@ -67,15 +67,6 @@ def attend(q, k, v):
     scores = (q @ k.transpose(-2, -1)).half()
     return F.softmax(scores, dim=-1) @ v
 """,
-        """\
-import torch
-
-def attend(q, k):
-    q, k = q.bfloat16(), k.bfloat16()
-    with torch.autocast("cpu"):
-        scores = q.matmul(k)
-        return scores.log_softmax(-1)
-""",
     ),
     fixed=(
         """\
@@ -86,15 +77,6 @@ def attend(q, k, v):
     scores = (q @ k.transpose(-2, -1)).half()
     return F.softmax(scores, dim=-1, dtype=torch.float32) @ v
 """,
-        """\
-import torch
-
-def attend(q, k):
-    q, k = q.bfloat16(), k.bfloat16()
-    with torch.autocast("cpu"):
-        scores = q.matmul(k)
-        return scores.log_softmax(-1, dtype=torch.float32)
-""",
     ),
     good=(
         """\
@@ -104,46 +86,6 @@ import torch.nn.functional as F
 def attend(q, k, v):
     scores = (q @ k.transpose(-2, -1)).half()
     return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
-""",
-        """\
-import torch
-import torch.nn.functional as F
-
-def attend(scores, v):
-    scores = scores.half()
-    return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
-""",
-        """\
-import torch
-import torch.nn.functional as F
-
-def attend(scores, v):
-    scores = scores.half()
-    with torch.autocast("cuda"):
-        return F.softmax(scores, dim=-1) @ v
-""",
-        """\
-import torch
-import torch.nn.functional as F
-
-def attend(scores, v):
-    return F.softmax(scores.half().float(), dim=-1) @ v
-""",
-        """\
-import torch
-import torch.nn.functional as F
-
-def attend(scores, v, small):
-    if small:
-        scores = scores.half()
-    return F.softmax(scores, dim=-1) @ v
-""",
-        """\
-import torch
-
-@torch.inference_mode()
-def answer(scores):
-    return scores.half().softmax(-1)
 """,
     ),
 )

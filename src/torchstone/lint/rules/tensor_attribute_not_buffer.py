@@ -63,33 +63,6 @@ class Focal(nn.Module):
     def forward(self, x):
         return (x * self.weight).sum()
 """,
-        """\
-import torch
-from torch import nn
-import torch.nn.functional as F
-
-class Blur(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.kernel = torch.tensor([1.0, 2.0, 1.0]).view(1, 1, 3)
-
-    def forward(self, x):
-        return F.conv1d(x, self.kernel)
-""",
-        """\
-import torch
-from torch import nn
-
-class Positions(nn.Module):
-    def __init__(self, length, width):
-        super().__init__()
-        pe = torch.zeros(length, width)
-        pe[:, 0] = torch.arange(length)
-        self.pe = pe.unsqueeze(0)
-
-    def forward(self, x):
-        return x + self.pe[:, : x.size(1)]
-""",
     ),
     fixed=(
         """\
@@ -104,33 +77,6 @@ class Focal(nn.Module):
     def forward(self, x):
         return (x * self.weight).sum()
 """,
-        """\
-import torch
-from torch import nn
-import torch.nn.functional as F
-
-class Blur(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("kernel", torch.tensor([1.0, 2.0, 1.0]).view(1, 1, 3), persistent=False)
-
-    def forward(self, x):
-        return F.conv1d(x, self.kernel)
-""",
-        """\
-import torch
-from torch import nn
-
-class Positions(nn.Module):
-    def __init__(self, length, width):
-        super().__init__()
-        pe = torch.zeros(length, width)
-        pe[:, 0] = torch.arange(length)
-        self.register_buffer("pe", pe.unsqueeze(0), persistent=False)
-
-    def forward(self, x):
-        return x + self.pe[:, : x.size(1)]
-""",
     ),
     good=(
         """\
@@ -144,60 +90,6 @@ class Focal(nn.Module):
 
     def forward(self, x):
         return (x * self.weight).sum()
-""",
-        """\
-import torch
-from torch import nn
-
-class Focal(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.weight = torch.ones(n)
-
-    def forward(self, x):
-        return (x * self.weight.to(x.device)).sum()
-""",
-        """\
-import torch
-from torch import nn
-
-class Depth(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        rates = torch.linspace(0, 0.1, n)
-        self.rates = torch.linspace(0, 0.1, n)
-        self.layers = nn.ModuleList(nn.Dropout(float(r)) for r in rates)
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-""",
-        """\
-import torch
-from torch import nn
-
-class Cache(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.last = torch.zeros(n)
-
-    def forward(self, x):
-        out = x + self.last
-        self.last = x.detach()
-        return out
-""",
-        """\
-import torch
-from torch import nn
-
-class Scale(nn.Module):
-    def __init__(self, rate):
-        super().__init__()
-        self.rate = torch.tensor(rate)
-
-    def forward(self, x):
-        return x * self.rate
 """,
     ),
     words=(

@@ -64,20 +64,6 @@ import torch
 def mask(n, device):
     return torch.zeros(n, n).to(device)
 """,
-        """\
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        positions = torch.arange(x.size(1), dtype=torch.long).to(x.device)
-        return self.embed(positions)
-""",
-        """\
-import torch
-
-def noise(shape):
-    return torch.randn(shape).cuda()
-""",
     ),
     good=(
         """\
@@ -86,30 +72,6 @@ import torch
 def mask(n, device):
     return torch.zeros(n, n, device=device)
 """,
-        """\
-import torch
-
-def mask(n, x):
-    return torch.zeros(n, n).to(x)
-""",
-        """\
-import torch
-
-def draw(n, device, g):
-    return torch.randn(n, generator=g).to(device)
-""",
-        """\
-import torch
-
-def load(rows, device):
-    return torch.tensor(rows).to(device)
-""",
-        """\
-import torch
-
-def ids(n):
-    return torch.arange(n).to('cpu')
-""",
     ),
     fixed=(
         """\
@@ -117,20 +79,6 @@ import torch
 
 def mask(n, device):
     return torch.zeros(n, n, device=device)
-""",
-        """\
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        positions = torch.arange(x.size(1), dtype=torch.long, device=x.device)
-        return self.embed(positions)
-""",
-        """\
-import torch
-
-def noise(shape):
-    return torch.randn(shape, device='cuda')
 """,
     ),
 )

@@ -49,26 +49,16 @@ RULE = Rule(
         """\
 import torchvision.models as models
 """,
-        """\
-import torchvision.transforms as transforms, os
-""",
     ),
     good=(
         """\
 from torchvision import models
-""",
-        """\
-import torchvision.models as tvm
-""",
-        """\
-import torchvision.models
 """,
     ),
     fixed=(
         """\
 from torchvision import models
 """,
-        "",
     ),
 )
 

@@ -54,16 +54,6 @@ class Encoder(nn.Module):
             x = layer(x)
         return x
 """,
-        """\
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def forward(self, x):
-        if torch.rand(1) < self.drop_path:
-            return x
-        return x + self.body(x)
-""",
     ),
     fixed=(
         """\
@@ -79,16 +69,6 @@ class Encoder(nn.Module):
             x = layer(x)
         return x
 """,
-        """\
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def forward(self, x):
-        if self.training and torch.rand(1) < self.drop_path:
-            return x
-        return x + self.body(x)
-""",
     ),
     good=(
         """\
@@ -102,19 +82,6 @@ class Encoder(nn.Module):
             if self.training and random.random() < self.layerdrop:
                 continue
             x = layer(x)
-        return x
-""",
-        """\
-import random
-import torch
-from torch import nn
-
-class Encoder(nn.Module):
-    def forward(self, x):
-        for layer in self.layers:
-            chance = random.random()
-            if not self.training or chance > self.layerdrop:
-                x = layer(x)
         return x
 """,
     ),

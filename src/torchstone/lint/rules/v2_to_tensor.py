@@ -55,11 +55,6 @@ from torchvision.transforms import v2
 
 t = v2.ToTensor()
 """,
-        """\
-from torchvision.transforms.v2 import ToTensor
-
-t = ToTensor()
-""",
     ),
     good=(
         """\
@@ -67,12 +62,6 @@ import torch
 from torchvision.transforms import v2
 
 t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
-""",
-        """\
-import torch
-from torchvision import transforms
-
-t = transforms.ToTensor()
 """,
     ),
     fixed=(
@@ -82,7 +71,6 @@ from torchvision.transforms import v2
 
 t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 """,
-        "",
     ),
 )
 
