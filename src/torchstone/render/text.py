@@ -226,7 +226,10 @@ def summary(report: Report, style: Style) -> str:
         )
     stop = style.say(".", "。")
     if not total:
-        nothing = style.say("No findings", "没有发现问题") + _extent(report, style)
+        none = style.say("No findings", "没有发现问题")
+        if counted.get("low_hidden"):
+            none = style.say("No HIGH or MEDIUM findings", "没有发现 HIGH 或 MEDIUM 级问题")
+        nothing = none + _extent(report, style)
         return style.paint(nothing, "green") + tail + stop
     separator = style.say(", ", "，")
     shown = separator.join(
