@@ -22,7 +22,14 @@ from torchstone.tensors.compare.results.runs_report import (
     RunsReport,
     runs_report,
 )
-from torchstone.tensors.compare.step import Batch, LossFunction, as_batch, floating_outputs, loss_of
+from torchstone.tensors.compare.step import (
+    Batch,
+    LossFunction,
+    as_batch,
+    copy_of_input,
+    floating_outputs,
+    loss_of,
+)
 
 _TOLERANCE = 1e-5
 """Relative difference of fp32 results that another order of summation explains."""
@@ -146,7 +153,8 @@ def _step(
     ):
         torch.manual_seed(seed)
         try:
-            out = model(*batch.args, **batch.kwargs)
+            given = batch.mapped(copy_of_input)
+            out = model(*given.args, **given.kwargs)
             final = loss_of(out, loss)
             if final is not None and final.requires_grad:
                 final.backward()
