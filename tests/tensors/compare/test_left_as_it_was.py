@@ -125,3 +125,8 @@ def test_both_runs_get_the_same_inputs() -> None:
     torch.manual_seed(0)
     model = ScalesInput()
     assert compare_runs(model, model, torch.randn(4, 8)).first_divergence is None
+
+
+def test_a_scripted_model_runs() -> None:
+    model = torch.jit.script(nn.Sequential(nn.Linear(8, 4), nn.ReLU()))
+    assert compare_precision(model, torch.ones(2, 8), low=torch.float16).output_error < 0.01

@@ -70,7 +70,9 @@ class _ModuleState:
 
 
 def _tables(module: nn.Module) -> tuple[dict[str, Any], ...]:
-    return module._parameters, module._buffers, module._modules
+    """Those of a scripted module are no dicts, and cannot change."""
+    tables: tuple[Any, ...] = (module._parameters, module._buffers, module._modules)
+    return tuple(table for table in tables if isinstance(table, dict))
 
 
 def _originals(model: nn.Module) -> Iterator[Original]:

@@ -87,7 +87,7 @@ def _run(
                 (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
     except TorchstoneError:
         raise
-    except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
+    except Exception as error:  # of the model's own code
         raise _cannot_run(model, settings, error, places) from error
     return _measured(settings, places, mode, out, final, originals, before)
 
