@@ -246,3 +246,11 @@ def test_two_indices_of_a_large_tensor_are_compared_position_by_position(axis: i
         report = analyze_tensor(x, axis=axis, granularities=("tensor",), formats=["bf16"])
         assert report.small_index_lost == 1.0
         assert report.risk_level == "HIGH"
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e-9, 1e300])
+def test_what_leaves_the_range_is_no_imbalance(scale: float) -> None:
+    torch.manual_seed(0)
+    report = analyze_tensor(torch.randn(200, 8, dtype=torch.float64) * scale)
+    assert all(item.rule != "tensor-unbalanced-axis" for item in report.report.findings)
+    assert report.risk_level == "MEDIUM"

@@ -12,6 +12,10 @@ from torchstone.tensors.analysis.source import MemorySource
 _DENSE = 1 << 24
 """Values up to which a sparse tensor is looked at as a dense one."""
 
+_UNREADABLE = ("bits", "float4")
+"""Types of which torch only moves the bytes."""
+_MOST_AXES = 64  # of numpy, and of most operators of torch
+
 
 def accept_tensor(value: object, name: str) -> MemorySource:
     """The tensor as a source of values; an error that says what to pass otherwise."""
@@ -23,11 +27,22 @@ def accept_tensor(value: object, name: str) -> MemorySource:
             Text("a torch tensor or a numpy array", "torch 张量或 numpy 数组"),
             Text("pass torch.as_tensor(…) of it", "请传入 torch.as_tensor(…) 的结果"),
         )  # fmt: skip
-    if value.is_meta or type(value).__name__ == "FakeTensor":
+    lazy = isinstance(
+        value, torch.nn.UninitializedParameter | torch.nn.parameter.UninitializedBuffer
+    )
+    if lazy or value.is_meta or type(value).__name__ == "FakeTensor":
         raise InputError(
-            name, "a tensor on the meta device, which has no values",
+            name, f"a {'lazy tensor' if lazy else 'tensor on the meta device'}, which has no values",
             Text("a tensor with values", "有实际数值的张量"),
             Text("load the weights first", "请先加载权重"),
+        )  # fmt: skip
+    kind = str(value.dtype).removeprefix("torch.")
+    if kind.startswith(_UNREADABLE) or value.dim() > _MOST_AXES:
+        raise InputError(
+            name, f"a tensor of {kind} with {value.dim()} axes",
+            Text(f"a type that torch can convert, and at most {_MOST_AXES} axes",
+                 f"torch 可转换的类型，且至多 {_MOST_AXES} 个轴"),
+            Text("convert or reshape it first", "请先转换或改变形状"),
         )  # fmt: skip
     return _from_torch(value.detach())
 

@@ -12,6 +12,7 @@ import torch
 from torchstone.core.errors import UsageError
 from torchstone.core.report import Report
 from torchstone.core.text import Text, locale_lang
+from torchstone.runtime.number_formats import NumberFormat
 from torchstone.tensors.analysis.accept import accept_tensor
 from torchstone.tensors.analysis.axes import (
     DimStats,
@@ -165,12 +166,30 @@ def _look_along_axis(
     count = max(grid.numel() // grid.shape[axis], _POSITIONS)
     # both thinned out in the same way: values of one position stand side by side
     large, small = (source.one_index(axis, index, count) for index in (pair.large, pair.small))
-    known = all_formats()
-    lost = max(share_lost(large, small, add_in_format(known[kind])) for kind in ("bf16", "fp16"))
+    lost = max(
+        (share_lost(large, small, add_in_format(kind)) for kind in _holding(large, small)),
+        default=0.0,
+    )
     return _AlongAxis(
         axis, stats, pair, lost, measure_reductions(along_axis(grid, axis), formats),
         imbalance_remedies(large, small),
     )  # fmt: skip
+
+
+def _holding(large: torch.Tensor, small: torch.Tensor) -> list[Format]:
+    """The 16-bit formats whose range holds both: what overflows or is flushed is no imbalance."""
+    known = [all_formats()[name] for name in ("bf16", "fp16")]
+    most, least = (
+        float(part[part.isfinite()].abs().max()) if part.isfinite().any() else 0.0
+        for part in (large, small)
+    )
+    return [
+        item
+        for item in known
+        if isinstance(item.element, NumberFormat)
+        and most + least <= item.element.largest
+        and least >= item.element.smallest_normal
+    ]
 
 
 def _small_index(size: np.ndarray, used: np.ndarray) -> int:

@@ -37,7 +37,7 @@ def judge_imbalance(
     share_zh = f"{lost:.0%}" if lost < 0.995 else "全部"
     advice = best.action if best else Text("keep it in FP32", "保持 FP32")
     after = f" (then {_share(best.lost)} is lost)" if best else ""
-    after_zh = f"（此后损失 {_share(best.lost).replace('under ', '不足 ')}）" if best else ""
+    after_zh = f"（此后损失{_share(best.lost).replace('under ', '不足 ')}）" if best else ""
     return Risk(
         "tensor-unbalanced-axis",
         Severity.HIGH if lost >= HIGH else Severity.MEDIUM,
@@ -45,7 +45,7 @@ def judge_imbalance(
             f"dimension {pair.small} of axis {axis} is {ratio:,.4g} × smaller than dimension {pair.large}: "
             f"a 16-bit reduction over the axis loses {share} of it",
             f"第 {axis} 轴上，维度{pair.small}数值范围小，是维度{pair.large}的 1/{ratio:,.4g}："
-            f"在该轴上做 16 位 reduce 会损失其 {share_zh}",
+            f"在该轴上做 16 位 reduce 会损失其{share_zh}",
         ),
         Text(
             "bf16 keeps 8 bits and fp16 11 bits of the larger number; what lies below is rounded away",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,16 +27,17 @@ def in_low_precision(
 ) -> Iterator[list[Original]]:
     """Floating parameters and buffers are cast to `low`, but for modules in `keep`.
 
-    With `low` None (autocast) only what the run may write to is protected. Gradients are put aside too.
+    With `low` None (autocast) only what the run may write to is protected: buffers, in memory of their
+    own. Gradients are put aside too, and what the run registers or replaces is taken out again.
     """
     originals = list(_originals(model))
     gradients = [(item.tensor, item.tensor.grad) for item in originals]
-    modes = [(module, module.training) for module in model.modules()]
+    modules = [_ModuleState.of(module) for module in model.modules()]
     try:
         for item in originals:
             item.tensor.grad = None
             if low is not None and item.values.is_floating_point() and not _kept(item.name, keep):
-                item.tensor.data = item.values.to(low)
+                item.tensor.data = item.values.to(low, copy=item.is_buffer)
             elif item.is_buffer:
                 item.tensor.data = item.values.clone()
         yield originals
@@ -44,8 +46,33 @@ def in_low_precision(
             item.tensor.data = item.values
         for tensor, gradient in gradients:
             tensor.grad = gradient
-        for module, training in modes:
-            module.training = training
+        for state in modules:
+            state.restore()
+
+
+@dataclass(frozen=True)
+class _ModuleState:
+    """What a module has registered, and its mode: a forward may replace a buffer or add a layer."""
+
+    module: nn.Module
+    training: bool
+    registered: tuple[dict[str, object], ...]
+
+    @classmethod
+    def of(cls, module: nn.Module) -> _ModuleState:
+        return cls(module, module.training, tuple(dict(table) for table in _tables(module)))
+
+    def restore(self) -> None:
+        self.module.training = self.training
+        for table, items in zip(_tables(self.module), self.registered, strict=True):
+            table.clear()
+            table.update(items)
+
+
+def _tables(module: nn.Module) -> tuple[dict[str, Any], ...]:
+    """Those of a scripted module are no dicts, and cannot change."""
+    tables: tuple[Any, ...] = (module._parameters, module._buffers, module._modules)
+    return tuple(table for table in tables if isinstance(table, dict))
 
 
 def _originals(model: nn.Module) -> Iterator[Original]:

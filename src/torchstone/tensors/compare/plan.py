@@ -95,7 +95,7 @@ def _run(
             stack.enter_context(kept_in_high(model, keep, torch.float32, settings.low))
             stack.enter_context(_low_side(model, settings))
         given = batch.mapped(
-            lambda tensor: tensor.to(low) if tensor.is_floating_point() else tensor
+            lambda tensor: tensor.to(low if tensor.is_floating_point() else tensor.dtype, copy=True)
         )
         out = model(*given.args, **given.kwargs)
     return [item.detach().double() for item in floating_outputs(out)]

@@ -17,7 +17,7 @@ from torchstone.tensors.compare.judge import (
 from torchstone.tensors.compare.plan import find_plan
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.results.precision_report import precision_report
-from torchstone.tensors.compare.settings import Settings, checked_settings
+from torchstone.tensors.compare.settings import Settings, check_number, checked_settings
 from torchstone.tensors.compare.shadowed_step import ShadowedStep, run_with_shadow
 from torchstone.tensors.compare.step import (
     Batch,
@@ -59,6 +59,8 @@ def compare_precision(
     settings = checked_settings(
         model, low, high, loss, layers, backward, autocast, scaler, per_layer, simulate, seed
     )
+    if bound is not None:
+        check_number("compare_precision: bound", bound)
     given = as_batch(batch)
     unit = format_of(low).rounding_unit
     first = run_with_shadow(model, given, settings)

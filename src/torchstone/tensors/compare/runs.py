@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.core.errors import InputError, UsageError
+from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.report import Report
 from torchstone.core.text import Text, locale_lang
 from torchstone.tensors.compare.low_model import in_low_precision
@@ -22,7 +22,15 @@ from torchstone.tensors.compare.results.runs_report import (
     RunsReport,
     runs_report,
 )
-from torchstone.tensors.compare.step import Batch, LossFunction, as_batch, floating_outputs, loss_of
+from torchstone.tensors.compare.settings import check_number, check_weights
+from torchstone.tensors.compare.step import (
+    Batch,
+    LossFunction,
+    as_batch,
+    copy_of_input,
+    floating_outputs,
+    loss_of,
+)
 
 _TOLERANCE = 1e-5
 """Relative difference of fp32 results that another order of summation explains."""
@@ -57,6 +65,9 @@ def compare_runs(
                 f"compare_runs: {name}", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
                 Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
             )  # fmt: skip
+        check_weights(f"compare_runs: {name}", model)
+    check_number("compare_runs: tolerance", tolerance)
+    check_number("compare_runs: memory_limit", memory_limit)
     given = as_batch(batch)
     first_pass = _Pass(0, memory_limit)
     grads_a, out_a = _step(model_a, given, loss, seed, first_pass.of_a)
@@ -146,11 +157,14 @@ def _step(
     ):
         torch.manual_seed(seed)
         try:
-            out = model(*batch.args, **batch.kwargs)
+            given = batch.mapped(copy_of_input)
+            out = model(*given.args, **given.kwargs)
             final = loss_of(out, loss)
             if final is not None and final.requires_grad:
                 final.backward()
-        except (RuntimeError, TypeError, ValueError) as error:
+        except TorchstoneError:
+            raise
+        except Exception as error:  # of the model's own code
             said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             raise InputError(
                 f"compare_runs: {type(model).__name__}", said,

@@ -60,11 +60,7 @@ def checked_settings(
     for name in layers or ():
         if name not in names:
             raise unknown("compare_precision: layers", str(name), sorted(names - {""}))
-    if any(item.is_meta for item in model.parameters()):
-        raise InputError(
-            "compare_precision: model", "parameters on the meta device",
-            Text("a model with weights", "带有权重的模型"), Text("load it first", "请先加载权重"),
-        )  # fmt: skip
+    check_weights("compare_precision: model", model)
     scale = float(scaler.get_scale()) if scaler is not None else 1.0
     trains = any(item.requires_grad for item in model.parameters())
     rounded = simulate if simulate is not None else not kernels_work(low)
@@ -73,3 +69,23 @@ def checked_settings(
         low, wide, loss, tuple(layers or ()), trains if backward is None else backward, autocast,
         scale, per_layer, rounded, seed,
     )  # fmt: skip
+
+
+def check_weights(where: str, model: nn.Module) -> None:
+    """Lazy parameters and those on the meta device have no values yet."""
+    for item in model.parameters():
+        lazy = isinstance(item, nn.UninitializedParameter)
+        if lazy or item.is_meta:
+            raise InputError(
+                where, "lazy parameters" if lazy else "parameters on the meta device",
+                Text("a model with weights", "带有权重的模型"),
+                Text("run it once first", "请先运行一次") if lazy else Text("load it first", "请先加载权重"),
+            )  # fmt: skip
+
+
+def check_number(where: str, value: object) -> None:
+    if not isinstance(value, int | float) or not value >= 0:
+        raise UsageError(
+            where, repr(value), Text("a number from 0 on", "不小于 0 的数"),
+            Text("leave it out for the default", "省略则使用默认值"),
+        )  # fmt: skip

@@ -29,6 +29,7 @@ from torchstone.tensors.compare.shadow.places import Place, Places, current_node
 from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
 from torchstone.tensors.compare.step import (
     Batch,
+    copy_of_input,
     floating_outputs,
     has_recurrent_layers,
     loss_of,
@@ -86,7 +87,7 @@ def _run(
                 (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
     except TorchstoneError:
         raise
-    except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
+    except Exception as error:  # of the model's own code
         raise _cannot_run(model, settings, error, places) from error
     return _measured(settings, places, mode, out, final, originals, before)
 
@@ -141,9 +142,9 @@ def _block_of(model: nn.Module) -> Callable[[str], str]:
 
 def _low_input(tensor: torch.Tensor, settings: Settings, mode: ShadowMode) -> torch.Tensor:
     if not tensor.is_floating_point() or settings.autocast:
-        return tensor
-    low = tensor.detach().to(settings.low)
-    if low.data_ptr() != tensor.data_ptr():
+        return copy_of_input(tensor)
+    low = tensor.detach().to(settings.low, copy=True)
+    if low.dtype != tensor.dtype:
         mode.memory.remember_original(low, tensor.detach().contiguous(), False)
         mode.keep_alive(low)
     return low.requires_grad_(tensor.requires_grad)

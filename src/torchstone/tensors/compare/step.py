@@ -30,6 +30,11 @@ class Batch:
         )
 
 
+def copy_of_input(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in memory of their own: a model may write into its inputs."""
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
 def as_batch(batch: Any) -> Batch:
     """A tensor, a tuple of arguments, or a dict of keywords."""
     if isinstance(batch, Batch):

@@ -42,6 +42,12 @@ class _Reader:
             raise damaged(self.path, f"a header that wants {count:,} bytes more than there are")
         return data
 
+    def skip(self, count: int) -> None:
+        """Passes over bytes without reading them: an array may be as long as the file."""
+        if count > self.size - self.file.tell():
+            raise damaged(self.path, f"a header that wants {count:,} bytes more than there are")
+        self.file.seek(count, 1)
+
     def number(self, code: str) -> int:
         return int(struct.unpack("<" + code, self.take(struct.calcsize(code)))[0])
 
@@ -63,7 +69,7 @@ class _Reader:
         elif kind == _ARRAY and depth < 4:
             inner, count = self.number("I"), self.number("Q")
             if inner in _SCALARS:
-                self.take(_SCALARS[inner] * count)
+                self.skip(_SCALARS[inner] * count)
             else:
                 if count > self.size:
                     raise damaged(self.path, f"an array of {count:,}")

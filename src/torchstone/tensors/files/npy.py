@@ -42,7 +42,7 @@ def read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.
         shape, order, kind = read(begin, max_header_size=_HEADER)
     except (ValueError, SyntaxError, TypeError, MemoryError) as error:
         raise damaged(path, f"no .npy header ({str(error).splitlines()[0][:120]})") from None
-    if any(size < 0 for size in shape):
+    if any(type(size) is not int or size < 0 for size in shape):
         raise damaged(path, f"shape {shape}")
     return tuple(shape), bool(order), kind, begin.tell()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 from collections.abc import Callable
@@ -21,29 +22,53 @@ _READERS: dict[str, Callable[[Path], list[StoredTensor]]] = {
 ENDINGS = tuple(_READERS)
 _INDEX = ".index.json"
 _MOST_INDEX = 1 << 26
+_MOST_AXES = 64  # of numpy, and of most operators of torch
 
 
 def open_tensors(path: Path) -> list[StoredTensor]:
     """The tensors behind a path, in the order of the file."""
     try:
-        if path.is_dir():
-            return _from_folder(path)
-        if path.name.endswith(_INDEX):
-            return _from_index(path)
-        return _from_file(path)
+        found = _opened(path)
+        for entry in found:
+            _check_shape(entry)
     except OSError as error:
         raise InputError(
             str(path), error.strerror or type(error).__name__,
             Text("a readable file", "可读取的文件"), Text("check the path", "请检查路径"),
         ) from None  # fmt: skip
+    if not found:
+        raise InputError(
+            str(path), "a file without tensors", Text("at least one tensor", "至少一个张量"),
+            Text("pass the file that holds the weights", "请传入含有权重的文件"),
+        )  # fmt: skip
+    return found
 
 
-def _from_file(path: Path) -> list[StoredTensor]:
+def _opened(path: Path) -> list[StoredTensor]:
+    if path.is_dir():
+        return _from_folder(path)
+    return _from_index(path) if path.name.endswith(_INDEX) else _from_file(path)
+
+
+def _check_shape(entry: StoredTensor) -> None:
+    """Torch can hold it: with a length of zero, the other lengths cost the file nothing."""
+    values = math.prod(max(length, 1) for length in entry.shape)
+    if len(entry.shape) > _MOST_AXES or values * entry.dtype.itemsize >= 1 << 63:
+        said = f"{entry.shape}" if len(entry.shape) <= _MOST_AXES else f"of {len(entry.shape)} axes"
+        raise damaged(entry.path, f"{entry.name!r} with a shape {said}"[:160])
+
+
+def _check_regular(path: Path) -> None:
+    """A pipe or a device may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(
             str(path), "no regular file", Text("a file or a folder", "文件或文件夹"),
             Text("pass the checkpoint itself", "请传入检查点文件"),
         )  # fmt: skip
+
+
+def _from_file(path: Path) -> list[StoredTensor]:
+    _check_regular(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(
@@ -86,6 +111,7 @@ def _from_folder(folder: Path) -> list[StoredTensor]:
 
 def _from_index(path: Path) -> list[StoredTensor]:
     """Every tensor that the index names, from files in the same folder only."""
+    _check_regular(path)
     if path.stat().st_size > _MOST_INDEX:
         raise damaged(path, f"an index of {path.stat().st_size:,} bytes")
     try:
@@ -96,8 +122,7 @@ def _from_index(path: Path) -> list[StoredTensor]:
     folder = path.parent.resolve()
     found: dict[str, StoredTensor] = {}
     for name in sorted(set(wanted.values())):
-        target = (folder / name).resolve()
-        if not _allowed(folder, name, target):
+        if "\0" in name or not _allowed(folder, name, (folder / name).resolve()):
             raise InputError(
                 str(path), f"a shard {name!r} outside the folder",
                 Text("shards beside their index", "与索引同一文件夹中的分片"),

@@ -6,7 +6,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -115,9 +115,19 @@ class StoredTensor:
 
     def source(self) -> Source:
         """Its values, loaded if they are few, else read in pieces when they are needed."""
+        if self.dtype.is_complex:
+            return self._in_pairs().source()
         if self.nbytes <= WHOLE or self.stride is not None:
             return MemorySource(self.load(), self.shape, self._type_name())
         return FileSource(self, self._handy_shape(), self._type_name())
+
+    def _in_pairs(self) -> StoredTensor:
+        """Complex values as a last axis of two: the same bytes, the real part first."""
+        stride = None if self.stride is None else (*(2 * step for step in self.stride), 1)
+        return replace(
+            self, shape=(*self.shape, 2), dtype=self.dtype.to_real(), stride=stride,
+            stored_as=self._type_name(),
+        )  # fmt: skip
 
     def _handy_shape(self) -> tuple[int, ...]:
         """The shape, with leading axes joined where one index of the first would be too large."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -60,6 +61,11 @@ class TensorSummary:
         return "MEDIUM" if self.fp16.overflow or self.fp8 not in ("tensor", "–") else "LOW"
 
     @property
+    def is_ready(self) -> bool:
+        """One scale is enough for fp8, and every value is a number."""
+        return self.fp8 == "tensor" and not self.broken
+
+    @property
     def riskiness(self) -> tuple[int, float]:
         return {"HIGH": 0, "MEDIUM": 1, "LOW": 2}[self.risk], -self.e4m3.flushed
 
@@ -95,7 +101,8 @@ def _answer(
     matrices = [item for item in summaries if item.fp8 != "–"]
     refused = [item.name for item in matrices if item.fp8 == "no"]
     finer = [item.name for item in matrices if item.fp8 not in ("tensor", "no")]
-    good = len(matrices) - len(refused) - len(finer)
+    good = sum(1 for item in matrices if item.is_ready)
+    broken = sum(1 for item in summaries if item.broken)
     lines = [
         Text(f"stay in bf16: {', '.join(refused[:8])}", f"保持 bf16：{'、'.join(refused[:8])}")
     ]
@@ -104,10 +111,8 @@ def _answer(
             f"need a finer scale: {', '.join(finer[:8])}", f"需要更细的缩放：{'、'.join(finer[:8])}"
         )
     ]
-    broken = sum(1 for item in summaries if item.broken)
     return Answer(
-        headline=Text(f"Ready for fp8: {good} of {len(matrices)} matrices with one scale each",
-                      f"可用 fp8：{len(matrices)} 个矩阵中的 {good} 个（整个张量一个缩放）"),
+        headline=_headline(good, len(matrices), broken),
         state="bad" if findings else "warning" if finer else "good",
         about=(Fact(Text("file", "文件"), subject), Fact(Text("tensors", "张量"), f"{count:,}")),
         tiles=(
@@ -117,8 +122,24 @@ def _answer(
         ),
         lines=tuple(line for line, names in zip(lines, (refused, finer), strict=True) if names),
         pictures=(_table(summaries), *_heatmaps(matrices)),
-        next=(f"torchstone tensor {subject} --name {summaries[0].name}",) if summaries else (),
+        next=(shlex.join(["torchstone", "tensor", subject, "--name", summaries[0].name]),) if summaries else (),
     )  # fmt: skip
+
+
+def _headline(good: int, matrices: int, broken: int) -> Text:
+    ready = Text(
+        f"Ready for fp8: {good} of {matrices} matrices with one scale each",
+        f"可用 fp8：{matrices} 个矩阵中的 {good} 个（整个张量一个缩放）",
+    )
+    if not matrices:
+        ready = Text("No floating-point matrices to store in fp8", "没有可存为 fp8 的浮点矩阵")
+    if not broken:
+        return ready
+    holds = "tensor holds" if broken == 1 else "tensors hold"
+    return Text(
+        f"{broken} {holds} NaN or infinite values. {ready.en}",
+        f"{broken} 个张量含 NaN 或无穷。{ready.zh}",
+    )
 
 
 def _summary(entry: StoredTensor) -> TensorSummary | None:
@@ -194,7 +215,7 @@ def _finding(item: TensorSummary) -> Finding:
 
 def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> list[Measure]:
     matrices = [item for item in summaries if item.fp8 != "–"]
-    ready = [item for item in matrices if item.fp8 == "tensor"]
+    ready = [item for item in matrices if item.is_ready]
     finer = [item for item in matrices if item.fp8 not in ("tensor", "no")]
     refused = [item for item in matrices if item.fp8 == "no"]
     answer = Text(

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import torch
 
@@ -34,6 +34,9 @@ _HARMLESS = frozenset({
     "torch.device", "torch._utils._rebuild_device_tensor_from_numpy", "torch.serialization._get_layout",
 })  # fmt: skip
 """Data that checkpoints carry beside weights: replaced by an empty record."""
+
+_DEEPEST = 32
+"""Levels of containers in which tensors are looked for; checkpoints have about five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,6 @@ class Inert:
     def __call__(self, *_: object, **__: object) -> Inert:
         return self
 
-    def __setstate__(self, state: object) -> None: ...
     def append(self, item: object) -> None: ...
     def extend(self, items: object) -> None: ...
     def __setitem__(self, key: object, value: object) -> None: ...
@@ -71,8 +73,6 @@ class Inert:
 
 class OrderedTable(dict[Any, Any]):
     """An OrderedDict; attributes such as `_metadata` are dropped."""
-
-    def __setstate__(self, state: object) -> None: ...
 
 
 def _rebuild_tensor(
@@ -114,8 +114,22 @@ _KNOWN: dict[str, Callable[..., object]] = {
 }
 
 
-class InertUnpickler(pickle.Unpickler):
-    """Reads a pickle into records; what it does not know is refused by name."""
+def _drop_state(unpickler: Any) -> None:
+    """BUILD: no record takes a state from the file, nor does a function of ours."""
+    unpickler.stack.pop()
+
+
+class InertUnpickler(pickle._Unpickler):
+    """Reads a pickle into records; what it does not know is refused by name.
+
+    The unpickler in Python: the one in C makes a list as long as the largest memo number in the file,
+    so that ten bytes take 64 GB.
+    """
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {
+        **pickle._Unpickler.dispatch,
+        pickle.BUILD[0]: _drop_state,
+    }
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         super().__init__(file, encoding="utf-8")
@@ -158,13 +172,18 @@ def read_pickle(file: IO[bytes], path: Path) -> object:
         raise damaged(path, f"a pickle that cannot be read ({said})") from None
 
 
-def tensors_in(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, TensorRecord]]:
-    """Every tensor in nested dicts, lists and tuples, with its dotted name."""
+def tensors_in(
+    value: object, name: str = "", depth: int = 0, seen: set[int] | None = None
+) -> Iterator[tuple[str, TensorRecord]]:
+    """Every tensor in nested dicts, lists and tuples, with its dotted name.
+
+    A container is entered once: one that holds itself, or another twice at every level, has no end.
+    """
+    seen = set() if seen is None else seen
     if isinstance(value, TensorRecord):
         yield name or "tensor", value
-    elif depth < 32 and isinstance(value, dict):
-        for key, item in value.items():
-            yield from tensors_in(item, f"{name}.{key}" if name else str(key), depth + 1)
-    elif depth < 32 and isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from tensors_in(item, f"{name}.{index}" if name else str(index), depth + 1)
+    elif isinstance(value, dict | list | tuple) and depth < _DEEPEST and id(value) not in seen:
+        seen.add(id(value))
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from tensors_in(item, f"{name}.{key}" if name else f"{key}", depth + 1, seen)

@@ -29,6 +29,8 @@ class Shadow:
     origin: int = -1
     """Which place a zero in it comes from: operators that only pass zeros on keep that of their input."""
     guard: Any = None
+    borrowed: bool = False
+    """`flat` is the user's own tensor, which is copied before it is written to."""
 
 
 class ShadowMemory:
@@ -66,9 +68,12 @@ class ShadowMemory:
         original, written = known
         wide = self.wide(original.dtype)
         values = original.detach().to(wide)
-        if written and values.data_ptr() == original.data_ptr():
+        borrowed = values.data_ptr() == original.data_ptr()
+        if written and borrowed:
             values = values.clone()  # a buffer that the run writes to; the user's stays as it is
-        return self._keep(tensor, storage, values.reshape(-1), 0.0, 0.0, -1)
+        made = self._keep(tensor, storage, values.reshape(-1), 0.0, 0.0, -1)
+        made.borrowed = borrowed and not written
+        return made
 
     def wide(self, dtype: torch.dtype) -> torch.dtype:
         """The type in which the shadow of such a tensor is kept."""
@@ -95,6 +100,8 @@ class ShadowMemory:
             )
             flat = whole.to(self.wide(tensor.dtype), copy=True)
             found = self._keep(tensor, storage, flat, 0.0, 0.0, site)
+        elif found.borrowed:
+            found.flat, found.borrowed = found.flat.clone(), False
         return found.flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
     def set(
