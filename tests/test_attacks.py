@@ -252,6 +252,6 @@ def test_a_folder_that_is_gone(here: Path) -> None:
     (here / "a.py").write_text(AMP)
     gone = here / "gone"
     gone.mkdir()
-    script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from torchstone.cli.main import run; raise SystemExit(run(['check', '--no-cache', {str(here / 'a.py')!r}]))"
+    script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from torchstone.cli.main import run; raise SystemExit(run(['check', '--no-cache', '--fail-on', 'low', {str(here / 'a.py')!r}]))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=30)
     assert done.returncode == 1, done.stderr
