@@ -180,8 +180,17 @@ def _by_engine(scene: Scene, call: ast.Call) -> bool:
     float32 weights, or a branch for when there is no scaler."""
     if special_cases(scene, call) & {"no-scaler", "engine"}:
         return True
-    roots = {full.partition(".")[0] for full in scene.imports.aliases.values()}
-    return not roots.isdisjoint(_ENGINES) or bool(_ENGINE_WORDS.search(scene.source.text))
+    return _names_an_engine(scene)
+
+
+def _names_an_engine(scene: Scene) -> bool:
+    """Whether the file imports or names such an engine; one search for all casts of a file."""
+    found: bool | None = scene.cache.get("half engine")
+    if found is None:
+        roots = {full.partition(".")[0] for full in scene.imports.aliases.values()}
+        words = not roots.isdisjoint(_ENGINES) or _ENGINE_WORDS.search(scene.source.text)
+        found = scene.cache["half engine"] = bool(words)
+    return found
 
 
 def _is_trained(scene: Scene, call: ast.Call, receiver: ast.expr | None) -> bool:
@@ -271,15 +280,18 @@ def _is_frozen(call: ast.Call, scene: Scene) -> bool:
 
 def _gradients_go(scene: Scene, call: ast.Call) -> bool:
     """Whether the function goes on to switch gradients off: what is cast is stored or served."""
+    found: set[ast.AST | None] | None = scene.cache.get("gradients switched off")
+    if found is None:
+        found = scene.cache["gradients switched off"] = {
+            scene.function(statement)
+            for statement in scene.all(ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Attribute)
+            and target.attr == "requires_grad"
+            and scene.literal(statement.value) is False
+        }
     function = scene.function(call)
-    return function is not None and any(
-        isinstance(target, ast.Attribute)
-        and target.attr == "requires_grad"
-        and scene.literal(statement.value) is False
-        and scene.function(statement) is function
-        for statement in scene.all(ast.Assign)
-        for target in statement.targets
-    )
+    return function is not None and function in found
 
 
 def _fix(call: ast.Call, scene: Scene) -> Fix | None:
