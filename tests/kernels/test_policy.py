@@ -223,6 +223,7 @@ def test_each_refusal_has_its_own_reason() -> None:
         "import os": "computes: files",
         "import torch\ntorch.relu = abs": "shared with the checks",
         "import time": "computes: files",
+        "import functools\nf = functools.wraps": "members of a harmless module",
         "import torch\nx = torch.initial_seed": "tell a check from a use",
     }
     for source, said in cases.items():

@@ -89,7 +89,7 @@ def _parts(tree: ast.Module, implementation: str) -> Iterator[tuple[Iterator[Bre
     yield _writes(tree), reasons.CHANGE
     yield _shape(tree), reasons.FORM
     yield question_breaches(tree), reasons.QUESTION
-    yield member_breaches(tree), reasons.REACH
+    yield member_breaches(tree), reasons.MEMBER
     if implementation not in ("torch", "numpy"):
         yield _fallbacks(tree), reasons.FALLBACK
     yield kernel_breaches(tree, implementation), reasons.KERNEL

@@ -23,6 +23,12 @@ REACH = Reason(
     Text("compute from the arguments of forward and from the weights alone",
          "只用 forward 的参数和权重进行计算"),
 )  # fmt: skip
+MEMBER = Reason(
+    Text("Some members of a harmless module evaluate text, assign attributes or reach other modules.",
+         "看似无害的模块中，有些成员会求值文本、写入属性或访问其他模块。"),
+    Text("use the members that compute, such as functools.partial or operator.add, and name modules "
+         "directly", "只使用用于计算的成员，如 functools.partial 或 operator.add，并直接写出模块名"),
+)  # fmt: skip
 CHANGE = Reason(
     Text("What is imported is shared with the checks: changing it changes the judgement.",
          "导入的对象与检查过程共用：修改它等于修改判定。"),

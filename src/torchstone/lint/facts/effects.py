@@ -20,9 +20,6 @@ class Effect(Enum):
     SET_EPOCH = "set_epoch"
     SET_DEVICE = "set_device"
     SYNC = "sync"
-    FORWARD = "forward"
-    NO_GRAD = "no_grad"
-    COLLECTIVE = "collective"
 
 
 class Event(NamedTuple):
