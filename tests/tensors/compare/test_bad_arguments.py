@@ -61,3 +61,37 @@ def test_lazy_layers_are_refused() -> None:
 def test_tensors_that_cannot_be_read(tensor: torch.Tensor) -> None:
     with pytest.raises(TorchstoneError):
         analyze_tensor(tensor)
+
+
+def test_one_name_will_do_for_a_list() -> None:
+    tensor = torch.linspace(-1, 1, 64).reshape(8, 8)
+    alone = analyze_tensor(tensor, formats="bf16", granularities="row")
+    assert [item.format for item in alone.formats] == ["bf16"]
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    found = compare_precision(model, X, low=torch.float16, layers="1")
+    assert {item.place.module for item in found.operators} == {"1"}
+
+
+@pytest.mark.parametrize("value", [5, [5], b"bf16"])
+def test_lists_that_hold_no_names(value: Any) -> None:
+    with pytest.raises(TorchstoneError, match=r"formats: got .* expected a list of names"):
+        analyze_tensor(X, formats=value)
+    with pytest.raises(TorchstoneError, match=r"granularities: got .* expected a list of names"):
+        analyze_tensor(X, granularities=value)
+    with pytest.raises(TorchstoneError, match=r"layers: got .* expected a list of names"):
+        compare_precision(nn.Linear(4, 4), X, low=torch.float16, layers=value)
+
+
+@pytest.mark.parametrize("value", [5, "x", nn.Linear(1, 1)])
+def test_a_scaler_that_is_none(value: Any) -> None:
+    with pytest.raises(TorchstoneError, match=r"scaler: got .* expected a GradScaler"):
+        compare_precision(nn.Linear(4, 4), X, low=torch.float16, scaler=value)
+
+
+@pytest.mark.parametrize("value", ["x", -1, 1.5, None])
+def test_a_seed_that_is_no_number(value: Any) -> None:
+    model = nn.Linear(4, 4)
+    with pytest.raises(TorchstoneError, match="compare_precision: seed"):
+        compare_precision(model, X, low=torch.float16, seed=value)
+    with pytest.raises(TorchstoneError, match="compare_runs: seed"):
+        compare_runs(model, model, X, seed=value)

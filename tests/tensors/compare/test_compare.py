@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 
 from tests.tensors.compare.fault_suite import (
     CASES,
@@ -212,3 +214,48 @@ def test_runs_refuse_what_is_no_model() -> None:
         compare_runs(nn.Linear(2, 2), "model", torch.randn(1, 2))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Linear"):
         compare_runs(nn.Linear(2, 2), nn.Linear(2, 2), torch.randn(1, 3))
+
+
+class InVmap(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.outer(torch.func.vmap(lambda row: torch.tanh(self.inner(row)))(x))
+
+
+def test_layers_inside_vmap_are_passed_over() -> None:
+    torch.manual_seed(0)
+    model = InVmap()
+    found = compare_runs(model, model, torch.randn(4, 8))
+    assert [row.name for row in found.layers] == ["outer"]
+    assert compare_precision(model, torch.randn(4, 8), low=torch.float16).output_error < 0.01
+
+
+def test_a_compiled_model_is_followed_layer_by_layer() -> None:
+    torch.manual_seed(0)
+    model, batch = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(4, 8)
+    compiled = torch.compile(model, backend="eager")
+    assert len(compare_runs(compiled, compiled, batch).layers) == 3
+    found = compare_precision(compiled, batch, low=torch.float16)
+    assert {item.place.module.removeprefix("_orig_mod") for item in found.operators} >= {".0", ".2"}
+
+
+class Flexible(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        heads = self.linear(x).view(2, 8, 2, 8).transpose(1, 2)
+        return flex_attention(heads, heads, heads)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_flex_attention_runs_and_is_noted() -> None:
+    model, batch = Flexible(), torch.randn(2, 8, 16)
+    with torch.no_grad():  # it has no backward on the CPU
+        found = compare_precision(model, batch, low=torch.float16)
+        assert compare_runs(model, model, batch).output_error == 0
+    assert any("flex_attention" in note.en for note in found.notes)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from torchstone import compare_precision, compare_runs
+from torchstone.core.errors import TorchstoneError
 
 
 class ReplacesBuffer(nn.Module):
@@ -43,6 +47,53 @@ class ShrinksWeight(nn.Module):
         with torch.no_grad():
             self.linear.weight.mul_(0.5)
         return self.linear(x)
+
+
+class ShrinksThroughData(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.linear.weight.data.mul_(0.5)
+        self.linear.bias.data[2:4].zero_()
+        return self.linear(x)
+
+
+class RenormsEmbedding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(4, 8, max_norm=0.5)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x + self.table(torch.arange(4))
+
+
+class ChangesEverything(nn.Module):
+    """All that a forward can do to its module besides computing."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.frozen = nn.Parameter(torch.ones(8), requires_grad=False)
+        self.loose = torch.zeros(8)
+        self.history: list[float] = []
+        self.fails = fails
+        self.steps = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.steps += 1
+        self.history.append(random.random() + np.random.rand() + float(torch.rand(())))
+        self.loose += 1
+        self.eval()
+        self.frozen.requires_grad_(True)
+        self.linear.register_forward_hook(lambda *_: None)
+        self.linear.weight.register_hook(lambda gradient: gradient)
+        with torch.no_grad():
+            self.linear.weight.add_(1)
+        if self.fails and self.steps:
+            raise ValueError("the forward fails")
+        return self.linear(x) * self.frozen.to(x.dtype)
 
 
 class ScalesInput(nn.Module):
@@ -85,7 +136,7 @@ ALL = (in_half, in_single, under_autocast, with_itself)
 @pytest.mark.parametrize(
     ("make", "compare"),
     [(m, c) for m in (ReplacesBuffer, AddsLayer, with_batch_norm, with_spectral_norm) for c in ALL]
-    + [(ShrinksWeight, in_half)],
+    + [(m, c) for m in (ShrinksWeight, ShrinksThroughData, RenormsEmbedding) for c in ALL],
 )
 def test_the_model_is_left_as_it_was(
     make: Callable[[], nn.Module], compare: Callable[[nn.Module, torch.Tensor], None]
@@ -102,6 +153,34 @@ def test_the_model_is_left_as_it_was(
     for name, value in values.items():
         assert after[name].dtype == value.dtype, name
         assert torch.equal(after[name], value), name
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("compare", ALL)
+def test_flags_hooks_gradients_and_generators_are_left_as_they_were(
+    compare: Callable[[nn.Module, torch.Tensor], None], fails: bool
+) -> None:
+    torch.manual_seed(0)
+    model = ChangesEverything(fails)
+    model.linear.weight.grad = gradient = torch.ones(8, 8)
+    weight = model.linear.weight.detach().clone()
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
+    with contextlib.ExitStack() as stack:
+        if fails:
+            stack.enter_context(pytest.raises(TorchstoneError, match="the forward fails"))
+        compare(model, torch.ones(4, 8))
+    assert torch.equal(model.linear.weight, weight)
+    assert model.linear.weight.grad is gradient
+    assert torch.equal(gradient, torch.ones(8, 8))
+    assert model.training
+    assert model.linear.training
+    assert not model.frozen.requires_grad
+    assert not model.linear._forward_hooks
+    assert not model.linear.weight._backward_hooks
+    assert (model.steps, model.history, float(model.loose.sum())) == (0, [], 0.0)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert np.random.get_state()[1].tolist() == states[2]  # type: ignore[index]
 
 
 def test_statistics_of_a_model_in_the_low_type_are_left_as_they_were() -> None:

@@ -79,12 +79,12 @@ def shadow_gradients(
     measured = module._measured
 
     def spy(
-        settings: Any, places: Any, mode: Any, out: Any, final: Any, originals: Any, before: Any
+        settings: Any, places: Any, mode: Any, out: Any, final: Any, originals: Any, *more: Any
     ) -> Any:
         for item in originals:
             if item.tensor.grad is not None:
                 kept[item.name] = mode.memory.value(item.tensor.grad).clone()
-        return measured(settings, places, mode, out, final, originals, before)
+        return measured(settings, places, mode, out, final, originals, *more)
 
     monkeypatch.setattr(module, "_measured", spy)
     report = compare_precision(model, batch, high=torch.float64, simulate=True, plan=False)

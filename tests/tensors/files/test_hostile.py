@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 from torchstone.cli.main import run
 from torchstone.core.errors import InputError
-from torchstone.tensors.files import open_tensors, torch_pickle
+from torchstone.tensors.files import open_tensors, torch_records
 from torchstone.tensors.files.answer import answer_for_file
 from torchstone.tensors.options import TensorOptions
 
@@ -63,12 +63,12 @@ def test_containers_twice_at_every_level_come_to_an_end(tmp_path: Path) -> None:
 
 
 def test_a_pickle_sets_no_attribute_of_ours(tmp_path: Path) -> None:
-    first = torch_pickle._first
+    first = torch_records.first_argument
     text = (
         b"\x80\x02]ctorch._utils\n_rebuild_parameter\nN}X\x0c\x00\x00\x00__defaults__(K\x01ts\x86ba"
     )
     open_tensors(torch_file(tmp_path / "m.pt", text + TENSOR + b"a."))
-    assert first.__defaults__ is None
+    assert first.__defaults__ == (None,)
 
 
 def test_a_pickle_changes_no_record(tmp_path: Path) -> None:

@@ -230,9 +230,9 @@ def test_a_whole_module_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_tensor_larger_than_its_storage_is_refused(tmp_path: Path) -> None:
-    torch.save({"w": torch.ones(4)[:1].expand(10**12)}, tmp_path / "m.pt")
-    with pytest.raises(InputError, match="over"):
-        open_tensors(tmp_path / "m.pt")
+    torch.save({"w": torch.ones(4).as_strided((3, 2), (1, 1))}, tmp_path / "m.pt")
+    with pytest.raises(InputError, match="many times"):
+        open_tensors(tmp_path / "m.pt")[0].source()
 
 
 def header(table: Any, data: bytes = b"\0" * 16) -> bytes:

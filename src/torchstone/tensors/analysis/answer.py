@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.answer import Answer, Fact, State, Tile
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text
 from torchstone.tensors.analysis.result import TensorReport
-from torchstone.tensors.analysis.risk import Risk
+from torchstone.tensors.analysis.risk import RISK_NAMES, Risk, times
 
-_STATES = {"HIGH": "bad", "MEDIUM": "warning", "LOW": "good"}
+_STATES: dict[str, State] = {"HIGH": "bad", "MEDIUM": "warning", "LOW": "good"}
 
 
 def tensor_answer(
@@ -19,7 +19,7 @@ def tensor_answer(
     safe = Text(f"`{found.name}` is safe in 16 bits", f"`{found.name}` 在 16 位下是安全的")
     return Answer(
         headline=worst.what if worst else safe,
-        state=_STATES[found.risk_level],  # type: ignore[arg-type]
+        state=_STATES[found.risk_level],
         about=(
             Fact(Text("tensor", "张量"), found.name),
             Fact(Text("shape", "形状"), " × ".join(map(str, found.shape)) or "()"),
@@ -33,10 +33,12 @@ def tensor_answer(
 
 
 def _tiles(found: TensorReport) -> list[Tile]:
-    tiles = [Tile(Text("risk", "风险"), found.risk_level, state=_STATES[found.risk_level])]  # type: ignore[arg-type]
+    tiles = [
+        Tile(Text("risk", "风险"), RISK_NAMES[found.risk_level], state=_STATES[found.risk_level])
+    ]
     if found.axis is not None:
         tiles.append(Tile(
-            Text("dim_ratio", "dim_ratio"), f"{found.dim_ratio:,.4g} ×",
+            Text("dim_ratio", "维度比 dim_ratio"), f"{times(found.dim_ratio)} ×",
             Text(f"axis {found.axis}: largest over smallest range", f"第 {found.axis} 轴：范围的最大与最小之比"),
         ))  # fmt: skip
     for name in ("fp16", "e4m3", "int8"):

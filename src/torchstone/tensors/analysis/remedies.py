@@ -10,10 +10,10 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import FP16
-from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import measure_matrix
-from torchstone.tensors.analysis.reductions import add_in_format, add_in_fp32, share_lost
-from torchstone.tensors.formats import Format, all_formats, quantize
+from torchstone.tensors.analysis.errors.figures import measure_matrix
+from torchstone.tensors.analysis.errors.reductions import add_in_format, add_in_fp32, share_lost
+from torchstone.tensors.analysis.values.distribution import Distribution
+from torchstone.tensors.formats import GRANULARITY_NAMES, Format, all_formats, quantize
 
 MEDIUM, HIGH = 0.03, 0.25
 """Shares of the small index that a sum loses. 3 % is about six bits left of it: training goes on; a
@@ -96,8 +96,8 @@ def granularity_remedy(rows: torch.Tensor, format: Format, largest: float) -> Re
         if flushed <= 0.1 * usual.flushed:
             return Remedy(
                 "granularity",
-                Text(f"{format.name} with a scale per {granularity}",
-                     f"{format.name} 按 {granularity} 缩放"),
+                Text(f"{format.name} with a scale per {GRANULARITY_NAMES[granularity].en}",
+                     f"{format.name} 按{GRANULARITY_NAMES[granularity].zh}缩放"),
                 flushed, usual.flushed, _FLUSH,
             )  # fmt: skip
     return None

@@ -18,14 +18,28 @@ from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.skills import TOPIC_OF_RULE
 from torchstone.tensors.analysis.answer import tensor_answer
-from torchstone.tensors.analysis.axes import DimStats
-from torchstone.tensors.analysis.figures import Figures, Worst
+from torchstone.tensors.analysis.errors.axes import DimStats
+from torchstone.tensors.analysis.errors.figures import Figures, Worst
 from torchstone.tensors.analysis.result import TensorReport
-from torchstone.tensors.analysis.risk import Risk
+from torchstone.tensors.analysis.risk import RISK_NAMES, Risk
 from torchstone.tensors.formats import GRANULARITIES
 
 TOOL = "tensor"
 _SHOWN_INDICES = 16
+REMEDY_NAMES = {
+    "loss scale": Text("loss scale", "损失缩放"),
+    "other format": Text("other format", "换用其他格式"),
+    "reduce in fp32": Text("reduce in fp32", "以 FP32 做 reduce"),
+    "scale per axis": Text("scale per axis", "按轴缩放"),
+    "granularity": Text("granularity", "更细的粒度"),
+}
+_OPERATION_NAMES = {
+    "sum": Text("sum", "求和"),
+    "running sum": Text("running sum", "逐项累加"),
+    "mean": Text("mean", "均值"),
+    "norm": Text("norm", "范数"),
+    "matmul": Text("matmul", "矩阵乘"),
+}
 
 
 def tensor_report(found: TensorReport, risks: list[Risk]) -> TensorReport:
@@ -51,11 +65,15 @@ def environment() -> dict[str, str]:
 
 def _finding(found: TensorReport, risk: Risk) -> Finding:
     evidence: tuple[Evidence, ...] = (
-        Number(Text("dim_ratio", "dim_ratio"), found.dim_ratio, "×",
+        Number(Text("dim_ratio", "维度比 dim_ratio"), found.dim_ratio, "×",
                Text("largest over smallest extreme of the same side", "同侧极值的最大与最小之比")),
         *(item for item in (_index_table(found), _remedy_table(found)) if item),
-        Command(f"torchstone explain {TOPIC_OF_RULE[risk.rule]}"),
     )  # fmt: skip
+    return risk_finding(found.name, risk, evidence)
+
+
+def risk_finding(tensor: str, risk: Risk, evidence: tuple[Evidence, ...] = ()) -> Finding:
+    """The same words wherever a tensor was looked at."""
     return Finding(
         rule=risk.rule,
         name=risk.rule.removeprefix("tensor-"),
@@ -64,9 +82,9 @@ def _finding(found: TensorReport, risk: Risk) -> Finding:
         what=Message(f"{risk.rule}.what", risk.what),
         why=Message(f"{risk.rule}.why", risk.why),
         remedy=Message(f"{risk.rule}.remedy", risk.remedy),
-        location=Location(tensor=found.name),
-        evidence=evidence,
-        fingerprint=fingerprint(risk.rule, found.name, ""),
+        location=Location(tensor=tensor),
+        evidence=(*evidence, Command(f"torchstone explain {TOPIC_OF_RULE[risk.rule]}")),
+        fingerprint=fingerprint(risk.rule, tensor, ""),
         tool=TOOL,
     )
 
@@ -77,8 +95,8 @@ def _measures(found: TensorReport) -> list[Measure]:
         _measure(
             "risk_level", {"LOW": 0, "MEDIUM": 1, "HIGH": 2}[found.risk_level], "",
             Text(f"{found.risk_level}: {found.suggestions.en}",
-                 f"{found.risk_level}：{found.suggestions.zh}"),
-            Text("risk_level (0 LOW, 1 MEDIUM, 2 HIGH)", "risk_level（0 低，1 中，2 高）"),
+                 f"{RISK_NAMES[found.risk_level].zh}：{found.suggestions.zh}"),
+            Text("risk_level (0 LOW, 1 MEDIUM, 2 HIGH)", "风险等级（0 低，1 中，2 高）"),
             format_table(found.formats, Text("What each format does", "各格式的影响")),
         ),
         _measure(
@@ -90,11 +108,11 @@ def _measures(found: TensorReport) -> list[Measure]:
             Text("values", "数值个数"),
         ),
         _measure(
-            "octaves", contents.octaves_above_median, "octave",
+            "octaves", contents.octaves_above_median, "",
             Text(f"log2 of the largest ({contents.largest:.4g}) over the median magnitude "
                  f"({contents.median:.4g})",
                  f"最大绝对值（{contents.largest:.4g}）与中位数（{contents.median:.4g}）之比的 log2"),
-            Text("largest over median", "最大值与中位数之比"),
+            Text("largest over median, in octaves", "最大值与中位数之比（log2）"),
         ),
     ]  # fmt: skip
     if found.axis is not None:
@@ -169,8 +187,8 @@ def _exponents(found: TensorReport) -> tuple[Evidence, ...]:
         tuple(float(counts.get(e, 0)) for e in span), "",
         Text("counted by exponent", "按指数统计"), x_name="log2 |x|",
     )  # fmt: skip
-    name = Text("Values in each octave", "各倍频程内的数值个数")
-    return (Plot(name, (series,), x_name="log2 |x|", y_name="values", bars=True),)
+    name = Text("Values in each octave", "各二进制指数区间内的数值个数")
+    return (Plot(name, (series,), x_name="log2 |x|", bars=True),)
 
 
 def _index_table(found: TensorReport) -> Table | None:
@@ -186,7 +204,7 @@ def _index_table(found: TensorReport) -> Table | None:
     some_zh = "" if len(shown) == len(order) else "：最大与最小的若干个"
     return Table(
         Text(f"Indices of axis {found.axis}{some}", f"第 {found.axis} 轴的各下标{some_zh}"),
-        (Text("index", "下标"), "min", "max", "mean"), rows,
+        (Text("index", "下标"), Text("min", "最小值"), Text("max", "最大值"), Text("mean", "均值")), rows,
     )  # fmt: skip
 
 
@@ -202,7 +220,7 @@ def _axis_measure(found: TensorReport) -> Measure:
         Text(f"axis {found.axis}: largest over smallest extreme of the same side; magnitudes alone: "
              f"{found.absmax_ratio:,.4g} ×",
              f"第 {found.axis} 轴：同侧极值的最大与最小之比；仅按绝对值为 {found.absmax_ratio:,.4g} ×"),
-        Text("dim_ratio", "dim_ratio"),
+        Text("dim_ratio", "维度比 dim_ratio"),
         *(item for item in (_index_table(found), _reduction_table(found)) if item),
     )  # fmt: skip
 
@@ -220,7 +238,7 @@ def _reduction_table(found: TensorReport) -> Table | None:
     return Table(
         Text(f"Relative error of reductions over axis {found.axis}, %",
              f"在第 {found.axis} 轴上做 reduce 的相对误差（%）"),
-        (Text("format", "格式"), *operations), rows,
+        (Text("format", "格式"), *(_OPERATION_NAMES.get(name, name) for name in operations)), rows,
         Text("against fp64, on a sample", "与 fp64 比较，抽样"),
     )  # fmt: skip
 
@@ -235,7 +253,13 @@ def _remedy_table(found: TensorReport) -> Table | None:
     if not found.remedies:
         return None
     rows = tuple(
-        (item.name, item.action, _percent(item.before), _percent(item.lost), item.how)
+        (
+            REMEDY_NAMES.get(item.name, item.name),
+            item.action,
+            _percent(item.before),
+            _percent(item.lost),
+            item.how,
+        )
         for item in found.remedies
     )
     columns = (

@@ -9,8 +9,8 @@ from typing import Any
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.figures import Figures
-from torchstone.tensors.analysis.reductions import Reduction
+from torchstone.tensors.analysis.errors.figures import Figures
+from torchstone.tensors.analysis.errors.reductions import Reduction
 from torchstone.tensors.analysis.remedies import Remedy
 
 

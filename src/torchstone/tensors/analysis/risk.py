@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import Figures
-from torchstone.tensors.analysis.reductions import Pair
-from torchstone.tensors.analysis.remedies import HIGH, MEDIUM, Remedy
+from torchstone.tensors.analysis.errors.figures import Figures
+from torchstone.tensors.analysis.errors.imbalance import AlongAxis, Pair
+from torchstone.tensors.analysis.remedies import (
+    HIGH,
+    MEDIUM,
+    Remedy,
+    flush_remedy,
+    imbalance_remedies,
+)
+from torchstone.tensors.analysis.values.distribution import Distribution
 
 _FLUSHED = 0.01
 """Shares of flushed values below 1 % were healthy in published fp8 training (Ling 2.0)."""
@@ -26,10 +33,30 @@ class Risk:
     remedy: Text
 
 
-def judge_imbalance(
-    lost: float, ratio: float, axis: int, pair: Pair, remedies: tuple[Remedy, ...]
-) -> Risk | None:
+def judge_tensor(
+    distribution: Distribution, formats: tuple[Figures, ...], axes: AlongAxis
+) -> tuple[list[Risk], tuple[Remedy, ...]]:
+    """The risks of a tensor in 16 bits, of any tensor anywhere, and what helps against them."""
+    loss_scale = flush_remedy(distribution)
+    risks = _judge_contents(distribution, formats, loss_scale)
+    remedies: tuple[Remedy, ...] = (loss_scale,) if loss_scale else ()
+    if axes.pair is not None:
+        balancing = imbalance_remedies(axes.pair.large_values, axes.pair.small_values)
+        unbalanced = _judge_imbalance(axes.pair, balancing)
+        risks += [unbalanced] if unbalanced else []
+        remedies += balancing
+    return risks, remedies
+
+
+def risk_level(risks: Sequence[Risk]) -> str:
+    """HIGH, MEDIUM or LOW: that of the worst."""
+    worst = min(risks, key=lambda risk: risk.severity.rank, default=None)
+    return worst.severity.value if worst else "LOW"
+
+
+def _judge_imbalance(pair: Pair, remedies: tuple[Remedy, ...]) -> Risk | None:
     """The small index of an axis is eaten by the large one in a 16-bit reduction."""
+    lost, ratio, axis = pair.lost, pair.ratio, pair.axis
     if lost < MEDIUM:
         return None
     best = next((item for item in remedies if item.lost < MEDIUM), None)
@@ -42,10 +69,10 @@ def judge_imbalance(
         "tensor-unbalanced-axis",
         Severity.HIGH if lost >= HIGH else Severity.MEDIUM,
         Text(
-            f"dimension {pair.small} of axis {axis} is {ratio:,.4g} × smaller than dimension {pair.large}: "
+            f"dimension {pair.small} of axis {axis} is {times(ratio)} × smaller than dimension {pair.large}: "
             f"a 16-bit reduction over the axis loses {share} of it",
-            f"第 {axis} 轴上，维度{pair.small}数值范围小，是维度{pair.large}的 1/{ratio:,.4g}："
-            f"在该轴上做 16 位 reduce 会损失其{share_zh}",
+            f"第 {axis} 轴上，维度{pair.small}数值范围小，是维度{pair.large}的 1/{times(ratio)}："
+            f"在该轴上以 16 位做 reduce 会损失其{share_zh}",
         ),
         Text(
             "bf16 keeps 8 bits and fp16 11 bits of the larger number; what lies below is rounded away",
@@ -58,11 +85,17 @@ def judge_imbalance(
     )
 
 
+def times(ratio: float) -> str:
+    """A ratio in four digits, written out where that is short."""
+    rounded = float(f"{ratio:.4g}")
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e9 else f"{rounded:.4g}"
+
+
 def _share(lost: float) -> str:
     return "under 0.1%" if 0 < lost < 0.001 else f"{lost:.1%}"
 
 
-def judge_contents(
+def _judge_contents(
     distribution: Distribution, formats: tuple[Figures, ...], loss_scale: Remedy | None
 ) -> list[Risk]:
     """Values that are no numbers, that overflow, or that vanish in fp16."""
@@ -112,6 +145,7 @@ def _flushed(share: float, loss_scale: Remedy | None) -> Risk:
     )  # fmt: skip
 
 
+RISK_NAMES = {"HIGH": Text("HIGH", "高"), "MEDIUM": Text("MEDIUM", "中"), "LOW": Text("LOW", "低")}
 HARMLESS = Text(
     "nothing to do: 16-bit formats keep what matters", "无需处理：16 位格式足以保留有效信息"
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
+
+from torchstone.tensors.compare.as_found import WriteGuard, model_as_found
 
 
 @dataclass(frozen=True)
@@ -24,55 +25,20 @@ class Original:
 @contextlib.contextmanager
 def in_low_precision(
     model: nn.Module, low: torch.dtype | None, keep: frozenset[str] = frozenset()
-) -> Iterator[list[Original]]:
+) -> Iterator[tuple[list[Original], WriteGuard]]:
     """Floating parameters and buffers are cast to `low`, but for modules in `keep`.
 
-    With `low` None (autocast) only what the run may write to is protected: buffers, in memory of their
-    own. Gradients are put aside too, and what the run registers or replaces is taken out again.
+    With `low` None (autocast) parameters stay as they are. Buffers get memory of their own in any case,
+    because a forward writes to them and their first values are needed afterwards.
     """
-    originals = list(_originals(model))
-    gradients = [(item.tensor, item.tensor.grad) for item in originals]
-    modules = [_ModuleState.of(module) for module in model.modules()]
-    try:
+    with model_as_found(model) as guard:
+        originals = list(_originals(model))
         for item in originals:
-            item.tensor.grad = None
             if low is not None and item.values.is_floating_point() and not _kept(item.name, keep):
                 item.tensor.data = item.values.to(low, copy=item.is_buffer)
             elif item.is_buffer:
                 item.tensor.data = item.values.clone()
-        yield originals
-    finally:
-        for item in originals:
-            item.tensor.data = item.values
-        for tensor, gradient in gradients:
-            tensor.grad = gradient
-        for state in modules:
-            state.restore()
-
-
-@dataclass(frozen=True)
-class _ModuleState:
-    """What a module has registered, and its mode: a forward may replace a buffer or add a layer."""
-
-    module: nn.Module
-    training: bool
-    registered: tuple[dict[str, object], ...]
-
-    @classmethod
-    def of(cls, module: nn.Module) -> _ModuleState:
-        return cls(module, module.training, tuple(dict(table) for table in _tables(module)))
-
-    def restore(self) -> None:
-        self.module.training = self.training
-        for table, items in zip(_tables(self.module), self.registered, strict=True):
-            table.clear()
-            table.update(items)
-
-
-def _tables(module: nn.Module) -> tuple[dict[str, Any], ...]:
-    """Those of a scripted module are no dicts, and cannot change."""
-    tables: tuple[Any, ...] = (module._parameters, module._buffers, module._modules)
-    return tuple(table for table in tables if isinstance(table, dict))
+        yield originals, guard
 
 
 def _originals(model: nn.Module) -> Iterator[Original]:

@@ -37,7 +37,7 @@ def compare_precision(
     high: torch.dtype | None = None,
     *,
     loss: LossFunction | None = None,
-    layers: Sequence[str] | None = None,
+    layers: str | Sequence[str] | None = None,
     backward: bool | None = None,
     autocast: bool = False,
     scaler: Any = None,

@@ -11,18 +11,19 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.report import Report
 from torchstone.core.text import Text, locale_lang
-from torchstone.tensors.compare.low_model import in_low_precision
-from torchstone.tensors.compare.results.runs_report import (
-    TOOL,
-    LayerDifference,
-    RunsReport,
-    runs_report,
+from torchstone.tensors.compare.as_found import (
+    WriteGuardMode,
+    model_as_found,
+    same_randomness,
 )
-from torchstone.tensors.compare.settings import check_number, check_weights
+from torchstone.tensors.compare.results.runs_outcome import LayerDifference, RunsReport
+from torchstone.tensors.compare.results.runs_report import TOOL, runs_report
+from torchstone.tensors.compare.settings import check_number, check_seed, check_weights
 from torchstone.tensors.compare.step import (
     Batch,
     LossFunction,
@@ -62,12 +63,13 @@ def compare_runs(
     for name, model in (("model_a", model_a), ("model_b", model_b)):
         if not isinstance(model, nn.Module):
             raise UsageError(
-                f"compare_runs: {name}", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
+                f"compare_runs: {name}", Text(f"a {type(model).__name__}", type(model).__name__), Text("a torch module", "torch 模块"),
                 Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
             )  # fmt: skip
         check_weights(f"compare_runs: {name}", model)
     check_number("compare_runs: tolerance", tolerance)
     check_number("compare_runs: memory_limit", memory_limit)
+    check_seed("compare_runs: seed", seed)
     given = as_batch(batch)
     first_pass = _Pass(0, memory_limit)
     grads_a, out_a = _step(model_a, given, loss, seed, first_pass.of_a)
@@ -79,12 +81,12 @@ def compare_runs(
     layers = tuple(replace(row, order=order) for order, row in enumerate(rows))
     names_a, names_b = (dict(model.named_modules()) for model in (model_a, model_b))
     found = RunsReport(
-        layers, next((row for row in layers if _diverges(row, tolerance)), None),
+        type(model_a).__name__, type(model_b).__name__, tolerance, layers, next((row for row in layers if _diverges(row, tolerance)), None),
         _distance(out_a, out_b)[0], _weights(model_a, model_b), gradients,
         tuple(sorted(set(names_a) - set(names_b))), tuple(sorted(set(names_b) - set(names_a))),
         Report(TOOL), lang or locale_lang(),
     )  # fmt: skip
-    return replace(found, report=runs_report(found, tolerance, type(model_a).__name__))
+    return replace(found, report=runs_report(found))
 
 
 def _further_rows(
@@ -151,11 +153,11 @@ def _step(
 ) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
     """One step with the listener told of every layer; the model is left as it was."""
     with (
-        torch.random.fork_rng(devices=[]),
-        in_low_precision(model, None),
+        same_randomness(model, seed),
+        model_as_found(model) as guard,
+        WriteGuardMode(guard),
         _listening(model, listener),
     ):
-        torch.manual_seed(seed)
         try:
             given = batch.mapped(copy_of_input)
             out = model(*given.args, **given.kwargs)
@@ -187,6 +189,9 @@ def _listening(model: nn.Module, listener: _Listener) -> Iterator[None]:
 
     def listen(name: str, module: nn.Module) -> None:
         def before(_: nn.Module, args: Any, kwargs: Any) -> None:
+            if any(map(is_functorch_wrapped_tensor, floating_outputs((args, kwargs)))):
+                waiting[name].append(None)  # inside vmap a tensor has no values that can be read
+                return
             call = name, calls[name]
             calls[name] += 1
             wanted = listener.wants(call)
@@ -203,7 +208,7 @@ def _listening(model: nn.Module, listener: _Listener) -> Iterator[None]:
         handles.append(module.register_forward_hook(after, with_kwargs=True))
 
     for name, module in model.named_modules():
-        if name and not any(True for _ in module.children()):
+        if not any(True for _ in module.children()):
             listen(name, module)
     try:
         yield

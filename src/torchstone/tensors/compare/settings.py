@@ -14,6 +14,7 @@ from torchstone.core.options import unknown
 from torchstone.core.text import Text
 from torchstone.tensors.compare.shadow.simulate import kernels_work
 from torchstone.tensors.compare.step import LossFunction
+from torchstone.tensors.names import names_given
 
 _LOW = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -36,12 +37,12 @@ class Settings:
 
 def checked_settings(
     model: object, low: object, high: object, loss: LossFunction | None,
-    layers: Sequence[str] | None, backward: bool | None, autocast: bool, scaler: Any, per_layer: bool,
+    layers: str | Sequence[str] | None, backward: bool | None, autocast: bool, scaler: Any, per_layer: bool,
     simulate: bool | None, seed: int,
 ) -> Settings:  # fmt: skip
     if not isinstance(model, nn.Module):
         raise UsageError(
-            "compare_precision: model", f"a {type(model).__name__}", Text("a torch module", "torch 模块"),
+            "compare_precision: model", Text(f"a {type(model).__name__}", type(model).__name__), Text("a torch module", "torch 模块"),
             Text("pass the nn.Module itself", "请传入 nn.Module 本身"),
         )  # fmt: skip
     if low not in _LOW:
@@ -57,18 +58,42 @@ def checked_settings(
             Text("pass high=torch.float64", "例如 high=torch.float64"),
         )  # fmt: skip
     names = {name for name, _ in model.named_modules()}
-    for name in layers or ():
+    chosen = names_given("compare_precision: layers", layers) or ()
+    for name in chosen:
         if name not in names:
-            raise unknown("compare_precision: layers", str(name), sorted(names - {""}))
+            raise unknown("compare_precision: layers", name, sorted(names - {""}))
     check_weights("compare_precision: model", model)
-    scale = float(scaler.get_scale()) if scaler is not None else 1.0
+    check_seed("compare_precision: seed", seed)
+    scale = _loss_scale(scaler)
     trains = any(item.requires_grad for item in model.parameters())
     rounded = simulate if simulate is not None else not kernels_work(low)
     assert isinstance(wide, torch.dtype)
     return Settings(
-        low, wide, loss, tuple(layers or ()), trains if backward is None else backward, autocast,
+        low, wide, loss, chosen, trains if backward is None else backward, autocast,
         scale, per_layer, rounded, seed,
     )  # fmt: skip
+
+
+def _loss_scale(scaler: Any) -> float:
+    if scaler is None:
+        return 1.0
+    scale = scaler.get_scale() if callable(getattr(scaler, "get_scale", None)) else None
+    if not isinstance(scale, int | float):
+        raise UsageError(
+            "compare_precision: scaler", f"{scaler!r:.80}",
+            Text("a GradScaler: an object with get_scale()", "GradScaler，即具有 get_scale() 的对象"),
+            Text("pass the torch.amp.GradScaler of your training loop",
+                 "请传入训练循环所用的 torch.amp.GradScaler"),
+        )  # fmt: skip
+    return float(scale)
+
+
+def check_seed(where: str, seed: object) -> None:
+    if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
+        raise UsageError(
+            where, f"{seed!r:.80}", Text("a whole number from 0 on", "不小于 0 的整数"),
+            Text("leave it out for 0", "省略则为 0"),
+        )  # fmt: skip
 
 
 def check_weights(where: str, model: nn.Module) -> None:
@@ -77,7 +102,8 @@ def check_weights(where: str, model: nn.Module) -> None:
         lazy = isinstance(item, nn.UninitializedParameter)
         if lazy or item.is_meta:
             raise InputError(
-                where, "lazy parameters" if lazy else "parameters on the meta device",
+                where, Text("lazy parameters", "尚未初始化的参数") if lazy
+                else Text("parameters on the meta device", "meta 设备上的参数"),
                 Text("a model with weights", "带有权重的模型"),
                 Text("run it once first", "请先运行一次") if lazy else Text("load it first", "请先加载权重"),
             )  # fmt: skip

@@ -16,6 +16,7 @@ from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import format_of
+from torchstone.tensors.compare.as_found import same_randomness
 from torchstone.tensors.compare.judge import (
     CURED,
     absorbed,
@@ -23,6 +24,7 @@ from torchstone.tensors.compare.judge import (
     suspects_in_order,
 )
 from torchstone.tensors.compare.low_model import Original, in_low_precision
+from torchstone.tensors.compare.notes import notes_on_run, reason_for_no_backward
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.settings import Settings
 from torchstone.tensors.compare.shadow.places import Place, Places, current_node
@@ -60,13 +62,12 @@ def run_with_shadow(
 ) -> ShadowedStep:
     """The shadowed step; with `repair`, the results of that place are made exact."""
     places = Places(model)
-    mode = ShadowMode(
-        settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers),
-        repair, _block_of(model) if settings.per_layer else None,
-    )  # fmt: skip
     low = None if settings.autocast else settings.low
-    with torch.random.fork_rng(devices=[]), in_low_precision(model, low) as originals:
-        torch.manual_seed(settings.seed)
+    with same_randomness(model, settings.seed), in_low_precision(model, low) as (originals, guard):
+        mode = ShadowMode(
+            settings.low, settings.high, places, settings.simulate, _wanted(places, settings.layers),
+            repair, _block_of(model) if settings.per_layer else None, guard.before_write,
+        )  # fmt: skip
         return _run(model, batch, settings, places, mode, originals)
 
 
@@ -83,13 +84,15 @@ def _run(
         with _environment(model, places, settings), mode:
             out = model(*given.args, **given.kwargs)
             final = loss_of(out, settings.loss)
-            if settings.backward and final is not None:
+            unwanted = reason_for_no_backward(model, settings, final)
+            if unwanted is None and final is not None:
                 (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
     except TorchstoneError:
         raise
     except Exception as error:  # of the model's own code
         raise _cannot_run(model, settings, error, places) from error
-    return _measured(settings, places, mode, out, final, originals, before)
+    notes = [*notes_on_run(settings, mode.ledger), *([unwanted] if unwanted else [])]
+    return _measured(settings, places, mode, out, final, originals, before, notes)
 
 
 @contextlib.contextmanager
@@ -155,7 +158,8 @@ def _is_statistic(item: Original) -> bool:
 
 
 def _measured(
-    settings: Settings, places: Places, mode: ShadowMode, out: Any, final: torch.Tensor | None, originals: list[Original], before: dict[str, torch.Tensor],
+    settings: Settings, places: Places, mode: ShadowMode, out: Any, final: torch.Tensor | None,
+    originals: list[Original], before: dict[str, torch.Tensor], notes: list[Text],
 ) -> ShadowedStep:  # fmt: skip
     memory, ledger = mode.memory, mode.ledger
     output_error = _together([(item, memory.value(item)) for item in floating_outputs(out)])
@@ -188,7 +192,7 @@ def _measured(
         loss_high=None if final is None else float(memory.value(final.detach())),
         gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=None,
         plan=None, simulated=settings.simulate, flips=flips,
-        notes=tuple(_notes(settings, mode)), report=Report("precision"),
+        notes=tuple(notes), report=Report("precision"),
     )  # fmt: skip
     suspects = tuple(suspects_in_order(ledger, places.all, unit))
     return ShadowedStep(found, suspects, lost, harms)
@@ -246,47 +250,3 @@ def _cannot_run(
         Text("pass autocast=True if it casts by itself, or low=torch.float32 to see whether it runs at all",
              "若模型自行转换类型请传入 autocast=True，或用 low=torch.float32 确认其能否运行"),
     )  # fmt: skip
-
-
-def _notes(settings: Settings, mode: ShadowMode) -> list[Text]:
-    ledger = mode.ledger
-    notes = []
-    if settings.simulate:
-        notes.append(
-            Text(
-                f"{settings.low} kernels were not used: operators ran in fp32 and their results were rounded",
-                f"未使用 {settings.low} 内核：算子以 fp32 运行，结果再舍入",
-            )
-        )
-    if ledger.simulated:
-        names = ", ".join(sorted(ledger.simulated))
-        notes.append(
-            Text(
-                f"without a low-precision kernel here, rounded from fp32: {names}",
-                f"本机没有低精度内核、由 fp32 舍入的算子：{names}",
-            )
-        )
-    if ledger.unsupported:
-        names = ", ".join(f"{name} ({why})" for name, why in sorted(ledger.unsupported.items()))
-        notes.append(
-            Text(
-                f"no high-precision form, counted as exact: {names}",
-                f"没有高精度形式、按精确处理的算子：{names}",
-            )
-        )
-    if ledger.followed:
-        names = ", ".join(sorted(ledger.followed))
-        notes.append(
-            Text(
-                f"shapes that the data decide followed the low run: {names}",
-                f"由数据决定形状、跟随低精度运行的算子：{names}",
-            )
-        )
-    if settings.per_layer:
-        notes.append(
-            Text(
-                "layer by layer: what enters a layer counts as exact",
-                "逐层比较：进入每一层的数值按精确处理",
-            )
-        )
-    return notes  # fmt: skip

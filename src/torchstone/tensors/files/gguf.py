@@ -29,6 +29,12 @@ _PLAIN = {
 _ALIGNMENT = 32
 
 
+def _too_long(count: int) -> Text:
+    return Text(
+        f"a header that wants {count:,} bytes more than there are", f"文件头多要了 {count:,} 字节"
+    )
+
+
 class _Reader:
     """Numbers and strings of the header, with every length checked against the file."""
 
@@ -39,28 +45,28 @@ class _Reader:
     def take(self, count: int) -> bytes:
         data = self.file.read(count) if 0 <= count <= self.size else b""
         if len(data) < count or count < 0:
-            raise damaged(self.path, f"a header that wants {count:,} bytes more than there are")
+            raise damaged(self.path, _too_long(count))
         return data
 
     def skip(self, count: int) -> None:
         """Passes over bytes without reading them: an array may be as long as the file."""
         if count > self.size - self.file.tell():
-            raise damaged(self.path, f"a header that wants {count:,} bytes more than there are")
+            raise damaged(self.path, _too_long(count))
         self.file.seek(count, 1)
 
     def number(self, code: str) -> int:
         return int(struct.unpack("<" + code, self.take(struct.calcsize(code)))[0])
 
-    def limited(self, code: str, most: int, what: str) -> int:
+    def limited(self, code: str, most: int, what: Text) -> int:
         value = self.number(code)
         if value > most:
-            raise damaged(self.path, f"{value:,} {what}")
+            raise damaged(self.path, Text(f"{value:,} {what.en}", f"{value:,} {what.zh}"))
         return value
 
     def text(self) -> str:
-        return self.take(self.limited("Q", _LONGEST, "bytes in one string")).decode(
-            "utf-8", "replace"
-        )
+        return self.take(
+            self.limited("Q", _LONGEST, Text("bytes in one string", "字节的单个字符串"))
+        ).decode("utf-8", "replace")
 
     def skip_value(self, kind: int, depth: int = 0) -> int | None:
         """Passes over one metadata value; gives it when it is a small integer."""
@@ -72,14 +78,16 @@ class _Reader:
                 self.skip(_SCALARS[inner] * count)
             else:
                 if count > self.size:
-                    raise damaged(self.path, f"an array of {count:,}")
+                    raise damaged(
+                        self.path, Text(f"an array of {count:,}", f"长度为 {count:,} 的数组")
+                    )
                 for _ in range(count):
                     self.skip_value(inner, depth + 1)
         elif kind in _SCALARS:
             data = self.take(_SCALARS[kind])
             return int.from_bytes(data, "little")
         else:
-            raise damaged(self.path, f"metadata of type {kind}")
+            raise damaged(self.path, Text(f"metadata of type {kind}", f"类型为 {kind} 的元数据"))
         return None
 
 
@@ -88,12 +96,12 @@ def read_entries(path: Path) -> list[StoredTensor]:
     with path.open("rb") as file:
         reader = _Reader(file, path)
         if reader.take(4) != b"GGUF":
-            raise damaged(path, "no GGUF header")
+            raise damaged(path, Text("no GGUF header", "没有 GGUF 文件头"))
         version = reader.number("I")
         if version not in (2, 3):
-            raise damaged(path, f"GGUF version {version}")
-        tensors = reader.limited("Q", _MOST, "tensors")
-        keys = reader.limited("Q", _MOST, "metadata keys")
+            raise damaged(path, Text(f"GGUF version {version}", f"GGUF 版本 {version}"))
+        tensors = reader.limited("Q", _MOST, Text("tensors", "个张量"))
+        keys = reader.limited("Q", _MOST, Text("metadata keys", "个元数据键"))
         alignment = _ALIGNMENT
         for _ in range(keys):
             key, kind = reader.text(), reader.number("I")
@@ -115,7 +123,7 @@ class _Info:
 
 def _info(reader: _Reader) -> _Info:
     name = reader.text()
-    dims = reader.limited("I", 8, "dimensions")
+    dims = reader.limited("I", 8, Text("dimensions", "个维度"))
     shape = tuple(reversed([reader.number("Q") for _ in range(dims)]))
     return _Info(name, shape, reader.number("I"), reader.number("Q"))
 
@@ -134,7 +142,13 @@ def _stored(info: _Info, start: int, path: Path) -> StoredTensor:
 
 def _check_end(info: _Info, end: int, path: Path) -> None:
     if end > path.stat().st_size:
-        raise damaged(path, f"{info.name!r} of shape {info.shape} ends beyond the file")
+        raise damaged(
+            path,
+            Text(
+                f"{info.name!r} of shape {info.shape} ends beyond the file",
+                f"形状为 {info.shape} 的 {info.name!r} 超出文件末尾",
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ class _PackedBlocks:
 def _packed_bytes(info: _Info, begin: int, path: Path) -> _PackedBlocks:
     if importlib.util.find_spec("gguf") is None:
         raise InputError(
-            f"{path}: {info.name}", f"quantised type {info.kind}",
+            f"{path}: {info.name}", Text(f"quantised type {info.kind}", f"量化类型 {info.kind}"),
             Text("the gguf package, which unpacks it", "用于解包的 gguf 包"), "pip install gguf",
         )  # fmt: skip
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
@@ -171,10 +185,15 @@ def _packed_bytes(info: _Info, begin: int, path: Path) -> _PackedBlocks:
         kind = GGMLQuantizationType(info.kind)
         block, block_bytes = GGML_QUANT_SIZES[kind]
     except (ValueError, KeyError):
-        raise damaged(path, f"{info.name!r} of unknown type {info.kind}") from None
+        raise damaged(
+            path,
+            Text(
+                f"{info.name!r} of unknown type {info.kind}", f"{info.name!r}，未知类型 {info.kind}"
+            ),
+        ) from None
     if kind not in _type_traits:
         raise InputError(
-            f"{path}: {info.name}", f"type {kind.name}",
+            f"{path}: {info.name}", Text(f"type {kind.name}", f"类型 {kind.name}"),
             Text("a type that the gguf package can unpack", "gguf 包能够解包的类型"),
             Text("convert the file to another type", "请将文件转换为其他类型"),
         )  # fmt: skip

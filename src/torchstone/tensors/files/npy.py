@@ -41,9 +41,12 @@ def read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.
         read = read or np.lib.format.read_array_header_2_0
         shape, order, kind = read(begin, max_header_size=_HEADER)
     except (ValueError, SyntaxError, TypeError, MemoryError) as error:
-        raise damaged(path, f"no .npy header ({str(error).splitlines()[0][:120]})") from None
+        said = str(error).splitlines()[0][:120]
+        raise damaged(
+            path, Text(f"no .npy header ({said})", f"没有 .npy 文件头（{said}）")
+        ) from None
     if any(type(size) is not int or size < 0 for size in shape):
-        raise damaged(path, f"shape {shape}")
+        raise damaged(path, Text(f"shape {shape}", f"形状 {shape}"))
     return tuple(shape), bool(order), kind, begin.tell()
 
 
@@ -59,7 +62,7 @@ def stored_array(
     dtype = _torch_type(kind)
     if dtype is None:
         raise InputError(
-            f"{path}: {name}", f"an array of {kind}",
+            f"{path}: {name}", Text(f"an array of {kind}", f"类型为 {kind} 的数组"),
             Text("an array of numbers", "数值数组"),
             Text("save it with a numeric dtype; object arrays hold pickles and are never opened",
                  "请以数值类型保存；对象数组含 pickle，不会被打开"),

@@ -6,6 +6,7 @@ import math
 import zipfile
 from pathlib import Path
 
+from torchstone.core.text import Text
 from torchstone.tensors.files.npy import read_header, stored_array
 from torchstone.tensors.files.stored import (
     Bytes,
@@ -26,7 +27,9 @@ def read_entries(path: Path) -> list[StoredTensor]:
         with zipfile.ZipFile(path) as archive:
             return [_member(archive, info, path) for info in archive.infolist()]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise damaged(path, f"no readable zip file ({error})") from None
+        raise damaged(
+            path, Text(f"no readable zip file ({error})", f"无法读取的 zip 文件（{error}）")
+        ) from None
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> StoredTensor:
@@ -46,7 +49,13 @@ def member_bytes(info: zipfile.ZipInfo, path: Path, skip: int = 0) -> Bytes:
         file.seek(info.header_offset)
         head = file.read(_LOCAL_HEADER)
     if len(head) < _LOCAL_HEADER or head[:4] != b"PK\x03\x04":
-        raise damaged(path, f"no zip member at byte {info.header_offset:,}")
+        raise damaged(
+            path,
+            Text(
+                f"no zip member at byte {info.header_offset:,}",
+                f"第 {info.header_offset:,} 字节处没有 zip 成员",
+            ),
+        )
     names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
     start = info.header_offset + _LOCAL_HEADER + names
     if start + info.file_size > path.stat().st_size:

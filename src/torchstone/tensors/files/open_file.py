@@ -12,7 +12,7 @@ from pathlib import Path
 from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.text import Text
 from torchstone.tensors.files import gguf, npy, npz, safetensors, torch_file
-from torchstone.tensors.files.stored import StoredTensor, damaged
+from torchstone.tensors.files.stored import StoredTensor, UnreadableBytes, damaged
 
 _READERS: dict[str, Callable[[Path], list[StoredTensor]]] = {
     ending: module.read_entries
@@ -38,7 +38,7 @@ def open_tensors(path: Path) -> list[StoredTensor]:
         ) from None  # fmt: skip
     if not found:
         raise InputError(
-            str(path), "a file without tensors", Text("at least one tensor", "至少一个张量"),
+            str(path), Text("a file without tensors", "不含张量的文件"), Text("at least one tensor", "至少一个张量"),
             Text("pass the file that holds the weights", "请传入含有权重的文件"),
         )  # fmt: skip
     return found
@@ -52,17 +52,25 @@ def _opened(path: Path) -> list[StoredTensor]:
 
 def _check_shape(entry: StoredTensor) -> None:
     """Torch can hold it: with a length of zero, the other lengths cost the file nothing."""
+    if isinstance(entry.bytes, UnreadableBytes):
+        return
     values = math.prod(max(length, 1) for length in entry.shape)
     if len(entry.shape) > _MOST_AXES or values * entry.dtype.itemsize >= 1 << 63:
-        said = f"{entry.shape}" if len(entry.shape) <= _MOST_AXES else f"of {len(entry.shape)} axes"
-        raise damaged(entry.path, f"{entry.name!r} with a shape {said}"[:160])
+        said = f"{entry.shape}" if len(entry.shape) <= _MOST_AXES else f"({len(entry.shape)} axes)"
+        raise damaged(
+            entry.path,
+            Text(
+                f"{entry.name!r} with a shape {said}"[:160],
+                f"形状为 {said} 的 {entry.name!r}"[:160],
+            ),
+        )
 
 
 def _check_regular(path: Path) -> None:
     """A pipe or a device may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(
-            str(path), "no regular file", Text("a file or a folder", "文件或文件夹"),
+            str(path), Text("no regular file", "非普通文件"), Text("a file or a folder", "文件或文件夹"),
             Text("pass the checkpoint itself", "请传入检查点文件"),
         )  # fmt: skip
 
@@ -72,7 +80,7 @@ def _from_file(path: Path) -> list[StoredTensor]:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            str(path), f"a file ending in {path.suffix or 'nothing'!r}",
+            str(path), Text(f"a file ending in {path.suffix!r}", f"扩展名为 {path.suffix!r} 的文件"),
             Text(f"one of {' '.join(ENDINGS)}, {_INDEX}, or a folder",
                  f"{' '.join(ENDINGS)}、{_INDEX} 之一，或文件夹"),
             Text("convert the file, or rename it to what it is", "请转换文件，或改为正确的扩展名"),
@@ -83,7 +91,9 @@ def _from_file(path: Path) -> list[StoredTensor]:
         raise
     except Exception as error:  # a hostile file may break any assumption; it ran nothing of its own
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160]
-        raise damaged(path, f"a file that cannot be read ({said})") from error
+        raise damaged(
+            path, Text(f"a file that cannot be read ({said})", f"无法读取的文件（{said}）")
+        ) from error
 
 
 def _from_folder(folder: Path) -> list[StoredTensor]:
@@ -104,7 +114,7 @@ def _from_folder(folder: Path) -> list[StoredTensor]:
         if files:
             return [entry for name in files for entry in _from_file(folder / name)]
     raise InputError(
-        str(folder), "a folder without tensor files", Text(f"{' '.join(ENDINGS)}", f"{' '.join(ENDINGS)}"),
+        str(folder), Text("a folder without tensor files", "没有张量文件的文件夹"), Text(f"{' '.join(ENDINGS)}", f"{' '.join(ENDINGS)}"),
         Text("pass the folder of the checkpoint", "请传入检查点所在文件夹"),
     )  # fmt: skip
 
@@ -113,18 +123,24 @@ def _from_index(path: Path) -> list[StoredTensor]:
     """Every tensor that the index names, from files in the same folder only."""
     _check_regular(path)
     if path.stat().st_size > _MOST_INDEX:
-        raise damaged(path, f"an index of {path.stat().st_size:,} bytes")
+        raise damaged(
+            path,
+            Text(
+                f"an index of {path.stat().st_size:,} bytes", f"{path.stat().st_size:,} 字节的索引"
+            ),
+        )
     try:
         table = json.loads(path.read_bytes())["weight_map"]
         wanted = {str(name): str(file) for name, file in table.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise damaged(path, f"no weight_map ({type(error).__name__}: {error})"[:160]) from None
+        said = f"{type(error).__name__}: {error}"[:140]
+        raise damaged(path, Text(f"no weight_map ({said})", f"没有 weight_map（{said}）")) from None
     folder = path.parent.resolve()
     found: dict[str, StoredTensor] = {}
     for name in sorted(set(wanted.values())):
         if "\0" in name or not _allowed(folder, name, (folder / name).resolve()):
             raise InputError(
-                str(path), f"a shard {name!r} outside the folder",
+                str(path), Text(f"a shard {name!r} outside the folder", f"位于文件夹之外的分片 {name!r}"),
                 Text("shards beside their index", "与索引同一文件夹中的分片"),
                 Text("put the shards beside the index, not as links to elsewhere",
                      "请将分片放在索引旁，而非指向别处的链接"),
@@ -132,7 +148,13 @@ def _from_index(path: Path) -> list[StoredTensor]:
         found.update((entry.name, entry) for entry in _from_file(folder / name))
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise damaged(path, f"{len(missing)} tensors that no shard holds, such as {missing[0]!r}")
+        raise damaged(
+            path,
+            Text(
+                f"{len(missing)} tensors that no shard holds, such as {missing[0]!r}",
+                f"{len(missing)} 个张量不在任何分片中，例如 {missing[0]!r}",
+            ),
+        )
     return [found[name] for name in wanted]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.source import (
+from torchstone.tensors.analysis.values.source import (
     CHUNK,
     MemorySource,
     Source,
@@ -90,6 +90,16 @@ class PackedBytes:
 
 
 @dataclass(frozen=True)
+class UnreadableBytes:
+    """Of a tensor that is listed, with the reason why it cannot be read."""
+
+    reason: InputError
+
+    def read(self, offset: int, size: int) -> bytes:  # noqa: ARG002
+        raise self.reason
+
+
+@dataclass(frozen=True)
 class StoredTensor:
     """Name, shape and type of a tensor, and how to read it."""
 
@@ -115,9 +125,13 @@ class StoredTensor:
 
     def source(self) -> Source:
         """Its values, loaded if they are few, else read in pieces when they are needed."""
+        if isinstance(self.bytes, UnreadableBytes):
+            raise self.bytes.reason
         if self.dtype.is_complex:
             return self._in_pairs().source()
-        if self.nbytes <= WHOLE or self.stride is not None:
+        if self.nbytes > WHOLE and self.stride is not None:
+            return self._in_file_order().source()
+        if self.nbytes <= WHOLE:
             return MemorySource(self.load(), self.shape, self._type_name())
         return FileSource(self, self._handy_shape(), self._type_name())
 
@@ -128,6 +142,21 @@ class StoredTensor:
             self, shape=(*self.shape, 2), dtype=self.dtype.to_real(), stride=stride,
             stored_as=self._type_name(),
         )  # fmt: skip
+
+    def _in_file_order(self) -> StoredTensor:
+        """A large transposed tensor with its axes as they lie in the file; one with gaps is refused."""
+        assert self.stride is not None
+        order = sorted(range(len(self.shape)), key=lambda axis: -self.stride[axis])  # type: ignore[index]
+        shape = tuple(self.shape[axis] for axis in order)
+        steps = tuple(self.stride[axis] for axis in order)
+        if not are_without_gaps(shape, steps):
+            raise InputError(
+                f"{self.path}: {self.name}", Text(
+                    f"strides {self.stride} over {self.count:,} values", f"步长 {self.stride}，{self.count:,} 个数值"),
+                Text("a contiguous tensor of this size", "该大小的连续张量"),
+                Text("save tensor.contiguous()", "请保存 tensor.contiguous()"),
+            )  # fmt: skip
+        return replace(self, shape=shape, stride=None)
 
     def _handy_shape(self) -> tuple[int, ...]:
         """The shape, with leading axes joined where one index of the first would be too large."""
@@ -145,9 +174,10 @@ class StoredTensor:
         if self.stride is None:
             return self.values(0, self.count).reshape(self.shape)
         reach = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
-        if reach * self.dtype.itemsize > 4 * WHOLE:
+        if reach * self.dtype.itemsize > 2 * WHOLE:  # twice that is in memory while it is read
             raise InputError(
-                f"{self.path}: {self.name}", f"strides {self.stride} over {reach:,} values",
+                f"{self.path}: {self.name}", Text(
+                    f"strides {self.stride} over {reach:,} values", f"步长 {self.stride}，跨越 {reach:,} 个数值"),
                 Text("a contiguous tensor of this size", "该大小的连续张量"),
                 Text("save tensor.contiguous()", "请保存 tensor.contiguous()"),
             )  # fmt: skip
@@ -239,7 +269,17 @@ class FileSource:
             yield start, plain(values).reshape(rows, *self.shape[1:])
 
 
-def damaged(path: Path, what: str) -> InputError:
+def are_without_gaps(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """The strides are those of a row-by-row tensor; of an axis of length 1 any will do."""
+    step = 1
+    for length, have in zip(reversed(shape), reversed(stride), strict=True):
+        if have != step and length != 1:
+            return False
+        step *= length
+    return True
+
+
+def damaged(path: Path, what: Text | str) -> InputError:
     return InputError(
         str(path), what, Text("a whole, well-formed file", "完整且格式正确的文件"),
         Text("download or save it again", "请重新下载或保存"),
@@ -247,4 +287,6 @@ def damaged(path: Path, what: str) -> InputError:
 
 
 def truncated(path: Path) -> InputError:
-    return damaged(path, "a file that ends before its data does")
+    return damaged(
+        path, Text("a file that ends before its data does", "数据不完整、提前结束的文件")
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,10 +19,13 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Heatmap, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.tensors.analysis.by_format import figures_by_format
-from torchstone.tensors.analysis.distribution import Distribution, read_distribution
-from torchstone.tensors.analysis.figures import Figures, measure_matrix
-from torchstone.tensors.analysis.report import TOOL, environment
+from torchstone.skills import TOPIC_OF_RULE
+from torchstone.tensors.analysis.errors.by_format import figures_by_format
+from torchstone.tensors.analysis.errors.figures import Figures, measure_matrix
+from torchstone.tensors.analysis.errors.imbalance import look_along_axis
+from torchstone.tensors.analysis.report import TOOL, environment, risk_finding
+from torchstone.tensors.analysis.risk import RISK_NAMES, Risk, judge_tensor, risk_level
+from torchstone.tensors.analysis.values.distribution import Distribution, read_distribution
 from torchstone.tensors.files.stored import StoredTensor
 from torchstone.tensors.formats import all_formats
 from torchstone.tensors.one_thread import one_thread
@@ -33,8 +36,9 @@ _FLUSHED = 0.01
 """Below 1 % flushed was healthy in published fp8 training (Ling 2.0)."""
 _WORST_ROW_DB = 15.0
 """An e4m3 row without flush or clip has 31 dB; 15 dB means that half of its power is gone twice."""
+_NAMED = 8  # names in one sentence
 _FINER = ("row", "128x128", "1x128")
-_FLOATING = ("float", "bfloat", "Q", "IQ", "TQ", "MXFP", "NVFP")
+_FLOATING = ("float", "bfloat", "Q", "q", "IQ", "TQ", "MXFP", "NVFP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +55,14 @@ class TensorSummary:
     """NaN and infinite values."""
     fp16: Figures
     e4m3: Figures
+    risks: tuple[Risk, ...]
+    """In 16 bits, as `analyze_tensor` has them."""
     fp8: str
     """`tensor`, `row`, … : the coarsest scale that is good enough; `no`; or `–` for no matrix."""
 
     @property
     def risk(self) -> str:
-        if self.broken or self.fp8 == "no":
-            return "HIGH"
-        return "MEDIUM" if self.fp16.overflow or self.fp8 not in ("tensor", "–") else "LOW"
+        return risk_level(self.risks)
 
     @property
     def is_ready(self) -> bool:
@@ -66,8 +70,14 @@ class TensorSummary:
         return self.fp8 == "tensor" and not self.broken
 
     @property
-    def riskiness(self) -> tuple[int, float]:
-        return {"HIGH": 0, "MEDIUM": 1, "LOW": 2}[self.risk], -self.e4m3.flushed
+    def riskiness(self) -> tuple[int, bool, int, float]:
+        fp8 = {"no": 0, "tensor": 2, "–": 2}.get(self.fp8, 1)
+        return (
+            {"HIGH": 0, "MEDIUM": 1, "LOW": 2}[self.risk],
+            not self.broken,
+            fp8,
+            -self.e4m3.flushed,
+        )
 
 
 def survey_checkpoint(
@@ -86,36 +96,44 @@ def survey_checkpoint(
             continue
         summaries += [summary] if summary else []
     summaries.sort(key=lambda item: item.riskiness)
-    findings = tuple(_finding(item) for item in summaries if item.risk == "HIGH")
+    findings = tuple(found for item in summaries for found in _findings(item))
     measures = tuple(_measures(summaries, entries))
-    answer = _answer(summaries, findings, len(entries), subject)
+    unread = tuple(gap.subject for gap in gaps)
+    answer = replace(
+        _answer(summaries, len(entries), subject),
+        warnings=_unread_warning(unread, len(entries)),
+    )
     return Report(
         TOOL, findings, measures, tuple(gaps), environment(), subject=subject, answer=answer
     )
 
 
-def _answer(
-    summaries: list[TensorSummary], findings: tuple[Finding, ...], count: int, subject: str
-) -> Answer:
+def _answer(summaries: list[TensorSummary], count: int, subject: str) -> Answer:
     """Ready for fp8, and which layers are not."""
     matrices = [item for item in summaries if item.fp8 != "–"]
     refused = [item.name for item in matrices if item.fp8 == "no"]
     finer = [item.name for item in matrices if item.fp8 not in ("tensor", "no")]
     good = sum(1 for item in matrices if item.is_ready)
     broken = sum(1 for item in summaries if item.broken)
+    risky = sum(1 for item in summaries if item.risk == "HIGH")
     lines = [
-        Text(f"stay in bf16: {', '.join(refused[:8])}", f"保持 bf16：{'、'.join(refused[:8])}")
+        Text(
+            f"stay in bf16: {', '.join(refused[:_NAMED])}",
+            f"保持 bf16：{'、'.join(refused[:_NAMED])}",
+        )
     ]
     lines += [
         Text(
-            f"need a finer scale: {', '.join(finer[:8])}", f"需要更细的缩放：{'、'.join(finer[:8])}"
+            f"need a finer scale: {', '.join(finer[:_NAMED])}",
+            f"需要更细的缩放：{'、'.join(finer[:_NAMED])}",
         )
     ]
     return Answer(
         headline=_headline(good, len(matrices), broken),
-        state="bad" if findings else "warning" if finer else "good",
+        state="bad" if risky or refused else "warning" if finer else "good",
         about=(Fact(Text("file", "文件"), subject), Fact(Text("tensors", "张量"), f"{count:,}")),
         tiles=(
+            Tile(Text("high risk in 16 bits", "16 位高风险"), f"{risky}", state="bad" if risky else "plain"),
             Tile(Text("finer scale", "更细的缩放"), f"{len(finer)}", state="warning" if finer else "plain"),
             Tile(Text("stay in bf16", "保持 bf16"), f"{len(refused)}", state="bad" if refused else "plain"),
             Tile(Text("with NaN or Inf", "含 NaN 或 Inf"), f"{broken}", state="bad" if broken else "plain"),
@@ -124,6 +142,18 @@ def _answer(
         pictures=(_table(summaries), *_heatmaps(matrices)),
         next=(shlex.join(["torchstone", "tensor", subject, "--name", summaries[0].name]),) if summaries else (),
     )  # fmt: skip
+
+
+def _unread_warning(names: tuple[str, ...], count: int) -> tuple[Text, ...]:
+    if not names:
+        return ()
+    more = f" (+{len(names) - _NAMED})" if len(names) > _NAMED else ""
+    return (
+        Text(
+            f"{len(names)} of {count} tensors could not be read: {', '.join(names[:_NAMED])}{more}",
+            f"{count} 个张量中有 {len(names)} 个无法读取：{'、'.join(names[:_NAMED])}{more}",
+        ),
+    )
 
 
 def _headline(good: int, matrices: int, broken: int) -> Text:
@@ -150,11 +180,12 @@ def _summary(entry: StoredTensor) -> TensorSummary | None:
     distribution = read_distribution(source)
     rows = source.sample_rows(_ROWS, _WIDTH)
     half, small = figures_by_format(distribution, (known["fp16"], known["e4m3"]), rows)
+    risks, _ = judge_tensor(distribution, (half,), look_along_axis(distribution, entry.name, None))
     median = distribution.median
     octaves = float(np.log2(distribution.largest / median)) if median else 0.0
     return TensorSummary(
         entry.name, entry.shape, source.dtype, distribution.total, distribution.largest, octaves,
-        distribution.nans + distribution.infinities, half, small,
+        distribution.nans + distribution.infinities, half, small, tuple(risks),
         _fp8_scale(distribution, small, rows) if len(entry.shape) > 1 else "–",
     )  # fmt: skip
 
@@ -185,29 +216,28 @@ def _gap(entry: StoredTensor, error: TorchstoneError) -> Gap:
     )  # fmt: skip
 
 
-def _finding(item: TensorSummary) -> Finding:
-    if item.broken:
-        rule, what = "tensor-nonfinite", Text(
-            f"{item.broken:,} of {item.total:,} values are NaN or infinite",
-            f"{item.total:,} 个数值中有 {item.broken:,} 个为 NaN 或无穷",
-        )  # fmt: skip
-        remedy = Text("load an earlier checkpoint", "请加载更早的检查点")
-    else:
-        rule, what = "tensor-not-ready-for-fp8", Text(
-            f"e4m3 flushes {item.e4m3.flushed:.1%} of the values, and no finer scale is enough",
-            f"e4m3 会使 {item.e4m3.flushed:.1%} 的数值下溢，更细的缩放也不够",
-        )  # fmt: skip
-        remedy = Text("keep this layer in bf16", "该层保持 bf16")
+def _findings(item: TensorSummary) -> list[Finding]:
+    """Risks that are HIGH, and matrices that fp8 cannot hold; the table has the rest."""
+    found = [risk_finding(item.name, risk) for risk in item.risks if risk.severity is Severity.HIGH]
+    return found + ([_not_ready(item)] if item.fp8 == "no" and not item.broken else [])
+
+
+def _not_ready(item: TensorSummary) -> Finding:
+    rule = "tensor-not-ready-for-fp8"
     return Finding(
-        rule=rule, name=rule.removeprefix("tensor-"), severity=Severity.HIGH,
-        confidence=Confidence.CERTAIN, what=Message(f"{rule}.what", what),
+        rule=rule, name=rule.removeprefix("tensor-"), severity=Severity.MEDIUM,
+        confidence=Confidence.CERTAIN,
+        what=Message(f"{rule}.what", Text(
+            f"e4m3 flushes {item.e4m3.flushed:.1%} of the values, and no finer scale is enough",
+            f"e4m3 会使 {item.e4m3.flushed:.1%} 的数值下溢，更细的缩放也不够")),
         why=Message(f"{rule}.why", Text(
             f"the largest value is {item.octaves:.1f} octaves above the median",
-            f"最大值比中位数高 {item.octaves:.1f} 个倍频程")),
-        remedy=Message(f"{rule}.remedy", remedy), location=Location(tensor=item.name),
+            f"最大值是中位数的 2^{item.octaves:.1f} 倍")),
+        remedy=Message(f"{rule}.remedy", Text("keep this layer in bf16", "该层保持 bf16")),
+        location=Location(tensor=item.name),
         evidence=(
             Number(Text("flushed in e4m3", "e4m3 下溢"), 100 * item.e4m3.flushed, "%", item.e4m3.how),
-            Command("torchstone explain common_fixes"),
+            Command(f"torchstone explain {TOPIC_OF_RULE[rule]}"),
         ),
         fingerprint=fingerprint(rule, item.name, ""), tool=TOOL,
     )  # fmt: skip
@@ -235,15 +265,16 @@ def _measures(summaries: list[TensorSummary], entries: list[StoredTensor]) -> li
 
 def _table(summaries: list[TensorSummary]) -> Table:
     columns = (
-        Text("risk", "风险"), Text("tensor", "张量"), Text("type", "类型"), Text("shape", "形状"),
+        Text("risk in 16 bits", "16 位风险"), Text("tensor", "张量"), Text("type", "类型"), Text("shape", "形状"),
         Text("fp8 scale per", "fp8 缩放粒度"), Text("e4m3 flushed %", "e4m3 下溢 %"),
         Text("e4m3 median error %", "e4m3 中位误差 %"), Text("worst row dB", "最差行 dB"),
         Text("fp16 flushed %", "fp16 下溢 %"), Text("fp16 overflow %", "fp16 上溢 %"),
-        Text("largest", "最大绝对值"), Text("octaves above median", "高于中位数的倍频程"),
+        Text("largest", "最大绝对值"), Text("largest over median, octaves", "最大值/中位数（log2）"),
     )  # fmt: skip
     rows = tuple(
         (
-            item.risk, item.name, item.dtype, "×".join(map(str, item.shape)), item.fp8,
+            RISK_NAMES[item.risk], item.name, item.dtype, "×".join(map(str, item.shape)),
+            Text("no", "不可用") if item.fp8 == "no" else item.fp8,
             round(100 * item.e4m3.flushed, 4), round(100 * item.e4m3.median_error, 3),
             None if item.e4m3.worst_row is None else round(item.e4m3.worst_row.sqnr_db, 1),
             round(100 * item.fp16.flushed, 4), round(100 * item.fp16.overflow, 4),

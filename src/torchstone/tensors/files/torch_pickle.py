@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -17,13 +16,31 @@ import torch
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.tensors.files.stored import damaged
+from torchstone.tensors.files.torch_records import (
+    StorageRecord,
+    TensorRecord,
+    UnreadableRecord,
+    first_argument,
+    layout_name,
+    rebuild_from_numpy,
+    rebuild_from_type,
+    rebuild_meta,
+    rebuild_nested,
+    rebuild_quantised,
+    rebuild_sparse,
+    rebuild_tensor,
+    rebuild_wrapper,
+    whole_numbers,
+)
 
 _STORAGES = {
     "FloatStorage": torch.float32, "DoubleStorage": torch.float64, "HalfStorage": torch.float16,
     "BFloat16Storage": torch.bfloat16, "LongStorage": torch.int64, "IntStorage": torch.int32,
     "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8,
     "BoolStorage": torch.bool, "UntypedStorage": torch.uint8, "ComplexFloatStorage": torch.complex64,
-    "ComplexDoubleStorage": torch.complex128,
+    "ComplexDoubleStorage": torch.complex128, "QInt8Storage": torch.qint8,
+    "QUInt8Storage": torch.quint8, "QInt32Storage": torch.qint32, "QUInt4x2Storage": torch.quint4x2,
+    "QUInt2x4Storage": torch.quint2x4,
 }  # fmt: skip
 _HARMLESS = frozenset({
     "argparse.Namespace", "builtins.set", "builtins.complex", "builtins.slice", "builtins.bytearray",
@@ -31,32 +48,12 @@ _HARMLESS = frozenset({
     "builtins.object", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar",
     "numpy.dtype", "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct",
     "numpy.ndarray", "pathlib.PosixPath", "pathlib.WindowsPath", "datetime.datetime", "_codecs.encode",
-    "torch.device", "torch._utils._rebuild_device_tensor_from_numpy", "torch.serialization._get_layout",
+    "torch.device",
 })  # fmt: skip
 """Data that checkpoints carry beside weights: replaced by an empty record."""
 
 _DEEPEST = 32
 """Levels of containers in which tensors are looked for; checkpoints have about five."""
-
-
-@dataclass(frozen=True, slots=True)
-class StorageRecord:
-    """A storage that the pickle names."""
-
-    key: str
-    dtype: torch.dtype
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class TensorRecord:
-    """A tensor that the pickle describes."""
-
-    storage: StorageRecord
-    dtype: torch.dtype
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
 
 
 class Inert:
@@ -75,42 +72,24 @@ class OrderedTable(dict[Any, Any]):
     """An OrderedDict; attributes such as `_metadata` are dropped."""
 
 
-def _rebuild_tensor(
-    storage: object, offset: object, shape: object, stride: object, *rest: object
-) -> TensorRecord | Inert:
-    if not isinstance(storage, StorageRecord):
-        return Inert()
-    numbers = (offset, *_ints(shape), *_ints(stride))
-    if not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers) or len(_ints(shape)) != len(
-        _ints(stride)
-    ):
-        raise pickle.UnpicklingError(f"a tensor of shape {shape} and stride {stride}")
-    kept = rest[-1] if rest and isinstance(rest[-1], torch.dtype) else storage.dtype
-    return TensorRecord(storage, kept, int(str(offset)), _ints(shape), _ints(stride))
-
-
-def _ints(value: object) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, tuple | list) else ()
-
-
-def _rebuild_from_type(_: object, __: object, arguments: object, *___: object) -> object:
-    return _rebuild_tensor(*arguments) if isinstance(arguments, tuple) else Inert()
-
-
-def _first(value: object, *_: object) -> object:
-    return value
-
-
 _KNOWN: dict[str, Callable[..., object]] = {
     "collections.OrderedDict": OrderedTable,
-    "torch._utils._rebuild_tensor": _rebuild_tensor,
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
-    "torch._utils._rebuild_tensor_v3": _rebuild_tensor,
-    "torch._utils._rebuild_parameter": _first,
-    "torch._utils._rebuild_parameter_with_state": _first,
-    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
-    "torch.Size": lambda values=(): _ints(values),
-    "torch.nn.parameter.Parameter": _first,
+    "torch._utils._rebuild_tensor": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": rebuild_tensor,
+    "torch._utils._rebuild_qtensor": rebuild_quantised,
+    "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch._utils._rebuild_nested_tensor": rebuild_nested,
+    "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper,
+    "torch._utils._rebuild_device_tensor_from_numpy": rebuild_from_numpy,
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": first_argument,
+    "torch._utils._rebuild_parameter": first_argument,
+    "torch._utils._rebuild_parameter_with_state": first_argument,
+    "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
+    "torch.serialization._get_layout": layout_name,
+    "torch.Size": lambda values=(): whole_numbers(values),
+    "torch.nn.parameter.Parameter": first_argument,
 }
 
 
@@ -141,12 +120,14 @@ class InertUnpickler(pickle._Unpickler):
             return _KNOWN[full]
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _STORAGES[name]
-        if module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
+        if module == "torch" and isinstance(
+            getattr(torch, name, None), torch.dtype | torch.qscheme
+        ):
             return getattr(torch, name)
-        if full in _HARMLESS or (module.startswith("torch._utils._rebuild") and "tensor" in name):
+        if full in _HARMLESS:
             return Inert
         raise InputError(
-            str(self._path), f"a pickle that asks for {full}",
+            str(self._path), Text(f"a pickle that asks for {full}", f"要求加载 {full} 的 pickle"),
             Text("weights only: nothing in the file was run", "仅含权重的文件：其中没有任何代码被执行"),
             Text("save model.state_dict(), or convert the file to .safetensors where you trust it",
                  "请保存 model.state_dict()，或在可信环境中转换为 .safetensors"),
@@ -169,18 +150,20 @@ def read_pickle(file: IO[bytes], path: Path) -> object:
         raise
     except Exception as error:  # a pickle can be wrong in any way; it ran nothing of its own
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160]
-        raise damaged(path, f"a pickle that cannot be read ({said})") from None
+        raise damaged(
+            path, Text(f"a pickle that cannot be read ({said})", f"无法读取的 pickle（{said}）")
+        ) from None
 
 
 def tensors_in(
     value: object, name: str = "", depth: int = 0, seen: set[int] | None = None
-) -> Iterator[tuple[str, TensorRecord]]:
+) -> Iterator[tuple[str, TensorRecord | UnreadableRecord]]:
     """Every tensor in nested dicts, lists and tuples, with its dotted name.
 
     A container is entered once: one that holds itself, or another twice at every level, has no end.
     """
     seen = set() if seen is None else seen
-    if isinstance(value, TensorRecord):
+    if isinstance(value, TensorRecord | UnreadableRecord):
         yield name or "tensor", value
     elif isinstance(value, dict | list | tuple) and depth < _DEEPEST and id(value) not in seen:
         seen.add(id(value))

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from torchstone.core.text import Text
+
 GRANULARITIES = ("tensor", "row", "column", "128x128", "1x128", "block32", "block16")
 """From the coarsest to the finest."""
+GRANULARITY_NAMES = {
+    "tensor": Text("tensor", "整个张量"),
+    "row": Text("row", "行"),
+    "column": Text("column", "列"),
+    "128x128": Text("128×128 tile", " 128×128 块"),
+    "1x128": Text("1×128 tile", " 1×128 块"),
+    "block32": Text("block of 32", "每 32 个一块"),
+    "block16": Text("block of 16", "每 16 个一块"),
+}
 
 _TILES = {"128x128": (128, 128), "1x128": (1, 128), "block32": (1, 32), "block16": (1, 16)}
 

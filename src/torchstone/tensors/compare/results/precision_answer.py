@@ -8,23 +8,24 @@ from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.finding import Finding
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text
-from torchstone.tensors.compare.results.outcome import PrecisionReport
+from torchstone.tensors.compare.results.outcome import Plan, PrecisionReport
+
+MODEL = Text("(model)", "（模型）")
+"""Where no module of it is meant."""
 
 
 def precision_answer(
     found: PrecisionReport, finding: Finding | None, pictures: tuple[Evidence, ...], topic: str
 ) -> Answer:
     """One sentence on the first bad place, or that there is none."""
-    healthy = Text(
-        f"No operator of the step loses precision in {found.low}",
-        f"该步骤中没有算子在 {found.low} 下异常损失精度",
-    )
+    above = found.plan is not None
     lines: tuple[Text, ...] = ()
     if finding is not None:
         lines = tuple(Text(m.say("en"), m.say("zh")) for m in (finding.why, finding.remedy))
     return Answer(
-        headline=healthy if finding is None else Text(finding.message("en"), finding.message("zh")),
-        state="good" if finding is None else "bad",
+        headline=_headline(found, finding),
+        state="bad" if finding is not None else "warning" if above else "good",
+        warnings=_missed(found),
         about=tuple(_about(found)),
         tiles=tuple(_tiles(found)),
         lines=lines,
@@ -34,31 +35,81 @@ def precision_answer(
     )
 
 
+def _headline(found: PrecisionReport, finding: Finding | None) -> Text:
+    if finding is not None:
+        return Text(finding.message("en"), finding.message("zh"))
+    if found.plan is not None:
+        error, bound = percent(found.output_error), percent(found.plan.bound)
+        return Text(
+            f"The output error in {found.low} is {error}, above the bound of {bound}, and no single "
+            "operator is to blame",
+            f"{found.low} 下的输出误差为 {error}，超过目标 {bound}，但不是由某一个算子造成",
+        )
+    return Text(
+        f"No operator of the step loses precision in {found.low}",
+        f"该步骤中没有算子在 {found.low} 下异常损失精度",
+    )
+
+
+def _missed(found: PrecisionReport) -> tuple[Text, ...]:
+    """The plan says so itself when it is not good enough."""
+    if found.plan is None or found.plan.reached:
+        return ()
+    after, bound = percent(found.plan.error_after), percent(found.plan.bound)
+    count = len(found.plan.keep)
+    if not count:
+        return (
+            Text(
+                f"The mixed-precision plan misses its bound: no set of modules in fp32 brings the output "
+                f"error of {after} near the bound of {bound}; it is lost between modules or outside of them",
+                f"混合精度方案未达到目标：没有一组模块保持 fp32 能使输出误差（{after}）接近目标 {bound}；"
+                "误差来自模块之间的舍入或模块之外的运算",
+            ),
+        )
+    return (
+        Text(
+            f"The mixed-precision plan misses its bound: with {count} modules in fp32 the output error "
+            f"is {after}, the bound is {bound}; what is left is lost between modules and outside of them",
+            f"混合精度方案未达到目标：{count} 个模块保持 fp32 后输出误差仍为 {after}，目标为 {bound}；"
+            "其余误差来自模块之间的舍入和模块之外的运算",
+        ),
+    )
+
+
 def _about(found: PrecisionReport) -> list[Fact]:
     facts = [Fact(Text("compared", "比较"), f"{found.low} / {found.high}")]
     if found.first_bad is not None:
         place = found.first_bad.place
-        facts.append(Fact(Text("module", "模块"), place.module or "(model)"))
+        facts.append(Fact(Text("module", "模块"), place.module or MODEL))
         facts.append(Fact(Text("where", "位置"), f"{place.path}:{place.line}"))
     return facts
 
 
-def _percent(value: float) -> str:
+def _plan_note(plan: Plan) -> Text:
+    after, bound = percent(plan.error_after), percent(plan.bound)
+    if plan.reached:
+        return Text(f"output error then {after}, measured", f"此后输出误差 {after}，实测")
+    return Text(
+        f"output error then {after}: the bound of {bound} is missed",
+        f"此后输出误差 {after}：未达到目标 {bound}",
+    )
+
+
+def percent(value: float) -> str:
     return f"{100 * value:.3g} %" if math.isfinite(value) else "∞"
 
 
 def _tiles(found: PrecisionReport) -> list[Tile]:
     bad = found.first_bad is not None
     tiles = [
-        Tile(Text("output error", "输出误差"), _percent(found.output_error), state="bad" if bad else "plain"),
+        Tile(Text("output error", "输出误差"), percent(found.output_error), state="bad" if bad else "plain"),
     ]  # fmt: skip
     if found.gradient_errors:
-        tiles.append(Tile(Text("gradient error", "梯度误差"), _percent(found.gradient_error)))
+        tiles.append(Tile(Text("gradient error", "梯度误差"), percent(found.gradient_error)))
     if found.plan is not None and found.plan.keep:
         tiles.append(Tile(
             Text("keep in fp32", "保持 fp32"), ", ".join(found.plan.keep),
-            Text(f"output error then {_percent(found.plan.error_after)}, measured",
-                 f"此后输出误差 {_percent(found.plan.error_after)}，实测"),
+            _plan_note(found.plan),
             state="good" if found.plan.reached else "warning",
         ))  # fmt: skip
     return tiles

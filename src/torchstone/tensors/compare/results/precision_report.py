@@ -21,10 +21,11 @@ from torchstone.tensors.compare.results.outcome import (
     Plan,
     PrecisionReport,
 )
-from torchstone.tensors.compare.results.precision_answer import precision_answer
+from torchstone.tensors.compare.results.precision_answer import MODEL, percent, precision_answer
 
 TOOL = "precision"
 _WORST = 30
+_BANDS = ((0.001, "< 0.1 %"), (0.01, "0.1–1 %"), (0.1, "1–10 %"), (1.0, "10–100 %"))
 _LEAST = 1e-9  # below what a shadow in fp32 can tell
 
 
@@ -39,7 +40,7 @@ def precision_report(found: PrecisionReport, subject: str, unit: float) -> Preci
     report = Report(
         TOOL,
         findings,
-        tuple(_measures(found, unit)),
+        tuple(_measures(found, subject, unit)),
         environment=environment(),
         subject=subject,
         answer=answer,
@@ -81,23 +82,26 @@ _PHASE = {"forward": Text("forward", "前向"), "backward": Text("backward", "�
 
 def _finding(found: PrecisionReport, bad: FirstBad) -> Finding:
     args = {
-        "operator": bad.operator, "low": found.low, "high": found.high, "phase": bad.place.phase,
-        "entering": _percent(bad.entering), "leaving": _percent(bad.leaving),
+        "operator": bad.operator, "low": found.low, "high": found.high,
+        "entering": percent(bad.entering), "leaving": percent(bad.leaving),
     }  # fmt: skip
-    layer = bad.layer or "this line"
-    remedy = Text(f"keep `{layer}` in fp32", f"将 `{bad.layer or '此行'}` 保持在 fp32")
-    if found.plan and found.plan.keep:
+    remedy = Text(f"keep `{bad.layer}` in fp32", f"将 `{bad.layer}` 保持在 fp32")
+    if not bad.layer:
+        remedy = Text("compute this line in fp32", "以 fp32 计算这一行")
+    if found.plan and found.plan.keep and (found.plan.reached or bad.layer):
         names = ", ".join(f"`{name}`" for name in found.plan.keep)
-        after = _percent(found.plan.error_after)
+        after = percent(found.plan.error_after)
+        missed = "" if found.plan.reached else f", above the bound of {percent(found.plan.bound)}"
+        missed_zh = "" if found.plan.reached else f"，未达到目标 {percent(found.plan.bound)}"
         remedy = Text(
-            f"keep {names} in fp32: the output error was then measured as {after}",
-            f"将 {names} 保持在 fp32：此后实测输出误差为 {after}",
+            f"keep {names} in fp32: the output error was then measured as {after}{missed}",
+            f"将 {names} 保持在 fp32：此后实测输出误差为 {after}{missed_zh}",
         )
     rule = f"precision-{bad.kind}"
     place = bad.place
     return Finding(
         rule=rule, name=bad.kind, severity=Severity.HIGH, confidence=Confidence.CERTAIN,
-        what=Message(f"{rule}.what", _WHAT[bad.kind], args),
+        what=Message(f"{rule}.what", _with_phase(_WHAT[bad.kind], bad), args),
         why=Message(f"{rule}.why", _WHY[bad.kind], args),
         remedy=Message(f"{rule}.remedy", remedy),
         location=Location(path=place.path, line=place.line, column=_column(place.path, place.line), module=place.module, op=bad.operator,
@@ -107,6 +111,11 @@ def _finding(found: PrecisionReport, bad: FirstBad) -> Finding:
                                 linecache.getline(place.path, place.line)),
         tool=TOOL,
     )  # fmt: skip
+
+
+def _with_phase(template: Text, bad: FirstBad) -> Text:
+    phase = _PHASE[bad.place.phase]
+    return Text(template.en.replace("{phase}", phase.en), template.zh.replace("{phase}", phase.zh))
 
 
 def _column(path: str, line: int) -> int:
@@ -128,10 +137,6 @@ def _bad_table(found: PrecisionReport, bad: FirstBad) -> Table:
     return _operator_table(rows, Text("Operators of this line", "该行的算子"))
 
 
-def _percent(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{100 * value:.3g} %"
-
-
 def _operator_table(rows: Iterable[OperatorError], name: Text) -> Table:
     columns = (
         Text("module", "模块"), Text("operator", "算子"), Text("phase", "阶段"),
@@ -141,7 +146,7 @@ def _operator_table(rows: Iterable[OperatorError], name: Text) -> Table:
     )  # fmt: skip
     cells: list[tuple[Cell, ...]] = [
         (
-            item.place.module or "(model)", item.operator, _PHASE[item.place.phase],
+            item.place.module or MODEL, item.operator, _PHASE[item.place.phase],
             round(100 * item.inherited, 4), round(item.local_units, 3), round(item.amplification, 3),
             round(100 * item.total, 4), item.calls, item.flips,
             f"{item.place.path.rsplit('/', 1)[-1]}:{item.place.line}" if item.place.line else "–",
@@ -151,18 +156,19 @@ def _operator_table(rows: Iterable[OperatorError], name: Text) -> Table:
     return Table(name, columns, tuple(cells))
 
 
-def _measures(found: PrecisionReport, unit: float) -> list[Measure]:
+def _measures(found: PrecisionReport, subject: str, unit: float) -> list[Measure]:
     worst = sorted(found.operators, key=lambda item: -item.total)[:_WORST]
     rows = [
         _measure("output_error", 100 * _shown(found.output_error), "%",
-                 Text(f"outputs in {found.low} against {found.high}; one unit of rounding is {100 * unit:.3g} %",
-                      f"{found.low} 与 {found.high} 的输出之差；一个舍入单位为 {100 * unit:.3g} %"),
-                 Text("output error", "输出误差"), *_module_tree(found)),
+                 Text(f"{_infinite(found.output_error).en}outputs in {found.low} against {found.high}; one unit of rounding is {100 * unit:.3g} %",
+                      f"{_infinite(found.output_error).zh}{found.low} 与 {found.high} 的输出之差；一个舍入单位为 {100 * unit:.3g} %"),
+                 Text("output error", "输出误差"), *_module_tree(found, subject)),
     ]  # fmt: skip
     if found.gradient_errors:
         rows.append(_measure(
             "gradient_error", 100 * _shown(found.gradient_error), "%",
-            Text("all gradients together, relative to their norm", "所有梯度合计，相对其范数"),
+            Text(f"{_infinite(found.gradient_error).en}all gradients together, relative to their norm",
+                 f"{_infinite(found.gradient_error).zh}所有梯度合计，相对其范数"),
             Text("gradient error", "梯度误差"), _gradient_table(found)))  # fmt: skip
     if found.plan:
         rows.append(_plan_measure(found.plan))
@@ -181,8 +187,18 @@ def _measures(found: PrecisionReport, unit: float) -> list[Measure]:
 
 
 def _shown(value: float) -> float:
-    """JSON has no infinity: a broken output is shown as the largest error there can be."""
-    return value if math.isfinite(value) else 1e9
+    """JSON has no infinity: a broken output counts as all of it, and the text beside it says so."""
+    return value if math.isfinite(value) else 1.0
+
+
+def _cell(error: float) -> float | str:
+    return round(100 * error, 5) if math.isfinite(error) else "∞"
+
+
+def _infinite(error: float) -> Text:
+    if math.isfinite(error):
+        return Text("", "")
+    return Text("infinite, values are NaN or infinity; ", "无穷，出现 NaN 或无穷；")
 
 
 def _measure(
@@ -199,14 +215,13 @@ def _plan_measure(plan: Plan) -> Measure:
     )
     table = Table(
         Text("Plan", "方案"), (Text("keep in fp32", "保持 fp32"), Text("output error %", "输出误差 %")),
-        ((Text("nothing", "无"), 100 * _shown(plan.error_before)),
-         (names, 100 * _shown(plan.error_after))),
+        ((Text("nothing", "无"), _cell(plan.error_before)), (Text(names, zh_names), _cell(plan.error_after))),
         Text(f"{plan.runs} runs", f"共运行 {plan.runs} 次"),
     )  # fmt: skip
     return _measure(
         "plan", len(plan.keep), "",
-        Text(f"modules to keep in fp32: {names}; bound {_percent(plan.bound)} {reached.en}",
-             f"需保持 fp32 的模块：{zh_names}；目标 {_percent(plan.bound)} {reached.zh}"),
+        Text(f"modules to keep in fp32: {names}; bound {percent(plan.bound)} {reached.en}",
+             f"需保持 fp32 的模块：{zh_names}；目标 {percent(plan.bound)} {reached.zh}"),
         Text("mixed-precision plan", "混合精度方案"), table,
     )  # fmt: skip
 
@@ -227,8 +242,11 @@ def _depth_plot(found: PrecisionReport) -> tuple[Evidence, ...]:
                  Text("what the operator added", "算子自身引入的误差")),
             )
         )  # fmt: skip
-        title = Text(f"Error along the {name.en} pass", f"{name.zh}过程中的误差")
-        plots.append(Plot(title, series, x_name="operator", y_name="%", log_y=True))
+        title = Text(
+            f"Error along the {name.en} pass, operator by operator",
+            f"{name.zh}过程中各算子依次的误差",
+        )
+        plots.append(Plot(title, series, y_name="%", log_y=True))
     return tuple(plots)
 
 
@@ -238,25 +256,37 @@ def _curve(label: Text, x: tuple[float, ...], values: list[float], how: Text) ->
     return Series(label, tuple(at for at, _ in kept), tuple(v for _, v in kept), "%", how)
 
 
-def _module_tree(found: PrecisionReport) -> tuple[Evidence, ...]:
-    """Modules by the rounding error made inside them, in units, forward and backward."""
+def _module_tree(found: PrecisionReport, subject: str) -> tuple[Evidence, ...]:
+    """Modules by the rounding error made inside them, coloured by the worst error that leaves them."""
     made: dict[str, float] = {}
+    worst: dict[str, float] = {}
     for item in found.operators:
-        made[item.place.module] = made.get(item.place.module, 0.0) + item.local_units
+        name = item.place.module
+        made[name] = made.get(name, 0.0) + item.local_units
+        worst[name] = max(worst.get(name, 0.0), item.total)
     if sum(made.values()) <= 0:
         return ()
-    root = _branch("(model)", "", made)
-    return (Tree(Text("Rounding error made inside each module", "各模块内部产生的舍入误差"), root,
-                 "units of rounding", Text("sum over operators", "对算子求和")),)  # fmt: skip
+    root = _branch(subject, "", made, worst)
+    how = Text(
+        "width: sum over operators, u is one unit of rounding; colour: the largest error of an operator inside",
+        "宽度：对算子求和，u 为一个舍入单位；颜色：其中算子的最大误差",
+    )
+    title = Text("Rounding error made inside each module", "各模块内部产生的舍入误差")
+    return (Tree(title, root, "u", how),)
 
 
-def _branch(label: str, path: str, made: dict[str, float]) -> Branch:
+def _branch(label: str, path: str, made: dict[str, float], worst: dict[str, float]) -> Branch:
     prefix = f"{path}." if path else ""
     inside = {name for name in made if name.startswith(prefix) and name != path}
     children = sorted({name[len(prefix) :].split(".")[0] for name in inside if name[len(prefix) :]})
-    branches = tuple(_branch(child, prefix + child, made) for child in children)
+    branches = tuple(_branch(child, prefix + child, made, worst) for child in children)
     value = made.get(path, 0.0) + sum(branch.value for branch in branches)
-    return Branch(label, value, branches)
+    largest = max((worst[name] for name in (*inside, path) if name in worst), default=0.0)
+    return Branch(label, value, branches, _band(largest))
+
+
+def _band(error: float) -> str:
+    return next((name for limit, name in _BANDS if error < limit), "≥ 100 %")
 
 
 def _gradient_table(found: PrecisionReport) -> Table:
@@ -264,5 +294,5 @@ def _gradient_table(found: PrecisionReport) -> Table:
     return Table(
         Text("Gradients, the worst first", "梯度，误差最大者在前"),
         (Text("parameter", "参数"), Text("error % of all gradients", "占全部梯度的误差 %")),
-        tuple((name, round(100 * _shown(error), 5)) for name, error in rows),
+        tuple((name, _cell(error)) for name, error in rows),
     )

@@ -16,6 +16,8 @@ from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
 class RoundedMode(TorchDispatchMode):
     """Rounds what operators on `low` tensors give, without a shadow."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, low: torch.dtype) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         high = torch.float32 if low.itemsize <= 2 else torch.float64
@@ -24,6 +26,8 @@ class RoundedMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **(kwargs or {}))
         facts = operator_facts(func)
         if facts.view:
             return func(*args, **(kwargs or {}))

@@ -13,6 +13,14 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchstone.tensors.compare.shadow.arguments import (
+    as_returned,
+    flat,
+    mapped,
+    padded,
+    tensors_of,
+    written_tensors,
+)
 from torchstone.tensors.compare.shadow.ledger import Broken, Ledger
 from torchstone.tensors.compare.shadow.memory import Shadow, ShadowMemory
 from torchstone.tensors.compare.shadow.operators import (
@@ -32,10 +40,13 @@ in the backward pass errors are taken relative to at least this share of the lar
 class ShadowMode(TorchDispatchMode):
     """Shadows every operator that is called while it is open."""
 
+    supports_higher_order_operators = True
+
     def __init__(
         self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
         wanted: Callable[[], bool] = lambda: True, repair: Place | None = None,
         block_of: Callable[[str], str] | None = None,
+        before_write: Callable[[list[torch.Tensor]], None] = lambda _: None,
     ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
         self.low, self.high = low, high
@@ -47,6 +58,8 @@ class ShadowMode(TorchDispatchMode):
         self._block_of = block_of
         """Names the layer of a module where only one layer's shadows are held at a time."""
         self._block = ""
+        self._before_write = before_write
+        """Told of tensors that the low run is about to write to."""
         self.boundary_error = 0.0
         """The largest error that went from one layer into another."""
         self._repair = repair
@@ -61,6 +74,9 @@ class ShadowMode(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if not isinstance(func, torch._ops.OpOverload):  # such as flex_attention: it has no schema
+            self.ledger.unsupported.setdefault(str(func), "a higher-order operator")
+            return func(*args, **kwargs)
         facts = operator_facts(func)
         if facts.view:
             return func(*args, **kwargs)
@@ -76,7 +92,9 @@ class ShadowMode(TorchDispatchMode):
     # -- operators outside the layers that were asked for
 
     def _unseen(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
-        for tensor in _written(facts, args, kwargs):
+        written = written_tensors(facts, args, kwargs)
+        self._before_write(written)
+        for tensor in written:
             self.memory.drop(tensor)
         return self.run_low(func, facts, args, kwargs, None)
 
@@ -84,13 +102,14 @@ class ShadowMode(TorchDispatchMode):
 
     def _seen(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
         site = self.places.now()
-        inputs = [item for item in _tensors(args, kwargs) if _is_wide(item)]
+        inputs = [item for item in tensors_of(args, kwargs) if _is_wide(item)]
         shadows = [found for item in inputs if (found := self.memory.find(item)) is not None]
         entering = self._consume(shadows, site)
         if self._block_of is not None and self._left_block(self._block_of, site, entering):
             shadows, entering = [], 0.0
         self._operands = inputs
-        written = _written(facts, args, kwargs)
+        written = written_tensors(facts, args, kwargs)
+        self._before_write(written)
         low_involved = any(item.dtype == self.low for item in inputs)
         local = None
         if low_involved or self.low.itemsize > 2:
@@ -135,13 +154,13 @@ class ShadowMode(TorchDispatchMode):
         """In high precision on copies of the low inputs; gives the results, then what was written."""
         if facts.random:
             return None
-        local_args = _mapped(args, self._local_copy)
-        local_kwargs = {key: _mapped(value, self._local_copy) for key, value in kwargs.items()}
+        local_args = mapped(args, self._local_copy)
+        local_kwargs = {key: mapped(value, self._local_copy) for key, value in kwargs.items()}
         try:
             out = func(*local_args, **local_kwargs)
         except (RuntimeError, NotImplementedError, TypeError, ValueError):
             return None
-        return _flat(out), _written(facts, local_args, local_kwargs)
+        return flat(out), written_tensors(facts, local_args, local_kwargs)
 
     def _local_copy(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -156,7 +175,7 @@ class ShadowMode(TorchDispatchMode):
         """On the shadows; what is written is written into the shadow memory."""
         if facts.random:
             return None
-        targets = {id(item) for item in _written(facts, args, kwargs)}
+        targets = {id(item) for item in written_tensors(facts, args, kwargs)}
 
         def shadow(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
@@ -167,13 +186,13 @@ class ShadowMode(TorchDispatchMode):
             return self.memory.wide(value) if is_type and value.is_floating_point else value
 
         try:
-            return _flat(
-                func(*_mapped(args, shadow), **{k: _mapped(v, shadow) for k, v in kwargs.items()})
+            return flat(
+                func(*mapped(args, shadow), **{k: mapped(v, shadow) for k, v in kwargs.items()})
             )
         except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
             said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
             self.ledger.unsupported.setdefault(facts.name, said)
-            for tensor in _written(facts, args, kwargs):
+            for tensor in written_tensors(facts, args, kwargs):
                 self.memory.drop(tensor)
             return None
 
@@ -188,31 +207,33 @@ class ShadowMode(TorchDispatchMode):
                     raise
                 self.ledger.simulated[facts.name] = str(error).splitlines()[0][:120]
         if local is None:
-            if not any(item.dtype == self.low for item in _tensors(args, kwargs)):
+            if not any(item.dtype == self.low for item in tensors_of(args, kwargs)):
                 return func(*args, **kwargs)
             local = self._run_local(func, facts, args, kwargs)
             if local is None:
                 return func(*args, **kwargs)
         results, written = local
-        targets = _written(facts, args, kwargs)
+        targets = written_tensors(facts, args, kwargs)
         kinds = self._types.of(func, args, kwargs, self.low)
         for target, value in zip(targets, written, strict=True):
             target.copy_(value)
         if targets and len(results) <= len(targets) and not facts.name.startswith("native_batch"):
             return (
-                targets[0] if len(targets) == 1 and len(results) == 1 else _as_given(func, targets)
+                targets[0]
+                if len(targets) == 1 and len(results) == 1
+                else as_returned(func, targets)
             )
         made = [
             item.to(kind) if isinstance(item, torch.Tensor) and kind is not None else item
-            for item, kind in zip(results, _padded(kinds, len(results)), strict=True)
+            for item, kind in zip(results, padded(kinds, len(results)), strict=True)
         ]
-        return _as_given(func, made)
+        return as_returned(func, made)
 
     # -- errors
 
     def _follow_random(self, facts: Operator, args: Any, out: Any) -> Any:
         """The same mask: a dropout's shadow is the shadow of its input times the low run's mask."""
-        results = _flat(out)
+        results = flat(out)
         if facts.name != "native_dropout" or not args[2]:
             return [
                 item.to(self.memory.wide(item.dtype)) if isinstance(item, torch.Tensor) else item
@@ -247,11 +268,11 @@ class ShadowMode(TorchDispatchMode):
         if high is None:
             return
         known = {item.untyped_storage()._cdata for item in written}
-        given = {item.untyped_storage()._cdata for item in _tensors(args, {})}
+        given = {item.untyped_storage()._cdata for item in tensors_of(args, {})}
         locals_ = local[0] if local is not None else [None] * len(high)
         first = -1.0
         for low_item, high_item, local_item in zip(
-            _flat(out), high, _padded(locals_, len(high)), strict=False
+            flat(out), high, padded(locals_, len(high)), strict=False
         ):
             if not isinstance(low_item, torch.Tensor) or not isinstance(high_item, torch.Tensor):
                 continue
@@ -313,7 +334,8 @@ class ShadowMode(TorchDispatchMode):
         made, passed = 0.0, error
         if local is not None and low.dtype == self.low and local.shape == low.shape:
             made = _finite(_norm(low.to(local.dtype) - local)) / scale
-            passed = _finite(_norm(local.to(high.dtype) - high)) / scale if entering else 0.0
+            passed = _norm(local.to(high.dtype) - high) / scale if entering else 0.0
+            passed = passed if math.isfinite(passed) else error  # the inputs were broken already
         record.local = max(record.local, made)
         record.inherited = max(record.inherited, passed)
         record.total = max(record.total, error)
@@ -357,54 +379,3 @@ def _finite(value: float) -> float:
 
 def _is_wide(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _tensors(args: Any, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    for item in (*args, *kwargs.values()):
-        if isinstance(item, torch.Tensor):
-            found.append(item)
-        elif isinstance(item, list | tuple):
-            found += [one for one in item if isinstance(one, torch.Tensor)]
-    return found
-
-
-def _written(facts: Operator, args: Any, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    chosen = [args[place] for place in facts.written if place < len(args)]
-    chosen += [kwargs[name] for name in facts.written_names if name in kwargs]
-    for item in chosen:
-        if isinstance(item, torch.Tensor):
-            found.append(item)
-        elif isinstance(item, list | tuple):
-            found += [one for one in item if isinstance(one, torch.Tensor)]
-    return found
-
-
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(item, change) for item in value)
-    return change(value)
-
-
-def _flat(out: Any) -> list[Any]:
-    if isinstance(out, list | tuple):
-        return [
-            one for item in out for one in (item if isinstance(item, list | tuple) else (item,))
-        ]
-    return [out]
-
-
-def _padded(items: Any, length: int) -> list[Any]:
-    found = list(items)
-    return (found + [found[-1] if found else None] * length)[:length]
-
-
-def _as_given(func: Any, items: list[Any]) -> Any:
-    """One result alone, several as a tuple, a list where the operator returns a list."""
-    returns = func._schema.returns
-    if len(returns) == 0:
-        return None
-    if len(returns) == 1:
-        return items if "[]" in str(returns[0].type) or "List" in str(returns[0].type) else items[0]
-    return tuple(items)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchstone.tensors.analysis.passes import axis_extremes
-from torchstone.tensors.analysis.source import Source
+from torchstone.tensors.analysis.values.passes import axis_extremes
+from torchstone.tensors.analysis.values.source import Source
 
 _SLAB = 1 << 22  # values at a time
 _OWN_SHARE = 0.01

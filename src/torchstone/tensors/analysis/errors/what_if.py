@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from torchstone.core.options import unknown
-from torchstone.tensors.analysis.by_format import rows_how
-from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import Figures, measure_matrix
+from torchstone.tensors.analysis.errors.by_format import rows_how
+from torchstone.tensors.analysis.errors.figures import Figures, measure_matrix
+from torchstone.tensors.analysis.values.distribution import Distribution
 from torchstone.tensors.formats import GRANULARITIES, Format
 
 

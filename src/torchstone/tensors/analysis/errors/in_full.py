@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import Figures, decibels
-from torchstone.tensors.analysis.passes import SHIFT, CountFp32
-from torchstone.tensors.analysis.source import CHUNK
+from torchstone.tensors.analysis.errors.figures import Figures, decibels
+from torchstone.tensors.analysis.values.distribution import Distribution
+from torchstone.tensors.analysis.values.passes import SHIFT, CountFp32
+from torchstone.tensors.analysis.values.source import CHUNK
 from torchstone.tensors.formats import Format, quantize
 
 _HOW = Text(

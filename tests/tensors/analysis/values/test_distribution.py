@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from torchstone.tensors.analysis import distribution as module
-from torchstone.tensors.analysis import passes
-from torchstone.tensors.analysis.accept import accept_tensor
-from torchstone.tensors.analysis.by_format import figures_by_format
-from torchstone.tensors.analysis.distribution import read_distribution
-from torchstone.tensors.analysis.figures import measure_matrix
+from torchstone.tensors.analysis.errors.by_format import figures_by_format
+from torchstone.tensors.analysis.errors.figures import measure_matrix
+from torchstone.tensors.analysis.values import distribution as module
+from torchstone.tensors.analysis.values import passes
+from torchstone.tensors.analysis.values.accept import accept_tensor
+from torchstone.tensors.analysis.values.distribution import read_distribution
 from torchstone.tensors.formats import all_formats
 
 PLAIN = tuple(f for f in all_formats().values() if f.granularity == "tensor")

@@ -28,14 +28,6 @@ class Reduction:
     """Norm of the error over the norm of the exact result; infinite where the result is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The indices of an axis that are furthest apart."""
-
-    large: int
-    small: int
-
-
 def along_axis(values: torch.Tensor, axis: int) -> torch.Tensor:
     """A matrix of (positions, indices of the axis), thinned out where it is long."""
     matrix = values.movedim(axis, -1).reshape(-1, values.shape[axis])

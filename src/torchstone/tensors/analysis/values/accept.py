@@ -7,7 +7,7 @@ import torch
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.tensors.analysis.source import MemorySource
+from torchstone.tensors.analysis.values.source import MemorySource
 
 _DENSE = 1 << 24
 """Values up to which a sparse tensor is looked at as a dense one."""
@@ -23,7 +23,7 @@ def accept_tensor(value: object, name: str) -> MemorySource:
         value = _from_numpy(np.asarray(value), name)
     if not isinstance(value, torch.Tensor):
         raise InputError(
-            name, f"a {type(value).__name__}",
+            name, Text(f"a {type(value).__name__}", type(value).__name__),
             Text("a torch tensor or a numpy array", "torch 张量或 numpy 数组"),
             Text("pass torch.as_tensor(…) of it", "请传入 torch.as_tensor(…) 的结果"),
         )  # fmt: skip
@@ -32,14 +32,16 @@ def accept_tensor(value: object, name: str) -> MemorySource:
     )
     if lazy or value.is_meta or type(value).__name__ == "FakeTensor":
         raise InputError(
-            name, f"a {'lazy tensor' if lazy else 'tensor on the meta device'}, which has no values",
+            name, Text("a lazy tensor, which has no values", "尚未初始化、没有数值的张量") if lazy
+            else Text("a tensor on the meta device, which has no values", "meta 设备上没有数值的张量"),
             Text("a tensor with values", "有实际数值的张量"),
             Text("load the weights first", "请先加载权重"),
         )  # fmt: skip
     kind = str(value.dtype).removeprefix("torch.")
     if kind.startswith(_UNREADABLE) or value.dim() > _MOST_AXES:
         raise InputError(
-            name, f"a tensor of {kind} with {value.dim()} axes",
+            name, Text(
+                f"a tensor of {kind} with {value.dim()} axes", f"类型为 {kind}、有 {value.dim()} 个轴的张量"),
             Text(f"a type that torch can convert, and at most {_MOST_AXES} axes",
                  f"torch 可转换的类型，且至多 {_MOST_AXES} 个轴"),
             Text("convert or reshape it first", "请先转换或改变形状"),
@@ -50,7 +52,7 @@ def accept_tensor(value: object, name: str) -> MemorySource:
 def _from_numpy(array: np.ndarray, name: str) -> torch.Tensor:
     if array.dtype.kind not in "biufc":
         raise InputError(
-            name, f"an array of {array.dtype}",
+            name, Text(f"an array of {array.dtype}", f"类型为 {array.dtype} 的数组"),
             Text("an array of numbers", "数值数组"),
             Text("convert it to a numeric dtype first; object arrays are never opened",
                  "请先转换为数值类型；对象数组不会被打开"),

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import IntegerFormat
-from torchstone.tensors.analysis.distribution import Distribution
-from torchstone.tensors.analysis.figures import (
+from torchstone.tensors.analysis.errors.figures import (
     Errors,
     Figures,
     measure_matrix,
     weighted_errors,
     worst_parts,
 )
+from torchstone.tensors.analysis.values.distribution import Distribution
 from torchstone.tensors.formats import Format, quantize
 from torchstone.tensors.formats._quantize import smallest_scaled
 
@@ -26,7 +26,7 @@ SAMPLE = 1 << 16
 ALL_VALUES = Text("every value", "全部数值")
 IN_BINS = Text(
     "shares: every value; errors: a histogram of 2,048 bins per octave, within 0.05 dB",
-    "占比：全部数值；误差：每倍频程 2048 个区间的直方图，误差在 0.05 dB 以内",
+    "占比：全部数值；误差：每个二进制指数区间分 2048 格的直方图，误差在 0.05 dB 以内",
 )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchstone.tensors.analysis.passes import SHIFT, Count16Bit, CountFp32, count_up_to
-from torchstone.tensors.analysis.source import Source, count_of
+from torchstone.tensors.analysis.values.passes import SHIFT, Count16Bit, CountFp32, count_up_to
+from torchstone.tensors.analysis.values.source import Source, count_of
 
 SMALL = 1 << 18
 """Values up to which each is kept: rounding them all takes less than a histogram of bins."""

@@ -1,0 +1,1 @@
+"""What formats and reductions do to the values of a tensor."""

@@ -1,0 +1,1 @@
+"""The values of a tensor, wherever it lies: read in chunks, sampled, and counted."""
