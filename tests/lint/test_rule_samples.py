@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import re
 from dataclasses import dataclass
@@ -101,6 +102,12 @@ def test_first_good_is_clean_under_all_rules(rule: Rule) -> None:
     assert wrong == []
 
 
+def diff_of(before: str, after: str) -> str:
+    """As `fixed` is written: what changes, without context and file names."""
+    rows = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return "".join(f"{row}\n" for row in list(rows)[2:])
+
+
 @pytest.mark.parametrize(("rule", "index"), BAD)
 def test_fix_turns_bad_into_good_and_is_stable(rule: Rule, index: int) -> None:
     source, expected = ALL[rule.code].bad[index], ALL[rule.code].fixed[index]
@@ -111,7 +118,7 @@ def test_fix_turns_bad_into_good_and_is_stable(rule: Rule, index: int) -> None:
     if fix is None:
         return
     after = apply_edits(source, fix.edits)
-    assert after == expected
+    assert diff_of(source, after) == expected
     ast.parse(after)
     assert fired(rule, after) == [], "the fix does not remove the finding"
 

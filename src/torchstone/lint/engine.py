@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,26 +17,26 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
-from torchstone.lint import comments
+from torchstone.lint import comments, parallel
 from torchstone.lint.cache import Cache
 from torchstone.lint.catalog import all_rules, matching, selected
 from torchstone.lint.facts.confidence import settle
 from torchstone.lint.findings import findings_of
 from torchstone.lint.ignores import apply_ignores
 from torchstone.lint.options import CheckOptions
+from torchstone.lint.parallel import Progress
 from torchstone.lint.result import Result
 from torchstone.lint.rule import Hit, Rule
 from torchstone.lint.rules.unparsable_file import RULE as UNPARSABLE
 from torchstone.lint.unparsable import split_unparsable
 from torchstone.sources import versions
 from torchstone.sources.callers import WORDS
-from torchstone.sources.discover import File, discover
+from torchstone.sources.discover import File, discover, with_contents
 from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
 _COLLECT_EVERY = 1024
-Progress = Callable[[int, int, str], None]
 
 
 def check(
@@ -45,10 +45,12 @@ def check(
     progress: Progress | None = None,
     cache_folder: Path | None = None,
     instead: Mapping[str, bytes] | None = None,
+    may_fork: bool = False,
 ) -> Report:
     """Look at everything the options name and say what is wrong.
 
-    `instead` holds what files shall be taken to hold, by the name they have in reports.
+    `instead` holds what files shall be taken to hold, by the name they have in reports. `may_fork`
+    says that this program has no threads: as many processes as pay then read the files.
     """
     rules = selected(options.select, options.ignore)
     paths = [path for path in options.paths if path != "-"]
@@ -57,13 +59,14 @@ def check(
         files.append(File(Path(options.stdin_name), options.stdin_name, stdin))
     if instead:
         files = [replace(f, data=instead[f.name]) if f.name in instead else f for f in files]
+    files = with_contents(files)
     project = Project(files)
     required = _torch_version(options.torch, paths)
     torch = required.oldest if required else None
     project.torch_open = required.open if required else False
     run = _Run(rules, project, torch, options.no_cache, cache_folder, paths)
     with _no_collector():
-        run.all(files, progress)
+        run.all(files, progress, _jobs(options.jobs, may_fork))
     if not options.no_cache:
         run.cache.save()
     findings = [item for result in run.results.values() for item in result.findings]
@@ -88,6 +91,16 @@ def check(
         " ".join(options.paths),
     )
     return report + extra if extra else report
+
+
+def _jobs(wanted: int, may_fork: bool) -> int | None:
+    """The number of processes; None for as many as pay."""
+    if wanted < 0:
+        raise UsageError(
+            "--jobs", str(wanted), Text("a number of processes, or 0", "进程数，或 0"),
+            Text("leave it out for as many as pay", "不指定则自动决定"),
+        )  # fmt: skip
+    return wanted or (None if may_fork else 1)
 
 
 def _infos(findings: list[Finding]) -> dict[str, RuleInfo]:
@@ -269,7 +282,33 @@ class _Run:
         basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
-    def all(self, files: list[File], progress: Progress | None) -> None:
+    def all(self, files: list[File], progress: Progress | None, jobs: int | None) -> None:
+        """Read every file that the cache does not know as it is."""
+        todo, sizes = [], []
+        for number, file in enumerate(files):
+            if progress is not None:
+                progress(number, len(files), file.name)
+            data = file.read()
+            if isinstance(data, Gap):
+                self.results[file.name] = Result(gaps=[data])
+            else:
+                self.cache.note(file.name, data)
+        self.cache.seal(self.project.tops)
+        for file in files:
+            known = self.results.get(file.name) or self.cache.get(file.name)
+            if known is None:
+                todo.append(file)
+                sizes.append(len(file.read()))  # type: ignore[arg-type]
+                known = Result()
+            self.results[file.name] = known  # in the order of the files
+        count = parallel.processes_for(sum(sizes), jobs)
+        parts = parallel.slices(todo, sizes, count)
+        self.results.update(parallel.read_slices(parts, self.some, progress))
+        for name, result in self.results.items():
+            self.cache.put(name, result)
+
+    def some(self, files: list[File], progress: Progress | None) -> dict[str, Result]:
+        """Read these files, and those again that asked about their callers."""
         asking: list[File] = []
         for number, file in enumerate(files):
             if progress is not None:
@@ -277,24 +316,9 @@ class _Run:
             data = file.read()
             if isinstance(data, Gap):
                 self.results[file.name] = Result(gaps=[data])
-                continue
-            self.cache.note(file.name, data)
-        self.cache.seal(self.project.tops)
-        for number, file in enumerate(files):
-            if file.name in self.results:
-                continue
-            if progress is not None:
-                progress(number, len(files), file.name)
-            known = self.cache.get(file.name)
-            if known is not None:
-                self.results[file.name] = known
-                continue
-            data = file.read()
-            if isinstance(data, Gap):
-                self.results[file.name] = Result(gaps=[data])
             elif self.read(data, file.name):
                 asking.append(file)
-            if not number % _COLLECT_EVERY:
+            if number and not number % _COLLECT_EVERY:
                 _collect()
         if asking:
             self.project.answer()
@@ -303,10 +327,9 @@ class _Run:
                 data = file.read()
                 if isinstance(data, bytes):
                     self.read(data, file.name)
-                if not number % _COLLECT_EVERY:
+                if number and not number % _COLLECT_EVERY:
                     _collect()
-        for name, result in self.results.items():
-            self.cache.put(name, result)
+        return {file.name: self.results[file.name] for file in files}
 
     def read(self, data: bytes, name: str) -> bool:
         """Check one file; True when its rules asked what only the whole project can answer."""

@@ -74,6 +74,9 @@ class CheckOptions:
     no_cache: bool = option(
         False, "neither read nor write the cache", "不读取也不写入缓存",
     )  # fmt: skip
+    jobs: int = option(
+        0, "processes that read files; 0: as many as pay", "读取文件的进程数；0 表示按规模自动决定",
+    )  # fmt: skip
     stdin_name: str = option(
         "<stdin>", "the name that standard input gets in reports", "标准输入在报告中的名称", config=False, metavar="NAME",
     )  # fmt: skip

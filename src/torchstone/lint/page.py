@@ -16,7 +16,7 @@ _HEADINGS = {
     "do": ("What to do", "怎么办"),
     "bad": ("Bad", "错误示例"),
     "good": ("Good", "正确示例"),
-    "fixed": ("After the fix", "修复之后"),
+    "fixed": ("What the fix changes", "修复所做的修改"),
     "more": ("How it is decided, and when it is harmless", "如何判定，以及何时无害"),
     "off": ("How to silence it", "如何屏蔽"),
 }
@@ -58,21 +58,21 @@ def _told(rule: Rule) -> tuple[Text, Text]:
     return Text(why.say("en"), why.say("zh")), Text(remedy.say("en"), remedy.say("zh"))
 
 
-def _sections(rule: Rule, lang: str) -> list[tuple[str, str, bool]]:
-    """(heading, body, is code) in the order they are read."""
+def _sections(rule: Rule, lang: str) -> list[tuple[str, str, str]]:
+    """(heading, body, language of the code or nothing) in the order they are read."""
     why, remedy = _told(rule)
     reason = "原因" if lang == "zh" else "reason"
     rows = [
-        (_heading("why", lang), why.get(lang), False),
-        (_heading("do", lang), remedy.get(lang), False),
-        (_heading("bad", lang), rule.bad[0], True),
-        (_heading("good", lang), rule.good[0], True),
+        (_heading("why", lang), why.get(lang), ""),
+        (_heading("do", lang), remedy.get(lang), ""),
+        (_heading("bad", lang), rule.bad[0], "python"),
+        (_heading("good", lang), rule.good[0], "python"),
     ]
     if rule.fixed and rule.fixed[0]:
-        rows.append((_heading("fixed", lang), rule.fixed[0], True))
+        rows.append((_heading("fixed", lang), rule.fixed[0], "diff"))
     if rule.page.get(lang):
-        rows.append((_heading("more", lang), rule.page.get(lang), False))
-    rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] {reason}", True))
+        rows.append((_heading("more", lang), rule.page.get(lang), ""))
+    rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] {reason}", "python"))
     return rows
 
 
@@ -82,7 +82,7 @@ def rule_page(rule: Rule, lang: str) -> str:
     out = [f"# {rule.code} {rule.name}", "", title, "", f"*{_facts(rule, lang)}*", ""]
     for heading, body, code in _sections(rule, lang):
         out += [f"## {heading}", ""]
-        out += ["```python", body.rstrip("\n"), "```"] if code else [body]
+        out += [f"```{code}", body.rstrip("\n"), "```"] if code else [body]
         out.append("")
     return "\n".join(out)
 

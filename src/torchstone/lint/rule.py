@@ -42,8 +42,8 @@ Check = Callable[[Any, Scene], Iterable[Hit]]
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule. The `bad` sample fires exactly once, the `good` one never; `fixed` is what the fix makes of
-    the bad one. More samples stand in `tests/lint/samples`."""
+    """One rule. The `bad` sample fires exactly once, the `good` one never; `fixed` is the diff that the fix
+    makes of the bad one. More samples stand in `tests/lint/samples`."""
 
     code: str
     name: str

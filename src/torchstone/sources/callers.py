@@ -7,6 +7,7 @@ and a name that is called in too many places is simply not known.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -107,7 +108,7 @@ def _sites(keys: set[Key], files: Mapping[str, File], load: Load, find: Find) ->
         if isinstance(data, bytes):
             present = wanted if few else wanted.intersection(data.translate(WORDS).split())
             for needle in present:
-                if needle + b"(" in data:
+                if needle + b"(" in data and re.search(rb"\b" + needle + rb"\(", data):
                     homes[needle.decode()].append(path)
     sites: Sites = {}
     asked: dict[str, list[str]] = defaultdict(list)

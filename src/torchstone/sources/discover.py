@@ -17,6 +17,7 @@ from torchstone.sources.source import gap, read_bytes
 
 _IGNORE_BYTES = 1024 * 1024
 _MOST_STARS = 8
+_HELD_BYTES = 32 * 1024 * 1024  # the sources of a project of 800,000 lines
 SUFFIXES = (".py", ".pyi", ".ipynb")
 SKIPPED = frozenset(
     (".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints")
@@ -31,11 +32,23 @@ class File:
     path: Path
     name: str
     data: bytes | None = None
-    """What standard input held; None for files that are read when they are needed."""
+    """What it holds; None for files that are read when they are needed."""
 
     def read(self) -> bytes | Gap:
         """The bytes, or why they cannot be had."""
         return read_bytes(self.path, self.name) if self.data is None else self.data
+
+
+def with_contents(files: Iterable[File]) -> list[File]:
+    """The files with what they hold, up to a limit: several passes need it."""
+    found, left = [], _HELD_BYTES
+    for file in files:
+        data = file.read() if file.data is None and left > 0 else None
+        if isinstance(data, bytes):
+            left -= len(data)
+            file = File(file.path, file.name, data)
+        found.append(file)
+    return found
 
 
 def discover(paths: Iterable[str], exclude: Iterable[str] = ()) -> tuple[list[File], list[Gap]]:

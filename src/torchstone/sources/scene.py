@@ -129,8 +129,13 @@ class Scene(Writing):
         return node is outer or any(up is outer for up in self.ancestors(node))
 
     def inside(self, node: ast.AST) -> list[ast.AST]:
-        """A node and everything below it."""
-        return inside(node)
+        """A node and everything below it. Not to be changed: of a function it is kept."""
+        if not isinstance(node, FUNCTIONS):
+            return inside(node)
+        kept: list[ast.AST] | None = getattr(node, "inside_nodes", None)
+        if kept is None:
+            kept = node.inside_nodes = inside(node)  # type: ignore[union-attr]
+        return kept
 
     def scope_name(self, node: ast.AST) -> str:
         """Dotted names of the classes and functions around a node, its own included."""

@@ -56,15 +56,8 @@ def train(model, loader, criterion, opt, accum_steps):
 
 FIXED = (
     """\
-import torch
-
-class Trainer:
-    def train(self):
-        for step in range(self.steps):
-            for i in range(self.gradient_accumulate_every):
-                loss = self.model(next(self.data))
-                (loss / self.gradient_accumulate_every).backward()
-            self.opt.step()
-            self.opt.zero_grad()
+@@ -8 +8 @@
+-                loss.backward()
++                (loss / self.gradient_accumulate_every).backward()
 """,
 )

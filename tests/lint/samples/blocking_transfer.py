@@ -36,12 +36,8 @@ def train(dataset, model, device):
 
 FIXED = (
     """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for i, batch in enumerate(loader):
-        model(batch['image'].cuda(non_blocking=True))
+@@ -7 +7 @@
+-        model(batch['image'].cuda())
++        model(batch['image'].cuda(non_blocking=True))
 """,
 )

@@ -58,16 +58,9 @@ def train(g, d, loader, opt_g, opt_d, every):
 
 FIXED = (
     """\
-import torch
-
-def train(model, loader, optimizer, scaler, accum):
-    for i, (x, y) in enumerate(loader):
-        with torch.autocast("cuda"):
-            loss = model(x, y) / accum
-        scaler.scale(loss).backward()
-        if (i + 1) % accum == 0:
-            scaler.step(optimizer)
-            optimizer.zero_grad(set_to_none=True)
-            scaler.update()
+@@ -5 +4,0 @@
+-        optimizer.zero_grad(set_to_none=True)
+@@ -10,0 +10 @@
++            optimizer.zero_grad(set_to_none=True)
 """,
 )

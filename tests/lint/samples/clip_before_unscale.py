@@ -77,17 +77,7 @@ def train(model, loss, optimizer):
 
 FIXED = (
     """\
-import torch
-from torch.nn.utils import clip_grad_value_
-
-class Trainer:
-    def step(self, batch):
-        loss = self.loss(batch)
-        self.scaler.scale(loss).backward()
-        if self.clip:
-            self.scaler.unscale_(self.optimizer)
-            clip_grad_value_(self.model.parameters(), self.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+@@ -8,0 +9 @@
++            self.scaler.unscale_(self.optimizer)
 """,
 )

@@ -61,14 +61,9 @@ def train(g, d, og, od, loader):
 
 FIXED = (
     """\
-from torch.nn.utils import clip_grad_value_
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        loss = model(x, y)
-        optimizer.zero_grad()
-        loss.backward()
-        clip_grad_value_(model.parameters(), 0.5)
-        optimizer.step()
+@@ -6,0 +7 @@
++        loss.backward()
+@@ -8 +8,0 @@
+-        loss.backward()
 """,
 )

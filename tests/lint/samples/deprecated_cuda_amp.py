@@ -57,27 +57,24 @@ model, optimizer = amp.initialize(model, optimizer)
 
 FIXED = (
     """\
-import torch
-from torch.amp import GradScaler, autocast
-
-scaler = GradScaler("cuda", init_scale=1024.0)
-
-def step(model, x):
-    with autocast("cuda"):
-        return scaler.scale(model(x))
+@@ -2 +2 @@
+-from torch.cuda.amp import GradScaler, autocast
++from torch.amp import GradScaler, autocast
+@@ -4 +4 @@
+-scaler = GradScaler(init_scale=1024.0)
++scaler = GradScaler("cuda", init_scale=1024.0)
+@@ -7 +7 @@
+-    with autocast():
++    with autocast("cuda"):
 """,
     """\
-import torch
-
-class Double(torch.autograd.Function):
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda")
-    def forward(ctx, x):
-        return 2 * x
+@@ -5 +5 @@
+-    @torch.cuda.amp.custom_fwd
++    @torch.amp.custom_fwd(device_type="cuda")
 """,
     """\
-import torch
-
-scaler = torch.amp.GradScaler("cpu")
+@@ -3 +3 @@
+-scaler = torch.cpu.amp.GradScaler()
++scaler = torch.amp.GradScaler("cpu")
 """,
 )

@@ -105,57 +105,55 @@ except AttributeError:
 
 FIXED = (
     """\
-import torch
-
-l = torch.linalg.cholesky(a).mH
+@@ -3 +3 @@
+-l = torch.cholesky(a, upper=True)
++l = torch.linalg.cholesky(a).mH
 """,
     """\
-import torch
-
-p = torch.linalg.multi_dot([a, b, c])
+@@ -3 +3 @@
+-p = torch.chain_matmul(a, b, c)
++p = torch.linalg.multi_dot([a, b, c])
 """,
     """\
-import torch
-
-o = torch.outer(a, b)
+@@ -3 +3 @@
+-o = torch.ger(a, b)
++o = torch.outer(a, b)
 """,
     """\
-import torch
-
-x = torch.arange(0, 11, 3, dtype=torch.get_default_dtype())
+@@ -3 +3 @@
+-x = torch.range(0, 10, 3)
++x = torch.arange(0, 11, 3, dtype=torch.get_default_dtype())
 """,
     """\
-import torch
-
-x = torch.arange(1, n, dtype=torch.float32)
+@@ -3 +3 @@
+-x = torch.range(1, n - 1, dtype=torch.float32)
++x = torch.arange(1, n, dtype=torch.float32)
 """,
     """\
-import torch
-
-n = torch.linalg.vector_norm(x, ord=2, dim=1)
+@@ -3 +3 @@
+-n = torch.norm(x, p=2, dim=1)
++n = torch.linalg.vector_norm(x, ord=2, dim=1)
 """,
     """\
-import torch
-from torch import nn
-
-up = nn.Upsample(scale_factor=2, mode='bilinear', align_corners=True)
+@@ -4 +4 @@
+-up = nn.UpsamplingBilinear2d(scale_factor=2)
++up = nn.Upsample(scale_factor=2, mode='bilinear', align_corners=True)
 """,
     """\
-import torch.nn as nn
-
-nn.init.xavier_uniform_(w)
+@@ -3 +3 @@
+-nn.init.xavier_uniform(w)
++nn.init.xavier_uniform_(w)
 """,
     """\
-import functorch
-import torch
-
-f = torch.func.vmap(g)
+@@ -4 +4 @@
+-f = functorch.vmap(g)
++f = torch.func.vmap(g)
 """,
     "",
     """\
-import torch
-
-x = torch.linalg.lu_solve(lu, pivots, b)
+@@ -3 +3 @@
+-x = torch.lu_solve(b, lu, pivots)
++x = torch.linalg.lu_solve(lu, pivots, b)
 """,
     "",
 )

@@ -41,15 +41,17 @@ from numpy.linalg import qr, norm, cholesky
 
 FIXED = (
     """\
-from torch import outer
-
-o = outer(a, b)
+@@ -1 +1 @@
+-from torch import ger
++from torch import outer
+@@ -3 +3 @@
+-o = ger(a, b)
++o = outer(a, b)
 """,
     """\
-from torch.nn.init import xavier_normal_ as start, zeros_
-
-start(w)
-zeros_(b)
+@@ -1 +1 @@
+-from torch.nn.init import xavier_normal as start, zeros_
++from torch.nn.init import xavier_normal_ as start, zeros_
 """,
     "",
 )

@@ -87,31 +87,18 @@ other = torch.from_numpy(source.normal(size=3))
 
 FIXED = (
     """\
-import numpy as np
-import torch
-
-noise = np.random.normal(size=16)
-x = torch.tensor(noise, dtype=torch.float32)
+@@ -5 +5 @@
+-x = torch.tensor(noise)
++x = torch.tensor(noise, dtype=torch.float32)
 """,
     """\
-import numpy as np
-import torch
-from torch import nn
-
-class Clip(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.tensor(np.log(1 / 0.07), dtype=torch.float32))
+@@ -8 +8 @@
+-        self.scale = nn.Parameter(torch.tensor(np.log(1 / 0.07)))
++        self.scale = nn.Parameter(torch.tensor(np.log(1 / 0.07), dtype=torch.float32))
 """,
     """\
-import numpy as np
-import torch
-
-rng = np.random.default_rng(0)
-
-def batch(model):
-    # double the batch for the second view
-    x = torch.from_numpy(rng.standard_normal((16, 3))).float()
-    return model(x)
+@@ -8 +8 @@
+-    x = torch.from_numpy(rng.standard_normal((16, 3)))
++    x = torch.from_numpy(rng.standard_normal((16, 3))).float()
 """,
 )

@@ -54,13 +54,7 @@ def train(model, loader, opt):
 
 FIXED = (
     """\
-import gc
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        loss.backward()
-        opt.step()
+@@ -6 +5,0 @@
+-        gc.collect()
 """,
 )

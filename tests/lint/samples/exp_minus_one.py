@@ -39,13 +39,13 @@ kl = -0.5 * (1 + v - m.pow(2) - v.exp())
 
 FIXED = (
     """\
-import torch
-
-y = (torch.expm1(a + b)) * c
+@@ -3 +3 @@
+-y = (torch.exp(a + b) - 1.0) * c
++y = (torch.expm1(a + b)) * c
 """,
     """\
-import torch
-
-y = torch.expm1(x)
+@@ -3 +3 @@
+-y = x.exp() - 1
++y = torch.expm1(x)
 """,
 )

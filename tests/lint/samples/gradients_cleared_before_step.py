@@ -51,13 +51,7 @@ def train(model, loader, optimizer):
 
 FIXED = (
     """\
-import torch
-
-def train(model, loader, opt):
-    for x, y in loader:
-        opt.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        opt.step()
+@@ -8 +7,0 @@
+-        opt.zero_grad()
 """,
 )

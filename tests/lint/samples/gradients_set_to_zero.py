@@ -43,9 +43,8 @@ class Wrapped:
 
 FIXED = (
     """\
-import torch
-
-model = torch.nn.Linear(2, 2)
-model.zero_grad(True)
+@@ -4 +4 @@
+-model.zero_grad(False)
++model.zero_grad(True)
 """,
 )

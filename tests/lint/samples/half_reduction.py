@@ -67,24 +67,18 @@ def total(x):
 
 FIXED = (
     """\
-import torch
-
-def loss(pred, target):
-    error = (pred - target).half()
-    return torch.mean(error * error, dtype=torch.float32)
+@@ -5 +5 @@
+-    return torch.mean(error * error)
++    return torch.mean(error * error, dtype=torch.float32)
 """,
     """\
-import torch
-
-def penalty(weight):
-    return weight.to(torch.float16).norm(p=2, dtype=torch.float32)
+@@ -4 +4 @@
+-    return weight.to(torch.float16).norm(p=2)
++    return weight.to(torch.float16).norm(p=2, dtype=torch.float32)
 """,
     """\
-import torch
-
-def total(x, w):
-    with torch.autocast("cuda", dtype=torch.float16):
-        h = x @ w
-    return h.sum(dtype=torch.float32)
+@@ -6 +6 @@
+-    return h.sum()
++    return h.sum(dtype=torch.float32)
 """,
 )

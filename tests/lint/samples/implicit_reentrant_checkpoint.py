@@ -27,9 +27,8 @@ checkpoint({}, 'model.pt')
 
 FIXED = (
     """\
-import torch.utils.checkpoint as cp
-
-def run(layers, x):
-    return cp.checkpoint_sequential(layers, 4, x, use_reentrant=False)
+@@ -4 +4 @@
+-    return cp.checkpoint_sequential(layers, 4, x)
++    return cp.checkpoint_sequential(layers, 4, x, use_reentrant=False)
 """,
 )

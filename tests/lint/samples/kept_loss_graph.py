@@ -202,96 +202,38 @@ def train(model, loader, criterion, opt):
 
 FIXED = (
     """\
-import torch
-
-def train(model, loader, criterion, opt, scaler):
-    losses = []
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        scaler.scale(loss).backward()
-        scaler.step(opt)
-        scaler.update()
-        losses.append(loss.detach())
-    return losses
+@@ -10 +10 @@
+-        losses.append(loss)
++        losses.append(loss.detach())
 """,
     """\
-import torch
-
-def train(model, loader, criterion, opt):
-    running = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        opt.step()
-        running = running + loss.detach() * x.size(0)
-    return running
+@@ -9 +9 @@
+-        running = running + loss * x.size(0)
++        running = running + loss.detach() * x.size(0)
 """,
     """\
-import torch
-
-def train(model, loader, criterion, opt, logs):
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        opt.step()
-        logs["loss"] += loss.detach()
+@@ -8 +8 @@
+-        logs["loss"] += loss
++        logs["loss"] += loss.detach()
 """,
     """\
-import torch
-
-def train(model, loader, criterion, opt):
-    total = torch.zeros(1)
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        opt.step()
-        total.add_(loss.detach())
-    return total
+@@ -9 +9 @@
+-        total.add_(loss)
++        total.add_(loss.detach())
 """,
     """\
-import torch
-
-def train(model, loader, criterion, opt):
-    smooth = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        opt.step()
-        smooth = 0.9 * smooth + 0.1 * loss.detach()
-    return smooth
+@@ -9 +9 @@
+-        smooth = 0.9 * smooth + 0.1 * loss
++        smooth = 0.9 * smooth + 0.1 * loss.detach()
 """,
     """\
-import torch
-
-class Meter:
-    def __init__(self):
-        self.sum, self.count = 0.0, 0
-
-    def update(self, value, n=1):
-        self.sum += value * n
-        self.count += n
-
-def train(model, loader, criterion, opt):
-    meter = Meter()
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        loss.backward()
-        opt.step()
-        meter.update(loss.detach(), len(x))
-    return meter
+@@ -17 +17 @@
+-        meter.update(loss, len(x))
++        meter.update(loss.detach(), len(x))
 """,
     """\
-import torch
-
-def train(model, loader, opt):
-    total = 0.0
-    for x, y in loader:
-        first, second = model(x, y)
-        first_loss, second_loss = first.mean(), second.mean()
-        loss = first_loss + second_loss
-        loss.backward()
-        opt.step()
-        total += second_loss.detach()
-    return total
+@@ -11 +11 @@
+-        total += second_loss
++        total += second_loss.detach()
 """,
 )

@@ -29,9 +29,9 @@ loss = F.l1_loss(x, y)
 
 FIXED = (
     """\
-import torch.nn.functional as F
-
-loss = F.l1_loss(x, y, reduction='none')
+@@ -3 +3 @@
+-loss = F.l1_loss(x, y, size_average=False, reduce=False)
++loss = F.l1_loss(x, y, reduction='none')
 """,
     "",
 )

@@ -41,9 +41,8 @@ torch.nn.init.normal_(other)
 
 FIXED = (
     """\
-import torch
-
-threshold = torch.tensor(3)
-print(threshold)
+@@ -3 +3 @@
+-threshold = torch.Tensor(3)
++threshold = torch.tensor(3)
 """,
 )

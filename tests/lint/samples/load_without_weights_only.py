@@ -54,11 +54,8 @@ FIXED = (
     "",
     "",
     """\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 2)
-torch.save(model.state_dict(), 'model.pt')
-model.load_state_dict(torch.load('model.pt', weights_only=True))
+@@ -6 +6 @@
+-model.load_state_dict(torch.load('model.pt'))
++model.load_state_dict(torch.load('model.pt', weights_only=True))
 """,
 )

@@ -69,15 +69,8 @@ def train(dataset, step):
 
 FIXED = (
     """\
-from torch.utils.data import DataLoader
-
-def main(args, dataset, model):
-    loader = DataLoader(
-        dataset,
-        batch_size=64,
-        num_workers=args.workers, persistent_workers=args.workers > 0,
-    )
-    for epoch in range(args.epochs):
-        train(model, loader)
+@@ -7 +7 @@
+-        num_workers=args.workers,
++        num_workers=args.workers, persistent_workers=args.workers > 0,
 """,
 )

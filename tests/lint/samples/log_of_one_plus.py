@@ -44,14 +44,14 @@ y = torch.log(1 - x)
 
 FIXED = (
     """\
-import torch
-
-y = torch.log1p(x * 2)
+@@ -3 +3 @@
+-y = torch.log(x * 2 + 1.0)
++y = torch.log1p(x * 2)
 """,
     """\
-import torch
-
-y = torch.log1p(x)
+@@ -3 +3 @@
+-y = (1 + x).log()
++y = torch.log1p(x)
 """,
     "",
 )

@@ -63,18 +63,15 @@ def log_odds(x):
 
 FIXED = (
     """\
-import torch
-
-def log_probability(logits):
-    return torch.log_softmax(logits, dim=-1)
+@@ -4 +4 @@
+-    return torch.softmax(logits, dim=-1).log()
++    return torch.log_softmax(logits, dim=-1)
 """,
     "",
     """\
-import torch
-import torch.nn.functional as F
-
-def log_probability(logits):
-    return F.logsigmoid(logits)
+@@ -5 +5 @@
+-    return torch.log(torch.sigmoid(logits))
++    return F.logsigmoid(logits)
 """,
     "",
 )

@@ -155,34 +155,16 @@ class Diffusion(torch.nn.Module):
 
 FIXED = (
     """\
-import torch
-
-scaler = torch.amp.GradScaler()
-
-def step(x, w):
-    return x @ w
+@@ -6 +5,0 @@
+-    x = x.half()
 """,
     """\
-import torch
-
-class Head(torch.nn.Module):
-    def forward(self, x):
-        x = self.norm(x)
-        return self.out(x)
-
-def evaluate(head, x):
-    with torch.autocast("cuda"):
-        return head(x)
+@@ -5 +5 @@
+-        x = self.norm(x).bfloat16()
++        x = self.norm(x)
 """,
     """\
-import torch
-
-model = Net().cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-for x, y in loader:
-    loss = loss_fn(model(x), y)
-    loss.backward()
-    optimizer.step()
+@@ -4 +3,0 @@
+-model.half()
 """,
 )

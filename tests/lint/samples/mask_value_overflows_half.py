@@ -59,17 +59,13 @@ def attend(scores, mask):
 
 FIXED = (
     """\
-import torch
-
-def empty_mask(size):
-    return torch.full((size, size), torch.finfo(torch.float16).min, dtype=torch.float16)
+@@ -4 +4 @@
+-    return torch.full((size, size), -1e10, dtype=torch.float16)
++    return torch.full((size, size), torch.finfo(torch.float16).min, dtype=torch.float16)
 """,
     """\
-import torch
-
-def hide(scores, mask):
-    scores = scores.half()
-    scores.masked_fill_(mask, torch.finfo(scores.dtype).min)
-    return scores
+@@ -5 +5 @@
+-    scores.masked_fill_(mask, float("-1e30"))
++    scores.masked_fill_(mask, torch.finfo(scores.dtype).min)
 """,
 )

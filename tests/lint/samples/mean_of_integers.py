@@ -53,16 +53,13 @@ def middle(x):
 
 FIXED = (
     """\
-import torch
-
-ages = torch.tensor([31, 42, 56])
-print(torch.mean(ages.float()))
+@@ -4 +4 @@
+-print(torch.mean(ages))
++print(torch.mean(ages.float()))
 """,
     """\
-import torch
-
-def spread(n):
-    steps = torch.arange(len(n))
-    return steps.float().std()
+@@ -5 +5 @@
+-    return steps.std()
++    return steps.float().std()
 """,
 )

@@ -60,13 +60,7 @@ class Net(Base):
 
 FIXED = (
     """\
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, width):
-        \"\"\"A net.\"\"\"
-        super().__init__()
-        self.width = width
-        self.w = torch.nn.Parameter(torch.zeros(width))
+@@ -5,0 +6 @@
++        super().__init__()
 """,
 )

@@ -69,26 +69,13 @@ class Net(nn.Module):
 
 FIXED = (
     """\
-import torch.nn as nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.heads = nn.ModuleDict({"a": nn.Linear(8, 2), "b": nn.Linear(8, 3)})
+@@ -6 +6 @@
+-        self.heads = {"a": nn.Linear(8, 2), "b": nn.Linear(8, 3)}
++        self.heads = nn.ModuleDict({"a": nn.Linear(8, 2), "b": nn.Linear(8, 3)})
 """,
     """\
-import torch
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = torch.nn.Conv2d(3, 3, 3)
-
-class Net(torch.nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList([])
-        for _ in range(depth):
-            self.blocks.append(Block())
+@@ -11 +11 @@
+-        self.blocks = []
++        self.blocks = torch.nn.ModuleList([])
 """,
 )

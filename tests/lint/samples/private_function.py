@@ -36,16 +36,13 @@ def collate(items):
 
 FIXED = (
     """\
-import torch
-
-class Warmup(torch.optim.lr_scheduler.LRScheduler):
-    pass
+@@ -3 +3 @@
+-class Warmup(torch.optim.lr_scheduler._LRScheduler):
++class Warmup(torch.optim.lr_scheduler.LRScheduler):
 """,
     """\
-import torch
-
-@torch.compiler.disable
-def slow(x):
-    return x
+@@ -3 +3 @@
+-@torch._dynamo.disable
++@torch.compiler.disable
 """,
 )

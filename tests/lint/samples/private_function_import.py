@@ -29,9 +29,11 @@ from torch.nn.modules.utils import _pair
 
 FIXED = (
     """\
-from torch.optim.lr_scheduler import LRScheduler
-
-class Warmup(LRScheduler):
-    pass
+@@ -1 +1 @@
+-from torch.optim.lr_scheduler import _LRScheduler
++from torch.optim.lr_scheduler import LRScheduler
+@@ -3 +3 @@
+-class Warmup(_LRScheduler):
++class Warmup(LRScheduler):
 """,
 )

@@ -60,10 +60,9 @@ def spectrum(x):
 
 FIXED = (
     """\
-import torch
-
-def solve(a, b):
-    return torch.linalg.solve(a, b)
+@@ -4 +4 @@
+-    return torch.solve(b, a).solution
++    return torch.linalg.solve(a, b)
 """,
     "",
     "",

@@ -68,14 +68,9 @@ class Net(nn.Module):
 
 FIXED = (
     """\
-from torch import nn
-
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.fc = nn.Linear(width, width)
-
-layers = nn.ModuleList([Block(8) for _ in range(4)])
+@@ -8 +8 @@
+-layers = nn.ModuleList([Block(8)] * 4)
++layers = nn.ModuleList([Block(8) for _ in range(4)])
 """,
     "",
 )

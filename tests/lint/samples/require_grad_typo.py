@@ -28,9 +28,8 @@ def set_up(config, p):
 
 FIXED = (
     """\
-import torch
-
-x = torch.ones(2)
-x.requires_grad = True
+@@ -4 +4 @@
+-x.require_grad = True
++x.requires_grad = True
 """,
 )

@@ -70,27 +70,18 @@ def loader(data, ranks):
 
 FIXED = (
     """\
-from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
-
-def loader(data, ranks):
-    sampler = SequentialSampler(data) if ranks == 1 else DistributedSampler(data)
-    return DataLoader(data, sampler=sampler, shuffle=False)
+@@ -5 +5 @@
+-    return DataLoader(data, sampler=sampler, shuffle=True)
++    return DataLoader(data, sampler=sampler, shuffle=False)
 """,
     """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    sampler = DistributedSampler(data) if ranks > 1 else None
-    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
+@@ -5 +5 @@
+-    return DataLoader(data, sampler=sampler, shuffle=True)
++    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
 """,
     """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data, ranks):
-    if ranks > 1:
-        sampler = DistributedSampler(data)
-    else:
-        sampler = None
-    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
+@@ -8 +8 @@
+-    return DataLoader(data, sampler=sampler, shuffle=True)
++    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
 """,
 )

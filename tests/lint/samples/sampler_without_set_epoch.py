@@ -69,15 +69,7 @@ def main(data, epochs):
 FIXED = (
     "",
     """\
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-def main(data, args):
-    sampler = DistributedSampler(data, shuffle=args.shuffle)
-    loader = DataLoader(data, batch_size=32, sampler=sampler)
-    for epoch in range(args.epochs):
-        sampler.set_epoch(epoch)
-        for batch in loader:
-            step(batch)
+@@ -7,0 +8 @@
++        sampler.set_epoch(epoch)
 """,
 )

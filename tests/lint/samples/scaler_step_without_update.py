@@ -52,12 +52,7 @@ scheduler.step(optimizer)
 
 FIXED = (
     """\
-import torch
-
-class Trainer:
-    def step(self, batch):
-        self.scaler.scale(self.loss(batch)).backward()
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+@@ -6,0 +7 @@
++        self.scaler.update()
 """,
 )

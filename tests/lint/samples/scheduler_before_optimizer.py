@@ -65,16 +65,9 @@ def sample(unet, scheduler, optimizer, latents):
 FIXED = (
     "",
     """\
-import torch
-
-def fit(model, loader, optimizer, scheduler, scaler):
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        scheduler.step()
+@@ -9 +8,0 @@
+-        scheduler.step()
+@@ -11,0 +11 @@
++        scheduler.step()
 """,
 )

@@ -57,12 +57,8 @@ def answer(scores):
 
 FIXED = (
     """\
-import torch
-
-def attend(q, k):
-    q, k = q.bfloat16(), k.bfloat16()
-    with torch.autocast("cpu"):
-        scores = q.matmul(k)
-        return scores.log_softmax(-1, dtype=torch.float32)
+@@ -7 +7 @@
+-        return scores.log_softmax(-1)
++        return scores.log_softmax(-1, dtype=torch.float32)
 """,
 )

@@ -46,17 +46,13 @@ def ids(n):
 
 FIXED = (
     """\
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        positions = torch.arange(x.size(1), dtype=torch.long, device=x.device)
-        return self.embed(positions)
+@@ -5 +5 @@
+-        positions = torch.arange(x.size(1), dtype=torch.long).to(x.device)
++        positions = torch.arange(x.size(1), dtype=torch.long, device=x.device)
 """,
     """\
-import torch
-
-def noise(shape):
-    return torch.randn(shape, device='cuda')
+@@ -4 +4 @@
+-    return torch.randn(shape).cuda()
++    return torch.randn(shape, device='cuda')
 """,
 )

@@ -45,14 +45,14 @@ net = resnet50()
 
 FIXED = (
     """\
-import torchvision
-
-net = torchvision.models.resnet18(weights=None)
+@@ -3 +3 @@
+-net = torchvision.models.resnet18(False)
++net = torchvision.models.resnet18(weights=None)
 """,
     """\
-import torchvision
-
-net = torchvision.models.detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=torchvision.models.ResNet50_Weights.IMAGENET1K_V1)
+@@ -3 +3 @@
+-net = torchvision.models.detection.fasterrcnn_resnet50_fpn(pretrained=False, pretrained_backbone=True)
++net = torchvision.models.detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=torchvision.models.ResNet50_Weights.IMAGENET1K_V1)
 """,
     "",
 )

@@ -67,33 +67,23 @@ def shares(scores, table):
 
 FIXED = (
     """\
-import torch
-
-def beams(scores, states, width):
-    best = scores.argmax(dim=-1)
-    row = best // width
-    return states.index_select(0, row)
+@@ -5 +5 @@
+-    row = best / width
++    row = best // width
 """,
     """\
-import torch
-
-def rows(flat, table):
-    row = torch.div(flat.long(), 8, rounding_mode="floor")
-    return table[row]
+@@ -4 +4 @@
+-    row = torch.div(flat.long(), 8)
++    row = torch.div(flat.long(), 8, rounding_mode="floor")
 """,
     """\
-import torch
-
-def beams(scores, states, words):
-    best, where = scores.flatten(1).topk(4)
-    parents = where // words
-    return states.index_select(0, parents)
+@@ -5 +5 @@
+-    parents = where / words
++    parents = where // words
 """,
     """\
-import torch
-
-def rows(scores, table):
-    _, where = torch.max(scores, 1)
-    return table[where // 8]
+@@ -5 +5 @@
+-    return table[where / 8]
++    return table[where // 8]
 """,
 )

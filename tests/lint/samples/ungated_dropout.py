@@ -72,11 +72,8 @@ class Net(nn.Module):
 
 FIXED = (
     """\
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def forward(self, x):
-        return x + nn.functional.dropout2d(self.conv(x), self.p, inplace=False, training=self.training)
+@@ -6 +6 @@
+-        return x + nn.functional.dropout2d(self.conv(x), self.p, inplace=False)
++        return x + nn.functional.dropout2d(self.conv(x), self.p, inplace=False, training=self.training)
 """,
 )

@@ -31,13 +31,8 @@ class Encoder(nn.Module):
 
 FIXED = (
     """\
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def forward(self, x):
-        if self.training and torch.rand(1) < self.drop_path:
-            return x
-        return x + self.body(x)
+@@ -6 +6 @@
+-        if torch.rand(1) < self.drop_path:
++        if self.training and torch.rand(1) < self.drop_path:
 """,
 )

@@ -74,24 +74,13 @@ def train(train_set, test_set, model):
 
 FIXED = (
     """\
-from torch.utils.data import DataLoader
-
-def train(dataset, model):
-    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for step, batch in enumerate(train_loader):
-        model(**{k: v.cuda() for k, v in batch.items()})
+@@ -4 +4 @@
+-    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=False)
++    train_loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
 """,
     """\
-from torch.utils.data import DataLoader
-
-def make_loaders(train_set, test_set):
-    training = DataLoader(train_set, batch_size=64, num_workers=8, pin_memory=True)
-    testing = DataLoader(test_set, batch_size=64, num_workers=8)
-    return training, testing
-
-def train(train_set, test_set, model):
-    first, second = make_loaders(train_set, test_set)
-    for x, y in first:
-        model(x.cuda(), y.cuda())
+@@ -4 +4 @@
+-    training = DataLoader(train_set, batch_size=64, num_workers=8)
++    training = DataLoader(train_set, batch_size=64, num_workers=8, pin_memory=True)
 """,
 )

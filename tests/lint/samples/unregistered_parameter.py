@@ -53,12 +53,8 @@ class Skip(nn.Module):
 
 FIXED = (
     """\
-import torch
-from torch import nn
-
-class Scale(nn.Module):
-    def __init__(self, n, device):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(n).to(device))
+@@ -7 +7 @@
+-        self.weight = nn.Parameter(torch.ones(n)).to(device)
++        self.weight = nn.Parameter(torch.ones(n).to(device))
 """,
 )

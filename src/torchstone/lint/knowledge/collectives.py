@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.knowledge.flow import own_nodes
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Function, Scene
 
 _DIST = (
     "all_reduce", "all_reduce_coalesced", "all_gather", "all_gather_into_tensor",
@@ -150,3 +150,12 @@ def collectives_in(scene: Scene, nodes: Iterable[ast.AST]) -> list[tuple[ast.Cal
                 if what is not None and what.world:
                     found.append((node, what))
     return found
+
+
+def collectives_of(scene: Scene, function: Function) -> list[tuple[ast.Call, Collective]]:
+    """The same of a function's body; worked out once."""
+    kept: dict[ast.AST, list[tuple[ast.Call, Collective]]]
+    kept = scene.cache.setdefault("collectives of functions", {})
+    if function not in kept:
+        kept[function] = collectives_in(scene, function.body)
+    return kept[function]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from torchstone.lint.facts.paths import contradict
 from torchstone.lint.facts.resolve import target_of
@@ -204,14 +204,21 @@ def maker(scene: Scene, node: ast.AST | None) -> str:
     return scene.qualified(source.func) if isinstance(source, ast.Call) else ""
 
 
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
     """Everything in a function, loop or module but what its inner functions and classes hold."""
+    kept: list[ast.AST] | None = getattr(function, "own_nodes", None)
+    if kept is not None:
+        return kept
     stack = children(function)
+    found: list[ast.AST] = []
     while stack:
         node = stack.pop()
-        yield node
+        found.append(node)
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             stack += children(node)
+    if isinstance(function, FUNCTIONS):  # many rules ask; it lives and dies with the tree
+        function.own_nodes = found  # type: ignore[union-attr]
+    return found
 
 
 def loop_around(scene: Scene, node: ast.AST) -> ast.AST | None:

@@ -54,8 +54,10 @@ def _chosen(scene: Scene, value: ast.AST | None) -> bool:
 
 def _left_early(scene: Scene, function: ast.AST, node: ast.AST) -> bool:
     """`if not self.training: return x` earlier in the function."""
-    for item in scene.inside(function):
-        if isinstance(item, ast.If) and mentions_mode(scene, item.test):
-            if isinstance(item.body[-1], (ast.Return, ast.Raise)) and reaches(scene, item, node):
-                return True
-    return False
+    return any(
+        scene.within(item, function)
+        and isinstance(item.body[-1], (ast.Return, ast.Raise))
+        and mentions_mode(scene, item.test)
+        and reaches(scene, item, node)
+        for item in scene.all(ast.If)
+    )

@@ -57,6 +57,13 @@ def on_device(scene: Scene) -> bool:
 
 def backward_names(scene: Scene, around: ast.AST | None = None) -> frozenset[str]:
     """Names, as written, of what `backward` runs on in the file, or below one node."""
+    known: dict[ast.AST | None, frozenset[str]] = scene.cache.setdefault("backward names", {})
+    if around not in known:
+        known[around] = _backward_names(scene, around)
+    return known[around]
+
+
+def _backward_names(scene: Scene, around: ast.AST | None) -> frozenset[str]:
     found: set[str] = set()
     for call in training.backward_calls(scene):
         if around is None or scene.within(call, around):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from torchstone.lint.knowledge.flow import made
+from torchstone.lint.facts.returned import maker_of
 from torchstone.sources.scene import Scene
 
 DDP = frozenset(
@@ -53,8 +53,6 @@ def _wrap(scene: Scene, call: ast.Call) -> Wrap:
 
 
 def wrapped_by(scene: Scene, node: ast.AST | None, kinds: frozenset[str] = DDP) -> ast.Call | None:
-    """The call that wrapped what a name stands for, or None."""
-    source = made(scene, node)
-    if isinstance(source, ast.Call) and scene.qualified(source.func) in kinds:
-        return source
-    return None
+    """The call that wrapped what a name stands for, in a function of the project or here; or None."""
+    found = maker_of(scene, node)
+    return found.call if found is not None and found.name in kinds else None

@@ -63,15 +63,9 @@ def train(model, loader, criterion, opt, accum_steps):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, criterion, opt, accum_steps):
-    for i, (x, y) in enumerate(loader):
-        loss = criterion(model(x), y)
-        (loss / accum_steps).backward()
-        if (i + 1) % accum_steps == 0:
-            opt.step()
-            opt.zero_grad()
+@@ -6 +6 @@
+-        loss.backward()
++        (loss / accum_steps).backward()
 """,
     ),
     good=(
@@ -103,7 +97,7 @@ def check_inner(loop: ast.For, scene: Scene) -> Iterator[Hit]:
     count = over.args[-1] if over.args else None
     if count is None or not _COUNT.search(scene.last_name(count)):
         return
-    if _OTHERS.search(scene.source.text):
+    if _is_others(scene):
         return
     inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
     steps = [item for item in step_calls(scene) if scene.function(item) is scene.function(loop)]
@@ -117,9 +111,16 @@ def check_inner(loop: ast.For, scene: Scene) -> Iterator[Hit]:
     )
 
 
+def _is_others(scene: Scene) -> bool:
+    """Whether the file speaks of an engine that divides by itself."""
+    if "divides by itself" not in scene.cache:
+        scene.cache["divides by itself"] = _OTHERS.search(scene.source.text) is not None
+    return bool(scene.cache["divides by itself"])
+
+
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    if call not in step_calls(scene) or scene.is_test or _OTHERS.search(scene.source.text):
+    if call not in step_calls(scene) or scene.is_test or _is_others(scene):
         return
     loop = loop_around(scene, call)
     count = _count(scene, call, loop) if loop is not None else None

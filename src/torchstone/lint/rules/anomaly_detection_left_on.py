@@ -74,11 +74,8 @@ def train(model, x):
     ),
     fixed=(
         """\
-import torch
-
-
-def train(model, x):
-    model(x).sum().backward()
+@@ -3 +2,0 @@
+-torch.autograd.set_detect_anomaly(True)
 """,
     ),
 )

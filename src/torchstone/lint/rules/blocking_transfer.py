@@ -69,13 +69,9 @@ def train(dataset, model, device):
     ),
     fixed=(
         """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model, device):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for x in loader:
-        model(x.to(device, non_blocking=True))
+@@ -7 +7 @@
+-        model(x.to(device))
++        model(x.to(device, non_blocking=True))
 """,
     ),
 )

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import before, loops_around, made
-from torchstone.lint.knowledge.wrapping import DDP, FSDP, wraps
+from torchstone.lint.facts.callers import calls_of
+from torchstone.lint.facts.resolve import target_of
+from torchstone.lint.facts.returned import returns
+from torchstone.lint.knowledge.flow import before, loops_around, parameters, passed
+from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
@@ -62,16 +65,9 @@ def train(net, loader, optimizer):
     ),
     fixed=(
         """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def train(net, loader, optimizer):
-    model = DDP(net)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        optimizer.step()
+@@ -8 +8 @@
+-        loss = model.module(x, y)
++        loss = model(x, y)
 """,
     ),
     good=(
@@ -88,8 +84,7 @@ def train(net, loader, optimizer):
         optimizer.step()
 """,
     ),
-    needs=("module", "backward"),
-    words=("DistributedDataParallel", "FullyShardedDataParallel"),
+    words=("backward",),
 )
 
 
@@ -114,20 +109,61 @@ def check_name(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
             yield from _hit(call, value, scene)
 
 
+@RULE.on_file
+def check_unwrapped(scene: Scene) -> Iterator[Hit]:
+    """`unwrap(model)(x)`, where a function of the project gives `model.module` back"""
+    if ")(" not in scene.source.text:
+        return
+    for call in scene.all(ast.Call):
+        if isinstance(call.func, ast.Call) and (inner := _unwrapped(scene, call.func)) is not None:
+            if _is_wrapped(scene, inner) and _trains(scene, call):
+                yield RULE.at(call, call=scene.brief(call), model=scene.dotted(inner))
+
+
 def _hit(call: ast.Call, func: ast.expr, scene: Scene) -> Iterator[Hit]:
     if not isinstance(func, ast.Attribute) or func.attr != "module":
         return
-    if not wraps(scene, DDP | FSDP):
-        return
     name = scene.dotted(func.value)
-    source = made(scene, func.value)
-    known = isinstance(source, ast.Call) and scene.qualified(source.func) in DDP | FSDP
-    if not name or not (known or any(item.name == name for item in wraps(scene, DDP | FSDP))):
+    if not name:
         return
-    if not _trains(scene, call) or scene.region(call).without_grad:
-        return
-    fix = safe(scene.replace(call.func, scene.text(func.value)))
-    yield RULE.at(call, call=scene.brief(call), model=name, fix=fix)
+    known = _is_wrapped(scene, func.value) and _trains(scene, call)
+    if (known or _from_training_callers(scene, call, func.value)) and not scene.region(
+        call
+    ).without_grad:
+        fix = safe(scene.replace(call.func, scene.text(func.value)))
+        yield RULE.at(call, call=scene.brief(call), model=name, fix=fix)
+
+
+def _is_wrapped(scene: Scene, model: ast.expr) -> bool:
+    name = scene.dotted(model)
+    return wrapped_by(scene, model, DDP | FSDP) is not None or any(
+        item.name == name for item in wraps(scene, DDP | FSDP)
+    )
+
+
+def _unwrapped(scene: Scene, call: ast.Call) -> ast.expr | None:
+    """The argument whose `.module` a function of the project gives back."""
+    found = target_of(scene, call)
+    for value in returns(found[1]) if found is not None else ():
+        assert found is not None
+        home, function = found
+        for node in home.inside(value):
+            if isinstance(node, ast.Attribute) and node.attr == "module":
+                return passed(scene, call, function, home.dotted(node.value))
+    return None
+
+
+def _from_training_callers(scene: Scene, call: ast.Call, model: ast.expr) -> bool:
+    """Whether a training step hands a wrapped model to the function that goes past the wrapper."""
+    function = scene.function(call)
+    if function is None or not isinstance(model, ast.Name) or model.id not in parameters(function):
+        return False
+    for home, site in calls_of(scene, function) or ():
+        given = passed(home, site, function, model.id)
+        if given is not None and _is_wrapped(home, given) and _trains(home, site):
+            if not home.region(site).without_grad:
+                return True
+    return False
 
 
 def _trains(scene: Scene, call: ast.Call) -> bool:

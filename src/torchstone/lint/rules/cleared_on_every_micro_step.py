@@ -61,15 +61,10 @@ def train(model, loader, optimizer, accum):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, optimizer, accum):
-    for i, (x, y) in enumerate(loader):
-        loss = model(x, y) / accum
-        loss.backward()
-        if (i + 1) % accum == 0:
-            optimizer.step()
-            optimizer.zero_grad()
+@@ -5 +4,0 @@
+-        optimizer.zero_grad()
+@@ -9,0 +9 @@
++            optimizer.zero_grad()
 """,
     ),
     good=(

@@ -82,18 +82,8 @@ def train(model, loader, optimizer, scaler):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, optimizer, scaler):
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
+@@ -8,0 +9 @@
++        scaler.unscale_(optimizer)
 """,
     ),
     good=(

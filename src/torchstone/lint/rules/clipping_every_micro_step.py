@@ -57,19 +57,10 @@ def train(model, loader, opt):
     ),
     fixed=(
         """\
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator(gradient_accumulation_steps=4)
-
-def train(model, loader, opt):
-    for batch in loader:
-        with accelerator.accumulate(model):
-            accelerator.backward(model(batch))
-            if accelerator.sync_gradients:
-                accelerator.clip_grad_norm_(model.parameters(), 1.0)
-            opt.step()
-            opt.zero_grad()
+@@ -10 +10,2 @@
+-            accelerator.clip_grad_norm_(model.parameters(), 1.0)
++            if accelerator.sync_gradients:
++                accelerator.clip_grad_norm_(model.parameters(), 1.0)
 """,
     ),
     good=(

@@ -60,15 +60,10 @@ def train(model, loader, optimizer):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+@@ -7,0 +8 @@
++        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+@@ -9 +9,0 @@
+-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 """,
     ),
     good=(

@@ -17,6 +17,7 @@ from torchstone.lint.knowledge.collectives import (
     asks_rank,
     collective,
     collectives_in,
+    collectives_of,
 )
 from torchstone.lint.knowledge.flow import callee, own_nodes
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
@@ -292,7 +293,7 @@ def _elsewhere(scene: Scene, node: ast.If, name: str) -> bool:
     home = scene.function(node)
     return home is not None and any(
         what.name == name and not scene.within(call, node) and conditions(scene, call)
-        for call, what in collectives_in(scene, home.body)
+        for call, what in collectives_of(scene, home)
     )
 
 
@@ -309,7 +310,7 @@ def _hidden(scene: Scene, call: ast.Call) -> tuple[ast.Call, str] | None:
     if found is None:
         return None
     home, function = found
-    rows = collectives_in(home, function.body)
+    rows = collectives_of(home, function)
     names = [what.name for _, what in rows]
     for inner, what in rows:
         if home.rank_branch(inner) is None and names.count(what.name) == 1:
@@ -324,7 +325,7 @@ def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
     for call in _project_calls(scene, block):
         found = callee(scene, call)
         if found is not None:
-            names |= _names(found[0], found[1].body)
+            names |= {what.name for _, what in collectives_of(*found)}
     return names
 
 

@@ -67,11 +67,9 @@ def step(model, x, use_amp):
     ),
     fixed=(
         """\
-import torch
-
-def step(model, x, use_amp):
-    with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
-        return model(x)
+@@ -4 +4 @@
+-    with torch.cuda.amp.autocast(use_amp, dtype=torch.float16):
++    with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
 """,
     ),
     good=(

@@ -72,9 +72,9 @@ q, r = torch.linalg.qr(a, mode='complete')
     ),
     fixed=(
         """\
-import torch
-
-q, r = torch.linalg.qr(a, mode='complete')
+@@ -3 +3 @@
+-q, r = torch.qr(a, some=False)
++q, r = torch.linalg.qr(a, mode='complete')
 """,
     ),
 )

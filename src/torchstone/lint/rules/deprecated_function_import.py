@@ -61,10 +61,9 @@ f = vmap(g)
     ),
     fixed=(
         """\
-import torch
-from torch.func import vmap
-
-f = vmap(g)
+@@ -2 +2 @@
+-from functorch import vmap
++from torch.func import vmap
 """,
     ),
 )

@@ -77,12 +77,9 @@ def batch(model):
     ),
     fixed=(
         """\
-import numpy as np
-import torch
-
-def batch(model):
-    x = torch.from_numpy(np.random.rand(8, 3)).float()
-    return model(x)
+@@ -5 +5 @@
+-    x = torch.from_numpy(np.random.rand(8, 3))
++    x = torch.from_numpy(np.random.rand(8, 3)).float()
 """,
     ),
     good=(

@@ -10,6 +10,8 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.resolve import target_of
+from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_of, summary_within
 from torchstone.lint.knowledge.flow import made, own_nodes, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
@@ -194,20 +196,29 @@ def _bare(scene: Scene, value: ast.expr) -> ast.expr:
 
 
 def _in_training_mode(scene: Scene, source: ast.Call) -> bool:
-    """Whether a call makes a model of the project, of torch or of torchvision."""
+    """Whether a call makes a model of the project or of torchvision, by itself or in a factory."""
+    factory = target_of(scene, source)
+    if factory is not None:
+        found = maker_of(scene, source)
+        return (
+            found is not None
+            and found.call is not source
+            and not summary_of(*factory).has(Effect.EVAL)
+            and _in_training_mode(found.scene, found.call)
+        )
     if scene.last_name(source.func) in _EVALUATED:
         return False
     full = scene.qualified(source.func)
     if full.startswith(("torchvision.models.", "timm.create_model")):
         return True
-    found = scene.project.class_named(scene, source.func, full)
+    model = scene.project.class_named(scene, source.func, full)
     return (
-        found is not None
-        and found[0].is_module_class(found[1])
+        model is not None
+        and model[0].is_module_class(model[1])
         and not any(
-            found[0].last_name(item.func) in ("eval", "train")
-            for item in found[0].all(ast.Call)
-            if found[0].within(item, found[1])
+            model[0].last_name(item.func) in ("eval", "train")
+            for item in model[0].all(ast.Call)
+            if model[0].within(item, model[1])
         )
     )
 

@@ -52,9 +52,9 @@ y = torch.expm1(x)
     ),
     fixed=(
         """\
-import torch
-
-y = torch.expm1(x)
+@@ -3 +3 @@
+-y = torch.exp(x) - 1
++y = torch.expm1(x)
 """,
     ),
 )

@@ -75,10 +75,9 @@ state = torch.load('model.pt', weights_only=True)
     ),
     fixed=(
         """\
-import torch
-
-def fetch(url):
-    return torch.hub.load_state_dict_from_url(url, progress=False, weights_only=True)
+@@ -4 +4 @@
+-    return torch.hub.load_state_dict_from_url(url, progress=False)
++    return torch.hub.load_state_dict_from_url(url, progress=False, weights_only=True)
 """,
     ),
 )

@@ -56,14 +56,10 @@ def train(model, loader, optimizer):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        loss = model(x, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+@@ -5,0 +6 @@
++        optimizer.zero_grad()
+@@ -7 +7,0 @@
+-        optimizer.zero_grad()
 """,
     ),
     good=(

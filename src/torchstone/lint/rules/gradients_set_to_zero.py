@@ -73,12 +73,9 @@ def step(optimizer, loss):
     ),
     fixed=(
         """\
-import torch
-
-def step(optimizer, loss):
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
+@@ -4 +4 @@
+-    optimizer.zero_grad(set_to_none=False)
++    optimizer.zero_grad(set_to_none=True)
 """,
     ),
 )

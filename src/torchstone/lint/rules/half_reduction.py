@@ -69,10 +69,9 @@ def count(mask):
     ),
     fixed=(
         """\
-import torch
-
-def count(mask):
-    return mask.bfloat16().sum(dtype=torch.float32)
+@@ -4 +4 @@
+-    return mask.bfloat16().sum()
++    return mask.bfloat16().sum(dtype=torch.float32)
 """,
     ),
     good=(

@@ -71,10 +71,9 @@ def run(block, x):
     ),
     fixed=(
         """\
-from torch.utils.checkpoint import checkpoint
-
-def run(block, x):
-    return checkpoint(block, x, use_reentrant=False)
+@@ -4 +4 @@
+-    return checkpoint(block, x)
++    return checkpoint(block, x, use_reentrant=False)
 """,
     ),
 )

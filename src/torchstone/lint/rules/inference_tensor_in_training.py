@@ -57,15 +57,9 @@ def step(model, teacher, x, opt):
     ),
     fixed=(
         """\
-import torch
-
-def step(model, teacher, x, opt):
-    with torch.no_grad():
-        target = teacher(x)
-    loss = (model(x) - target).pow(2).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
+@@ -4 +4 @@
+-    with torch.inference_mode():
++    with torch.no_grad():
 """,
     ),
     good=(

@@ -100,17 +100,9 @@ def train(model, loader, opt, device):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, opt, device):
-    total = 0.0
-    for x, y in loader:
-        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        total += loss.detach()
-    return total
+@@ -10 +10 @@
+-        total += loss.item()
++        total += loss.detach()
 """,
     ),
 )
@@ -189,10 +181,11 @@ def _for_environment(call: ast.Call, scene: Scene) -> bool:
     names = (
         {scene.dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
     )
+    home = scene.scope(call)
     return any(
         scene.within(call, step) or any(scene.dotted(item) in names - {""} for item in step.args)
         for step in scene.calls.get("step", ())
-        if step.args and _is_environment(scene, step) and scene.scope(step) is scene.scope(call)
+        if step.args and scene.scope(step) is home and _is_environment(scene, step)
     )
 
 

@@ -92,17 +92,9 @@ def train(model, loader, criterion, opt):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, criterion, opt):
-    total = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        total += loss.detach()
-    return total / len(loader)
+@@ -10 +10 @@
+-        total += loss
++        total += loss.detach()
 """,
     ),
 )

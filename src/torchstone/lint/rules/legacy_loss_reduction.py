@@ -72,9 +72,9 @@ criterion = torch.nn.MSELoss(reduction='sum')
     ),
     fixed=(
         """\
-import torch
-
-criterion = torch.nn.MSELoss(reduction='sum')
+@@ -3 +3 @@
+-criterion = torch.nn.MSELoss(size_average=False)
++criterion = torch.nn.MSELoss(reduction='sum')
 """,
     ),
 )

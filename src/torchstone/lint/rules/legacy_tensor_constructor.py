@@ -63,9 +63,9 @@ labels = torch.Tensor([0, 1, 1])
     ),
     fixed=(
         """\
-import torch
-
-labels = torch.tensor([0, 1, 1], dtype=torch.float32)
+@@ -3 +3 @@
+-labels = torch.Tensor([0, 1, 1])
++labels = torch.tensor([0, 1, 1], dtype=torch.float32)
 """,
     ),
     good=(

@@ -60,13 +60,9 @@ def main(model, path, local_rank):
     ),
     fixed=(
         """\
-import torch
-from torch.nn.parallel import DistributedDataParallel
-
-def main(model, path, local_rank):
-    model = DistributedDataParallel(model.cuda(local_rank), device_ids=[local_rank])
-    state = torch.load(path, weights_only=True, map_location="cpu")
-    model.load_state_dict(state["model"])
+@@ -6 +6 @@
+-    state = torch.load(path, weights_only=True)
++    state = torch.load(path, weights_only=True, map_location="cpu")
 """,
     ),
     good=(

@@ -85,9 +85,9 @@ state = torch.load('model.pt', map_location='cpu', weights_only=True)
     ),
     fixed=(
         """\
-import torch
-
-state = torch.load('model.pt', map_location='cpu', weights_only=True)
+@@ -3 +3 @@
+-state = torch.load('model.pt', map_location='cpu')
++state = torch.load('model.pt', map_location='cpu', weights_only=True)
 """,
     ),
 )

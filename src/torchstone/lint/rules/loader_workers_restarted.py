@@ -73,13 +73,9 @@ def train(dataset, step):
     ),
     fixed=(
         """\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
+@@ -4 +4 @@
+-    loader = DataLoader(dataset, batch_size=64, num_workers=8)
++    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
 """,
     ),
 )

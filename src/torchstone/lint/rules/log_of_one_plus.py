@@ -59,9 +59,9 @@ y = torch.log1p(x)
     ),
     fixed=(
         """\
-import torch
-
-y = torch.log1p(x)
+@@ -3 +3 @@
+-y = torch.log(1 + x)
++y = torch.log1p(x)
 """,
     ),
 )

@@ -63,11 +63,9 @@ def log_probability(logits):
     ),
     fixed=(
         """\
-import torch
-import torch.nn.functional as F
-
-def log_probability(logits):
-    return F.log_softmax(logits, dim=-1)
+@@ -5 +5 @@
+-    return torch.log(F.softmax(logits, dim=-1))
++    return F.log_softmax(logits, dim=-1)
 """,
     ),
     good=(

@@ -61,9 +61,9 @@ y = torch.logsumexp(x, dim=1, keepdim=True)
     ),
     fixed=(
         """\
-import torch
-
-y = torch.logsumexp(x, dim=1, keepdim=True)
+@@ -3 +3 @@
+-y = torch.log(torch.sum(torch.exp(x), dim=1, keepdim=True))
++y = torch.logsumexp(x, dim=1, keepdim=True)
 """,
     ),
 )

@@ -52,10 +52,9 @@ def loss_of(model, x, y):
     ),
     fixed=(
         """\
-import torch.nn as nn
-
-def loss_of(model, x, y):
-    return nn.CrossEntropyLoss()(model(x), y)
+@@ -4 +4 @@
+-    return nn.CrossEntropyLoss(model(x), y)
++    return nn.CrossEntropyLoss()(model(x), y)
 """,
     ),
     good=(

@@ -60,10 +60,9 @@ def accuracy(logits, labels):
     ),
     fixed=(
         """\
-import torch
-
-def accuracy(logits, labels):
-    return (logits.argmax(dim=-1) == labels).float().mean()
+@@ -4 +4 @@
+-    return (logits.argmax(dim=-1) == labels).mean()
++    return (logits.argmax(dim=-1) == labels).float().mean()
 """,
     ),
     good=(

@@ -55,13 +55,9 @@ def train(model, loader, optimizer):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
+@@ -7 +7 @@
+-        optimizer.step
++        optimizer.step()
 """,
     ),
     good=(

@@ -78,18 +78,8 @@ for epoch in range(10):
     ),
     fixed=(
         """\
-import torch
-from torch import nn, optim
-
-model = nn.Linear(10, 2)
-optimizer = optim.Adam(model.parameters(), lr=1e-4)
-criterion = nn.CrossEntropyLoss()
-for epoch in range(10):
-    for data, label in loader:
-        loss = criterion(model(data), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+@@ -9,0 +10 @@
++        optimizer.zero_grad()
 """,
     ),
     good=(

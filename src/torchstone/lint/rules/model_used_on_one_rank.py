@@ -133,7 +133,10 @@ def _guarded_use(scene: Scene, call: ast.Call, model: str) -> Iterator[Hit]:
             continue
         reason = _forward(scene, given) if given is not None else None
         for inner in own_nodes(function):
-            if not isinstance(inner, ast.Call) or home.dotted(inner.func) != name:
+            if not isinstance(inner, ast.Call):
+                continue
+            gathers = reason is _GATHERS and home.dotted(inner.func) == f"{name}.state_dict"
+            if home.dotted(inner.func) != name and not gathers:
                 continue
             branch = home.rank_branch(inner)
             if branch is not None and reason is not None:

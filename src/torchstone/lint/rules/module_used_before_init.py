@@ -63,12 +63,10 @@ class Net(nn.Module):
     ),
     fixed=(
         """\
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
+@@ -4,0 +5 @@
++        super().__init__()
+@@ -6 +6,0 @@
+-        super().__init__()
 """,
     ),
     good=(

@@ -74,17 +74,9 @@ class Net(nn.Module):
     ),
     fixed=(
         """\
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
+@@ -6 +6 @@
+-        self.layers = [nn.Linear(8, 8) for _ in range(depth)]
++        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
 """,
     ),
     good=(

@@ -64,10 +64,9 @@ def collate(items):
     ),
     fixed=(
         """\
-import torch
-
-def collate(items):
-    return torch.utils.data.default_collate(items)
+@@ -4 +4 @@
+-    return torch.utils.data._utils.collate.default_collate(items)
++    return torch.utils.data.default_collate(items)
 """,
     ),
 )

@@ -58,9 +58,9 @@ x = default_collate([1])
     ),
     fixed=(
         """\
-from torch.utils.data import default_collate
-
-x = default_collate([1])
+@@ -1 +1 @@
+-from torch.utils.data._utils.collate import default_collate
++from torch.utils.data import default_collate
 """,
     ),
 )

@@ -72,11 +72,9 @@ def spectrum(a):
     ),
     fixed=(
         """\
-import torch
-
-def spectrum(a):
-    values, vectors = torch.linalg.eigh(a, UPLO='U')
-    return values, vectors
+@@ -4 +4 @@
+-    values, vectors = torch.symeig(a, eigenvectors=True)
++    values, vectors = torch.linalg.eigh(a, UPLO='U')
 """,
     ),
 )

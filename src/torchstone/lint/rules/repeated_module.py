@@ -60,10 +60,9 @@ def blocks(width, depth):
     ),
     fixed=(
         """\
-from torch import nn
-
-def blocks(width, depth):
-    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
+@@ -4 +4 @@
+-    return nn.Sequential(*([nn.Linear(width, width)] * depth))
++    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
 """,
     ),
     good=(

@@ -57,11 +57,9 @@ def freeze(model):
     ),
     fixed=(
         """\
-import torch
-
-def freeze(model):
-    for p in model.parameters():
-        p.requires_grad = False
+@@ -5 +5 @@
+-        p.require_grad = False
++        p.requires_grad = False
 """,
     ),
 )

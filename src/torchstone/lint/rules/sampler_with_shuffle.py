@@ -54,11 +54,9 @@ def loader(data):
     ),
     fixed=(
         """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data):
-    sampler = DistributedSampler(data)
-    return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
+@@ -5 +5 @@
+-    return DataLoader(data, batch_size=8, shuffle=True, sampler=sampler)
++    return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
 """,
     ),
     good=(

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.returned import maker_of, returns
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import MISSING, Scene
 
+_LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _SAMPLERS = frozenset(
     ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
 )
@@ -65,16 +68,8 @@ def main(data, epochs):
     ),
     fixed=(
         """\
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-def main(data, epochs):
-    sampler = DistributedSampler(data)
-    loader = DataLoader(data, batch_size=32, sampler=sampler)
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        for batch in loader:
-            step(batch)
+@@ -7,0 +8 @@
++        sampler.set_epoch(epoch)
 """,
     ),
     good=(
@@ -111,12 +106,46 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if statement is None or _held_out(scene, call, statement):
         return
     loop = next((item for item in scene.all(ast.For) if _is_epochs(scene, item)), None)
-    if loop is None or _told_by_callee(scene, loop):
+    if loop is None:
+        if _trained_elsewhere(scene, call):
+            yield RULE.at(call, sampler="loader.sampler")
+        return
+    if _told_by_callee(scene, loop):
         return
     name = scene.dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
     yield RULE.at(
         call, sampler=name or "loader.sampler", fix=_fix(scene, statement, loop, name, call)
     )
+
+
+def _trained_elsewhere(scene: Scene, call: ast.Call) -> bool:
+    """Whether the function that makes the sampler is called before loops over epochs, all of them
+    in files that can be read, and no file of the project calls `set_epoch`."""
+    function = scene.function(call)
+    if function is None or scene.project.files_that_call("set_epoch"):
+        return False
+    loops = [
+        (home, loop)
+        for home, site in calls_of(scene, function) or ()
+        for loop in home.all(ast.For)
+        if _is_epochs(home, loop) and home.scope(loop) is home.scope(site)
+    ]
+    return any(_gives_loader(scene, value) for value in returns(function)) and any(
+        not _told_by_callee(home, loop) and not _held_out_site(home, loop) for home, loop in loops
+    )
+
+
+def _gives_loader(scene: Scene, value: ast.expr) -> bool:
+    """Whether a returned value, or a part of a returned tuple, is a loader or a sampler."""
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    found = [maker_of(scene, part) for part in parts]
+    return any(item.name in (*_SAMPLERS, *_LOADERS) for item in found if item is not None)
+
+
+def _held_out_site(scene: Scene, loop: ast.For) -> bool:
+    """Whether nothing in the loop trains: then the order of the samples does not matter."""
+    does = summary_within(scene, loop)
+    return not (does.has(Effect.BACKWARD) or does.has(Effect.STEP))
 
 
 def _may_shuffle(scene: Scene, shuffle: ast.expr) -> bool:

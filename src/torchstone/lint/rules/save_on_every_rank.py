@@ -85,7 +85,7 @@ def main(net, loader, optimizer):
     words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
 )
 _SOME = pattern(
-    r"rank|main|master|chief|primary|zero|save|root|process_index|worker|shard|tmp|temp|buffer"
+    r"rank|main|master|chief|primary|zero|save|root|process_index|worker|shard|tmp|temp|buffer|pid|uuid"
     r"|BytesIO|gpu",
     re.IGNORECASE,
 )

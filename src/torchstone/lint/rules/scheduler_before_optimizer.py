@@ -62,14 +62,10 @@ def fit(model, loader, optimizer, lr_scheduler):
     ),
     fixed=(
         """\
-import torch
-
-def fit(model, loader, optimizer, lr_scheduler):
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
-        lr_scheduler.step()
+@@ -6,0 +7 @@
++        optimizer.step()
+@@ -8 +8,0 @@
+-        optimizer.step()
 """,
     ),
     good=(

@@ -65,17 +65,8 @@ def train(model, loader, opt):
     ),
     fixed=(
         """\
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x)
-        loss.backward()
-        if not torch.isfinite(loss):
-            opt.zero_grad()
-            continue
-        opt.step()
-        opt.zero_grad()
+@@ -7,0 +8 @@
++            opt.zero_grad()
 """,
     ),
     good=(

@@ -66,16 +66,9 @@ class Focal(nn.Module):
     ),
     fixed=(
         """\
-import torch
-from torch import nn
-
-class Focal(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.register_buffer("weight", torch.ones(n), persistent=False)
-
-    def forward(self, x):
-        return (x * self.weight).sum()
+@@ -7 +7 @@
+-        self.weight = torch.ones(n)
++        self.register_buffer("weight", torch.ones(n), persistent=False)
 """,
     ),
     good=(

@@ -75,10 +75,9 @@ def mask(n, device):
     ),
     fixed=(
         """\
-import torch
-
-def mask(n, device):
-    return torch.zeros(n, n, device=device)
+@@ -4 +4 @@
+-    return torch.zeros(n, n).to(device)
++    return torch.zeros(n, n, device=device)
 """,
     ),
 )

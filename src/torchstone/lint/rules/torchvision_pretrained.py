@@ -61,10 +61,9 @@ net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
     ),
     fixed=(
         """\
-import torch
-from torchvision import models
-
-net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
+@@ -4 +4 @@
+-net = models.resnet50(pretrained=True)
++net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
 """,
     ),
 )

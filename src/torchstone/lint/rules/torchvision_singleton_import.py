@@ -57,7 +57,9 @@ from torchvision import models
     ),
     fixed=(
         """\
-from torchvision import models
+@@ -1 +1 @@
+-import torchvision.models as models
++from torchvision import models
 """,
     ),
 )

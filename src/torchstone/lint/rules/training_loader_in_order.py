@@ -60,16 +60,9 @@ def main(train_set, model, opt):
     ),
     fixed=(
         """\
-import torch
-from torch.utils.data import DataLoader
-
-def main(train_set, model, opt):
-    train_loader = DataLoader(train_set, batch_size=32, num_workers=4, shuffle=True)
-    for epoch in range(3):
-        for x, y in train_loader:
-            opt.zero_grad()
-            model(x, y).backward()
-            opt.step()
+@@ -5 +5 @@
+-    train_loader = DataLoader(train_set, batch_size=32, num_workers=4)
++    train_loader = DataLoader(train_set, batch_size=32, num_workers=4, shuffle=True)
 """,
     ),
     good=(

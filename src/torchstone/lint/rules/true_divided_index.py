@@ -66,11 +66,9 @@ def rows(scores, table):
     ),
     fixed=(
         """\
-import torch
-
-def rows(scores, table):
-    best = torch.argmax(scores)
-    return table[best // 8]
+@@ -5 +5 @@
+-    return table[best / 8]
++    return table[best // 8]
 """,
     ),
     good=(

@@ -59,11 +59,9 @@ def average(x, n):
     ),
     fixed=(
         """\
-import torch.distributed as dist
-
-def average(x, n):
-    dist.all_reduce(x, async_op=False)
-    return x / n
+@@ -4 +4 @@
+-    dist.all_reduce(x, async_op=True)
++    dist.all_reduce(x, async_op=False)
 """,
     ),
     good=(

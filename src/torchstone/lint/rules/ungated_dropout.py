@@ -72,18 +72,9 @@ class Net(nn.Module):
     ),
     fixed=(
         """\
-import torch.nn as nn
-import torch.nn.functional as F
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-
-    def forward(self, x):
-        x = F.relu(self.fc(x))
-        x = F.dropout(x, p=0.5, training=self.training)
-        return x
+@@ -11 +11 @@
+-        x = F.dropout(x, p=0.5)
++        x = F.dropout(x, p=0.5, training=self.training)
 """,
     ),
     good=(

@@ -57,17 +57,9 @@ class Encoder(nn.Module):
     ),
     fixed=(
         """\
-import random
-import torch
-from torch import nn
-
-class Encoder(nn.Module):
-    def forward(self, x):
-        for layer in self.layers:
-            if self.training and random.random() < self.layerdrop:
-                continue
-            x = layer(x)
-        return x
+@@ -8 +8 @@
+-            if random.random() < self.layerdrop:
++            if self.training and random.random() < self.layerdrop:
 """,
     ),
     good=(

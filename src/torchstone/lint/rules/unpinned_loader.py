@@ -80,14 +80,9 @@ def train(dataset, model):
     ),
     fixed=(
         """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model):
-    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=torch.cuda.is_available())
-    for x, y in loader:
-        model(x.to(device), y.to(device))
+@@ -6 +6 @@
+-    loader = DataLoader(dataset, batch_size=64, num_workers=8)
++    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=torch.cuda.is_available())
 """,
     ),
 )

@@ -65,16 +65,9 @@ class Scale(nn.Module):
     ),
     fixed=(
         """\
-import torch
-from torch import nn
-
-class Scale(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(n, requires_grad=True))
-
-    def forward(self, x):
-        return x * self.weight
+@@ -7 +7 @@
+-        self.weight = torch.ones(n, requires_grad=True)
++        self.weight = nn.Parameter(torch.ones(n, requires_grad=True))
 """,
     ),
     good=(

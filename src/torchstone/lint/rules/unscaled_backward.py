@@ -70,16 +70,9 @@ def train(model, x, optimizer):
     ),
     fixed=(
         """\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, x, optimizer):
-    with torch.autocast("cuda"):
-        loss = model(x)
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
+@@ -8 +8 @@
+-    loss.backward()
++    scaler.scale(loss).backward()
 """,
     ),
     good=(

@@ -17,7 +17,13 @@ RULE = Rule(
     suggest=Text(en="delete the comment", zh="删除该注释"),
     bad=("import torch  # torchstone: ignore[TS101] no longer needed\n",),
     good=("import torch\n",),
-    fixed=("import torch\n",),
+    fixed=(
+        """\
+@@ -1 +1 @@
+-import torch  # torchstone: ignore[TS101] no longer needed
++import torch
+""",
+    ),
     title=Text(
         en="An ignore comment silences nothing",
         zh="忽略注释没有屏蔽任何问题",

@@ -66,10 +66,9 @@ t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
     ),
     fixed=(
         """\
-import torch
-from torchvision.transforms import v2
-
-t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+@@ -4 +4 @@
+-t = v2.ToTensor()
++t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 """,
     ),
 )
