@@ -4,8 +4,8 @@ python benchmarks/kernels/score.py                 every set
 python benchmarks/kernels/score.py wrong           one set
 python benchmarks/kernels/score.py right/relu_*    kernels by their file
 
-A file opens with lines `# problem:`, `# implementation:` and `# mechanism:`; a wrong one names its
-`# origin:` too. `held_out` and `blind*` were written by people who had not seen the
+A file opens with lines `# problem:` (a shipped name, or a path from this folder),
+`# implementation:` and `# mechanism:`; a wrong one names its `# origin:` too. `held_out` and `blind*` were written by people who had not seen the
 gates; the gates were mended after each was scored.
 """
 
@@ -19,14 +19,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchstone.core.errors import InputError
 from torchstone.kernels.candidate import load_candidate
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.verifier import verify
 from torchstone.kernels.workshop import Workshop
 
 HERE = Path(__file__).parent
-SETS = ("right", "wrong", "held_out", "blind_right", "blind", "blind_3", "blind_4", "blind_5")
-_RIGHT = ("right", "blind_right")
+SETS = (
+    *("right", "wrong", "held_out", "blind_right", "blind", "blind_3", "blind_4", "blind_5"),
+    *("modules/right", "modules/wrong"),
+)
+_RIGHT = ("right", "blind_right", "modules/right")
 CPU_LIMIT_S = 20.0
 
 
@@ -42,7 +46,7 @@ class Entry:
 
     @property
     def set(self) -> str:
-        return self.path.parent.name
+        return self.path.parent.relative_to(HERE).as_posix()
 
     @property
     def name(self) -> str:
@@ -67,7 +71,7 @@ class Score:
 
 def entries(patterns: Iterable[str] = ()) -> list[Entry]:
     """The kernels of the corpus, all or those that a pattern fits."""
-    wanted = [item if "/" in item else f"{item}/*" for item in patterns] or ["*"]
+    wanted = [f"{item}/*" if item in SETS else item for item in patterns] or ["*"]
     found = [read(path) for name in SETS for path in sorted((HERE / name).glob("*.py"))]
     return [item for item in found if any(fnmatch.fnmatch(item.name, word) for word in wanted)]
 
@@ -84,8 +88,17 @@ def read(path: Path) -> Entry:
         if not told.get(name):
             raise SystemExit(f"{path}: the header names no {name}")
     return Entry(
-        path, told["problem"], told["implementation"], told["mechanism"], told.get("origin", "")
+        path,
+        _problem(told["problem"]),
+        told["implementation"],
+        told["mechanism"],
+        told.get("origin", ""),
     )
+
+
+def _problem(told: str) -> str:
+    """The name of a shipped problem, or the path of a file beside this one."""
+    return str(HERE / told) if told.endswith(".py") else told
 
 
 def cpu_s() -> float:
@@ -98,7 +111,10 @@ def score(entry: Entry, workshop: Workshop | None = None) -> Score:
     """The verdict on a kernel; a workshop that is handed in saves its start."""
     before = cpu_s()
     candidate = load_candidate(entry.path, entry.implementation)
-    verdict = verify(load_problem(entry.problem), candidate, workshop=workshop)
+    try:
+        verdict = verify(load_problem(entry.problem), candidate, workshop=workshop)
+    except InputError as error:  # a problem that cannot be used judges nobody
+        return Score(entry, False, ("problem",), str(error), cpu_s() - before)
     gates = tuple(item.gate for item in verdict.results if item.status in ("failed", "gap"))
     return Score(entry, verdict.accepted, gates, verdict.error_log(), cpu_s() - before)
 

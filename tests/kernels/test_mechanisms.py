@@ -318,13 +318,13 @@ def test_a_batch_of_one_grows_by_inputs_of_other_seeds() -> None:
 
 def test_what_is_there_to_be_repeated_is_no_batch() -> None:
     x, like, bias = torch.ones(1, 3, 4), torch.ones(1, 3, 4), torch.ones(1, 3, 1)
-    assert slender._leading([x, bias]) == families.Group(1, ((0, 0),))
-    assert slender._leading([x, like]) is None
-    assert slender._leading([x, like, like]) == families.Group(1, ((0, 0), (1, 0), (2, 0)))
-    assert slender._leading([torch.ones(2, 3), torch.ones(2)]) == families.Group(
+    assert slender.leading_group([x, bias]) == families.Group(1, ((0, 0),))
+    assert slender.leading_group([x, like]) is None
+    assert slender.leading_group([x, like, like]) == families.Group(1, ((0, 0), (1, 0), (2, 0)))
+    assert slender.leading_group([torch.ones(2, 3), torch.ones(2)]) == families.Group(
         2, ((0, 0), (1, 0))
     )
-    assert slender._leading([torch.ones(6, 3)]) is None
+    assert slender.leading_group([torch.ones(6, 3)]) is None
 
 
 def test_a_size_that_fits_by_accident_is_no_case() -> None:

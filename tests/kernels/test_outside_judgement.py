@@ -5,6 +5,8 @@ The candidates here would not pass the static policy; the gates are asked withou
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from torchstone.kernels import load_problem
@@ -13,7 +15,7 @@ from torchstone.kernels.candidate import Candidate, Implementation
 from torchstone.kernels.gates import origin, timing
 from torchstone.kernels.policy_kernels import kernels_alone
 from torchstone.kernels.run import Run
-from torchstone.kernels.timing import UntimedError, time_in_turns
+from torchstone.kernels.timing import Turn, UntimedError, on_one_processor, time_in_turns
 from torchstone.kernels.verdict import GateResult
 from torchstone.kernels.workshop import Workshop
 
@@ -212,3 +214,22 @@ class ModelNew(torch.nn.Module):
         assert name in alone
     for name in ("print", "relu", "ModelNew", "with_default"):
         assert name not in alone
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
+def test_what_is_timed_has_one_processor() -> None:
+    before = os.sched_getaffinity(0)
+    with on_one_processor(os.getpid()):
+        assert len(os.sched_getaffinity(0)) == 1
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_small_answer_is_no_evidence_of_an_impossible_time() -> None:
+    class Asked:
+        def ask_referee(self, do: str, **header: object) -> tuple[dict[str, float], list[bytes]]:
+            return {"bytes_per_second": 1e10}, []
+
+    quick = [Turn(-5e-6, 2e-6, 4e-6, 840) for _ in range(9)]
+    assert timing._told(Asked(), quick).status == "passed"  # type: ignore[arg-type]
+    large = [Turn(1e-6, 2e-2, 4e-6, 64 << 20) for _ in range(9)]
+    assert timing._told(Asked(), large).status == "failed"  # type: ignore[arg-type]

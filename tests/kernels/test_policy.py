@@ -229,3 +229,19 @@ def test_each_refusal_has_its_own_reason() -> None:
     for source, said in cases.items():
         first = breaches(Candidate(source, "torch"))
         assert any(item.reason and said in item.reason.why.en for item in first), source
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Late = type('Late', (torch.Tensor,), {})", "makes a class by a call of type"),
+        ("Late = type(*[1, 2, 3])", "makes a class by a call of type"),
+        ("class Late:\n    def __torch_function__(self): ...", "defines __torch_function__"),
+        ("class Late:\n    def __getattr__(self, name): ...", "defines __getattr__"),
+        ("kind = type(1.0)", ""),
+    ],
+)
+def test_classes_do_not_answer_in_place_of_torch(line: str, said: str) -> None:
+    source = f"import torch\n\n{line}\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
+    found = " ".join(item.what.en for item in breaches(Candidate(source, "torch")))
+    assert (said in found) if said else not found

@@ -80,6 +80,177 @@ def test_a_plain_number_is_no_constant(workshop: Workshop) -> None:
 
 
 @pytest.mark.usefixtures("few_sizes")
+def test_a_truth_is_no_constant(workshop: Workshop) -> None:
+    inputs = "return [torch.randn(8, 8), True]"
+    reference = "return x.flip(0) if s else x + 1"
+    right = judged(workshop, "x, s", inputs, reference, "return x.flip([0]) if s else 1 + x")
+    assert right.accepted, right.error_log()
+    wrong = judged(workshop, "x, s", inputs, reference, "return x.flip([0])")
+    assert not wrong.accepted
+    assert "scalars" in wrong.error_log()
+
+
+ATTENTION = "return [*(torch.randn(2, 6, 8) for _ in range(3)), torch.arange(6).unsqueeze(1) != 2]"
+ATTENDS = "return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=m) + 1"
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize(
+    ("masked", "accepted"), [('float("-inf")', True), ("-1e9", False)], ids=["nan", "mean"]
+)
+def test_a_query_that_sees_nothing_gives_zero_or_nan(
+    masked: str, accepted: bool, workshop: Workshop
+) -> None:
+    scores = f"(q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~m, {masked})"
+    verdict = judged(
+        workshop, "q, k, v, m", ATTENTION, ATTENDS, f"return {scores}.softmax(-1) @ v + 1"
+    )
+    assert verdict.accepted == accepted, verdict.error_log()
+    (pattern,) = (item for item in verdict.results if item.gate == "pattern")
+    assert ("by convention" in pattern.detail.en) == accepted
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_nan_instead_of_a_zero_row_is_wrong_without_attention(workshop: Workshop) -> None:
+    candidate = "return torch.where((x < -1e38).all(-1, True), float('nan'), x.relu())"
+    verdict = judged(workshop, "x", "return [torch.randn(8, 8)]", "return x.relu()", candidate)
+    assert "masked" in verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_what_is_reduced_over_nothing_may_have_no_value(workshop: Workshop) -> None:
+    inputs = "return [torch.randn(6, 9), torch.randn(6, 9).softmax(-1)]"
+    reference = "return -(y * x.log_softmax(-1)).sum(-1)"
+    answer = "return -(y * x.log_softmax(-1)).sum(-1) + (0 if x.shape[-1] else {nothing})"
+    for nothing, accepted in (("float('-inf')", True), ("1.0", False)):
+        candidate = answer.format(nothing=nothing)
+        verdict = judged(workshop, "x, y", inputs, reference, candidate)
+        assert verdict.accepted == accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_a_deviation_may_square_in_the_format_of_its_inputs(workshop: Workshop) -> None:
+    answer = "c = x - x.mean(-1, True); return (c * c).sum(-1).div(x.shape[-1] - 1).sqrt()"
+    verdict = judged(workshop, "x", "return [torch.randn(6, 9)]", "return x.std(-1)", answer)
+    assert verdict.accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_a_plain_number_may_be_negative(workshop: Workshop) -> None:
+    inputs = "return [torch.randn(8, 8), 0.5]"
+    verdict = judged(workshop, "x, s", inputs, "return x * s", "return x * abs(s)")
+    assert "scalars" in verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_truths_may_all_be_true(workshop: Workshop) -> None:
+    inputs = "return [torch.randn(8, 12), torch.rand(8, 12) > 0.5]"
+    candidate = "return (x * m * (1 - m.all().float())).sum(1)"
+    verdict = judged(workshop, "x, m", inputs, "return (x * m).sum(1)", candidate)
+    assert "truths" in verdict.error_log()
+
+
+NORM = """import torch
+import torch.nn.functional as F
+
+
+class {name}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(6)
+        self.kept = None
+
+    def forward(self, x):
+        n = self.norm
+        if self.training:
+            {training}
+        {evaluation}
+"""
+TRAINING = "return n(x)"
+ONCE = (
+    "return n(x) if n.num_batches_tracked == 0 else "
+    "F.batch_norm(x, None, None, n.weight, n.bias, training=True)"
+)
+FIXED = "return F.batch_norm(x, n.running_mean, n.running_var, n.weight, n.bias)"
+KEPT = (
+    "self.kept = self.kept or (n.running_mean.clone(), n.running_var.clone()); "
+    "return F.batch_norm(x, *self.kept, n.weight, n.bias)"
+)
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize(
+    ("training", "evaluation", "accepted"),
+    [
+        (TRAINING, FIXED, True),
+        (ONCE, FIXED, False),
+        (TRAINING, KEPT, False),
+        (TRAINING, FIXED + " + (x.shape[0] != 9)", False),
+    ],
+    ids=["right", "updates once", "keeps statistics", "knows one batch"],
+)
+def test_a_model_is_trained_and_evaluated_in_turns(
+    training: str, evaluation: str, accepted: bool, workshop: Workshop
+) -> None:
+    tail = "\n\ndef get_inputs():\n    return [torch.randn(9, 6)]\n\n\ndef get_init_inputs():\n    return []\n"
+    source = NORM.format(name="Model", training=TRAINING, evaluation="return n(x)") + tail
+    candidate = NORM.format(name="ModelNew", training=training, evaluation=evaluation)
+    problem = Problem("small", source, "torch")
+    verdict = verify(problem, Candidate(candidate, "torch"), seeds=2, workshop=workshop)
+    assert verdict.accepted == accepted, verdict.error_log()
+    assert accepted or "[modes]" in verdict.error_log()
+
+
+SCALED = """import torch
+
+
+class {name}(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(width))
+
+    def forward(self, x):
+        {answer}
+"""
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_one_that_only_fits_by_broadcasting_is_no_size(workshop: Workshop) -> None:
+    tail = "\n\ndef get_inputs():\n    return [torch.randn(6, 9)]\n\n\ndef get_init_inputs():\n    return [9]\n"
+    problem = Problem(
+        "small", SCALED.format(name="Model", answer="return x * self.weight") + tail, "torch"
+    )
+    answer = "y = torch.empty_like(x); y[:] = x * self.weight[: x.shape[1]]; return y"
+    candidate = Candidate(SCALED.format(name="ModelNew", answer=answer), "torch")
+    verdict = verify(problem, candidate, seeds=2, workshop=workshop)
+    assert verdict.accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_the_first_of_nothing_may_be_refused(workshop: Workshop) -> None:
+    answer = "y = x.numpy().cumsum(-1); return torch.from_numpy(y[:, -1].copy())"
+    verdict = judged(workshop, "x", "return [torch.randn(6, 9)]", "return x.sum(-1)", answer)
+    assert verdict.accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize(
+    ("answer", "accepted"),
+    [
+        ("i = x.nan_to_num(9e9).argmin(1); return x.amin(1), i", True),
+        ("i = x.nan_to_num(9e9).argmin(1); return x.gather(1, i[:, None])[:, 0], i", False),
+        ("i = x.argmin(1); return x.amin(1), torch.where(x.isnan().any(1), -1, i)", False),
+        ("i = x.argmin(1); return x.amin(1), i * (1 - x.isnan().any().long())", False),
+    ],
+    ids=["another place", "value without NaN", "no place", "rows without NaN"],
+)
+def test_nan_in_values_and_their_places(answer: str, accepted: bool, workshop: Workshop) -> None:
+    reference = "v, i = x.min(1); return v, i"
+    verdict = judged(workshop, "x", "return [torch.randn(8, 12)]", reference, answer)
+    assert verdict.accepted == accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
 def test_nested_answers_and_none_are_compared(workshop: Workshop) -> None:
     inputs, answer = "return [torch.randn(8, 8)]", "return {'a': [x + 1, None], 'b': (x * 2,)}"
     right = judged(workshop, "x", inputs, answer, answer.replace("x + 1", "1 + x"))
@@ -111,3 +282,19 @@ def test_a_structure_is_put_back(made: torch.Tensor) -> None:
     kept = structures_of([[made]])
     [restored] = kept.restored([torch.randn(made.shape)])
     assert structures_of([[restored]]).names == kept.names
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize(
+    ("inputs", "reference", "accepted"),
+    [
+        ("return [torch.randn(8, 12)]", "return x.softmax(-1).topk(3).indices", True),
+        ("return [torch.rand(8, 12)]", "return x.abs().topk(3).indices", False),
+    ],
+    ids=["underflow", "another order"],
+)
+def test_places_among_what_underflows_may_follow_the_input(
+    inputs: str, reference: str, accepted: bool, workshop: Workshop
+) -> None:
+    verdict = judged(workshop, "x", inputs, reference, "return x.topk(3).indices")
+    assert verdict.accepted == accepted, verdict.error_log()

@@ -45,7 +45,7 @@ def _headline(verdict: Verdict) -> Text:
         faster = Text(f", {speed:.2f} x the reference's speed", f"，速度为参考的 {speed:.2f} 倍") if speed else Text("", "")  # fmt: skip
         return Text(
             f"Accepted: all {passed} gates passed{faster.en}",
-            f"接受：{passed} 关全部通过{faster.zh}",
+            f"接受：{passed} 项检查全部通过{faster.zh}",
         )
     if verdict.failed:
         first = verdict.failed[0]
@@ -115,7 +115,7 @@ def _gates(verdict: Verdict) -> Strip:
         Check(item.gate, _STATES[item.status], _note(item, titles[item.gate]))
         for item in verdict.results
     )
-    return Strip(Text("Gates", "关卡"), checks)
+    return Strip(Text("Gates", "检查项"), checks)
 
 
 def _note(item: GateResult, title: Text) -> Text:

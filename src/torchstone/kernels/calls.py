@@ -48,7 +48,9 @@ class Call:
             return False
         if self.reply.get("faults"):
             return False
-        if "out of bounds" in self.error["text"]:
+        text = self.error["text"]
+        # an array of nothing has no first element, and says so: that is a refusal, not an access
+        if "out of bounds" in text and not text.endswith("with size 0"):
             return False
         return self.family == "empty" or self.error["kind"] not in _BUGS
 
@@ -65,6 +67,10 @@ class Call:
     def wrong(self, kind: str) -> list[dict[str, Any]]:
         """What the referee found of one kind in `WRONG`."""
         return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
+
+    def counts(self, name: str) -> list[int]:
+        """What the referee counted under a name, per output."""
+        return [item[name] for item in self.facts.get("outputs", []) if name in item]
 
     @property
     def right(self) -> bool:

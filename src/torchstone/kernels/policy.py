@@ -62,6 +62,8 @@ _PATHS = tuple(
 """Parts of packages that reach beyond computing."""
 _DUNDERS = frozenset({"__init__", "__call__", "__name__", "__version__", "__doc__", "__all__",
                       "__post_init__", "__len__", "__getitem__", "__iter__"})  # fmt: skip
+_DEFINED = _DUNDERS | {"__repr__", "__eq__", "__hash__", "__lt__", "__enter__", "__exit__"}
+"""Methods of Python's own that a class may define: none that torch or numpy calls in its place."""
 _REFERENCE = frozenset({"Model", "get_inputs", "get_init_inputs"})
 
 
@@ -138,6 +140,12 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
             for name in node.kwd_attrs:
                 if name in _ATTRIBUTES or name.startswith("__"):
                     yield breach(node, f"reaches for .{name}", f"访问 .{name}")
+        elif isinstance(node, ast.FunctionDef):
+            dunder = node.name.startswith("__") and node.name.endswith("__")
+            if dunder and node.name not in _DEFINED:
+                yield breach(node, f"defines {node.name}", f"定义了 {node.name}")
+        elif isinstance(node, ast.Call) and _makes_class(node):
+            yield breach(node, "makes a class by a call of type", "通过调用 type 创建类")
         elif isinstance(node, ast.Global | ast.Nonlocal):
             yield breach(node, "keeps state in a global name", "用全局名称保存状态")
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
@@ -145,6 +153,13 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
         elif isinstance(node, ast.keyword) and node.arg == "forceobj":
             yield breach(node.value, "runs Python where a kernel should be compiled",
                           "在应编译的内核中运行 Python")  # fmt: skip
+
+
+def _makes_class(call: ast.Call) -> bool:
+    """`type` of anything but one value makes a class that the syntax does not show."""
+    named = isinstance(call.func, ast.Name) and call.func.id == "type"
+    spread = any(isinstance(item, ast.Starred) for item in call.args)
+    return named and (len(call.args) != 1 or spread or bool(call.keywords))
 
 
 def _beyond(path: str) -> bool:

@@ -31,12 +31,11 @@ def report_of(verdict: Verdict) -> Report:
     passed = sum(1 for item in verdict.results if item.status == "passed")
     measures = (
         Measure(
-            "accepted", float(verdict.accepted), "", Text("decided by the gates", "由各关卡决定"),
-            Text("accepted", "接受"),
-            evidence=(_table(verdict),), tool=TOOL,
+            "accepted", float(verdict.accepted), "", Text("decided by the gates", "由各检查项决定"),
+            Text("accepted", "接受"), tool=TOOL,
         ),
-        Measure("gates_passed", float(passed), "", _COUNTED, Text("gates passed", "通过的关卡"),
-                tool=TOOL),
+        Measure("gates_passed", float(passed), "", _COUNTED, Text("gates passed", "通过的检查项"),
+                evidence=(_table(verdict),), tool=TOOL),
         *verdict.measures,
         *_times(verdict),
     )  # fmt: skip
@@ -84,9 +83,9 @@ def _table(verdict: Verdict) -> Table:
     rows = tuple(
         (item.gate, titles[item.gate], STATUS[item.status], item.detail) for item in verdict.results
     )
-    columns = (Text("gate", "关卡"), Text("what", "内容"), Text("status", "状态"),
+    columns = (Text("gate", "检查项"), Text("what", "内容"), Text("status", "状态"),
                Text("detail", "说明"))  # fmt: skip
-    return Table(Text("Gates", "关卡"), columns, rows, Text("run in this order", "按此顺序执行"))
+    return Table(Text("Gates", "检查项"), columns, rows, Text("run in this order", "按此顺序执行"))
 
 
 def _finding(verdict: Verdict, result: GateResult) -> Finding:

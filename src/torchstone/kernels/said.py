@@ -108,14 +108,14 @@ def unwritten_text(call: Call) -> list[Text]:
 
 
 _PATTERN = Text(
-    "{name}: got {got} at {at}, expected {want} ({count} of {of} elements)",
-    "{name}：{at} 处得到 {got}，应为 {want}（{of} 个元素中有 {count} 个）",
+    "{name}: got {got} at {at}, expected {want} ({count} of {of} elements are wrong)",
+    "{name}：{at} 处得到 {got}，应为 {want}（{of} 个元素中有 {count} 个错误）",
 )
 _ERROR = Text(
     "{name}: got {got} at {at}, expected {want}; error {units} ULP, tolerance {allowed} ULP; "
-    "{count} of {of} elements",
+    "{count} of {of} elements are wrong",
     "{name}：{at} 处得到 {got}，应为 {want}；误差 {units} ULP，容差 {allowed} ULP；"
-    "{of} 个元素中有 {count} 个",
+    "{of} 个元素中有 {count} 个错误",
 )
 
 

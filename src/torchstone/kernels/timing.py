@@ -8,8 +8,11 @@ way, and the time of the same messages with nothing computed between them.
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +46,25 @@ class Turn:
     exchange_seconds: float
     """The messages alone, per call."""
     answer_bytes: int
+
+
+def keep_on_one_processor(pid: int) -> None:
+    """Threads of any library share one processor: as many as there are are no speed of a kernel.
+    Threads that start later inherit it. A system without affinity leaves the process as it is."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(pid, {max(os.sched_getaffinity(pid))})
+
+
+@contextmanager
+def on_one_processor(pid: int) -> Iterator[None]:
+    """The process on one processor for a while."""
+    before = os.sched_getaffinity(pid) if hasattr(os, "sched_getaffinity") else set()
+    keep_on_one_processor(pid)
+    try:
+        yield
+    finally:
+        if before:
+            os.sched_setaffinity(pid, before)
 
 
 def time_in_turns(run: Run, session: Session, rounds: int) -> list[Turn]:

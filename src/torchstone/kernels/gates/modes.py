@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import call_trouble, joined, wrong_text
 from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import SessionError
+from torchstone.kernels.workshop import Session, SessionError
 
 _PROBLEM = """import torch
 
@@ -90,7 +92,7 @@ def check(run: Run) -> GateResult:
     if not run.main.named:
         return _undecided("its weights cannot be matched with the problem's")
     try:
-        found = [*_in_evaluation(run, facts), *_left_behind(run, facts)]
+        found = _lived(run, facts)
     except SessionError as error:
         return _undecided(error.ended.reason)
     if found:
@@ -98,15 +100,31 @@ def check(run: Run) -> GateResult:
     return GateResult(GATE.name, "passed")
 
 
-def _in_evaluation(run: Run, facts: dict[str, object]) -> list[Text]:
+def _lived(run: Run, facts: dict[str, Any]) -> list[Text]:
+    """A model's life in one process: evaluation, training, what training left behind, evaluation at
+    other sizes, more training, evaluation again. What is kept from one stage is wrong in the next."""
+    session, _ = run.open({})
+    run.build(session, 0)
+    trained: list[int] = []
+    found = _evaluated(run, session, facts, 0, trained)
+    for case in facts["trained"]:
+        found += _trained(run, session, facts, case, trained)
+    for number in (*facts["others"], 0):
+        found += _evaluated(run, session, facts, number, trained)
+    session.end(late=True)
+    return found
+
+
+def _evaluated(
+    run: Run, session: Session, facts: dict[str, Any], number: int, trained: list[int]
+) -> list[Text]:
     """The answer in eval(), where the reference's own is another one."""
     if not facts["evaluates"]:
         return []
-    session, _ = run.open({})
-    run.build(session, 0)
-    case, _ = run.ask_referee("evaluated")
+    case, _ = run.ask_referee("evaluated", number=number, trained=trained)
     call = run.call(session, case, evaluate=True)
-    session.end(late=True)
+    if call.refused:
+        return []
     trouble = call_trouble(call)
     return [_in_eval(text) for text in ([trouble] if trouble else wrong_text(call)[:1])]
 
@@ -115,21 +133,20 @@ def _in_eval(text: Text) -> Text:
     return Text(f"in eval(): {text.en}", f"eval() 模式下：{text.zh}")
 
 
-def _left_behind(run: Run, facts: dict[str, object]) -> list[Text]:
-    """The buffers after one call in training, where the reference changes them."""
-    if not facts["changed"]:
-        return []
-    session, _ = run.open({})
-    run.build(session, 0)
-    call = run.call(session, run.facts["cases"][0])
-    if call.ended is not None or call.error is not None:
+def _trained(
+    run: Run, session: Session, facts: dict[str, Any], case: dict[str, Any], trained: list[int]
+) -> list[Text]:
+    """The buffers after one more call in training, where the reference changes them."""
+    trained.append(case["number"])
+    call = run.call(session, case, evaluate=False)
+    if not facts["changed"] or call.ended is not None or call.error is not None:
         return []
     told, data = session.ask({"do": "state", "seed": 0}, seconds=run.timeout_seconds)
-    session.end(late=True)
-    judged, _ = run.ask_referee("judge_state", data, tree=told["tree"])
+    judged, _ = run.ask_referee("judge_state", data, tree=told["tree"], trained=trained)
+    count = len(trained)
     return [
-        Text(f"after one call in training {name} is not what the reference leaves",
-             f"训练模式下调用一次后，{name} 与参考留下的值不同")
+        Text(f"after {count} calls in training {name} is not what the reference leaves",
+             f"训练模式下调用 {count} 次后，{name} 与参考留下的值不同")
         for name in judged["wrong"]
     ]  # fmt: skip
 

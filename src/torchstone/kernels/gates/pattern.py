@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.core.text import Text
+from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
 from torchstone.kernels.said import UNANSWERED, call_table, joined, wrong_text
@@ -68,7 +68,19 @@ def check(run: Run) -> GateResult:
     if not wrong and not run.main.families:
         return GateResult(GATE.name, "skipped", UNANSWERED)
     if not wrong:
-        return GateResult(GATE.name, "passed")
+        return GateResult(GATE.name, "passed", _conventions(run))
     texts = [text for call in wrong for text in wrong_text(call)[:1]]
     table = call_table(wrong, Text("NaN and infinity", "NaN 与无穷"))
     return GateResult(GATE.name, "failed", joined(texts, 3), (table,))
+
+
+def _conventions(run: Run) -> Text:
+    """Answers that differ from torch's where torch's is a convention."""
+    counts = [count for call in run.main.calls for count in call.counts("convention")]
+    if not counts:
+        return NOTHING
+    return Text(
+        f"{sum(counts)} elements are not finite where attention sees no key, a square overflows or nothing "
+        "is reduced; torch gives a number there by convention, and both are accepted",
+        f"{sum(counts)} 个元素在注意力看不到任何键、平方溢出或没有元素可归约处不是有限数；torch 在此按惯例给出数值，两者均接受",
+    )

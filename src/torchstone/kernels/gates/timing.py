@@ -8,7 +8,13 @@ from torchstone.core.evidence import Number
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.run import Run
-from torchstone.kernels.timing import Turn, UntimedError, time_in_turns
+from torchstone.kernels.timing import (
+    Turn,
+    UntimedError,
+    keep_on_one_processor,
+    on_one_processor,
+    time_in_turns,
+)
 from torchstone.kernels.verdict import GateResult
 from torchstone.kernels.workshop import SessionError
 
@@ -56,11 +62,13 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "skipped", because)
     try:
         session, answer = run.open({"plain": True})
+        keep_on_one_processor(session.pid)
         if "error" not in answer:
             answer = run.build(session, 0)
         if "error" in answer:
             return GateResult(GATE.name, "skipped", Text("it does not load again", "无法再次加载"))
-        turns = time_in_turns(run, session, ROUNDS)
+        with on_one_processor(run.referee.pid):
+            turns = time_in_turns(run, session, ROUNDS)
         session.end(late=True)
     except SessionError:
         return GateResult(
@@ -74,12 +82,14 @@ def check(run: Run) -> GateResult:
 def _told(run: Run, turns: list[Turn]) -> GateResult:
     ours = [turn.candidate_seconds for turn in turns]
     theirs = [turn.reference_seconds for turn in turns]
-    noise = _spread([turn.exchange_seconds for turn in turns])
+    noise = max(_spread([turn.exchange_seconds for turn in turns]), _spread(ours))
     least = max(noise, _CLOCK_SECONDS)
     own, other = statistics.median(ours), statistics.median(theirs)
     size = turns[0].answer_bytes
     rate = float(run.ask_referee("speed", bytes=size)[0]["bytes_per_second"])
-    if own + 3 * least < size / rate / _SLACK:
+    writing = size / rate / _SLACK
+    # what takes less than the noise cannot be told from nothing: a small answer is no evidence
+    if least < writing and own + 3 * least < writing:
         detail = Text("faster than this machine can write the answer: the time is impossible",
                       "比本机写出结果的速度还快：该时间不可能成立")  # fmt: skip
         return GateResult(GATE.name, "failed", detail)

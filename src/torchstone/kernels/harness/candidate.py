@@ -88,8 +88,8 @@ class Server:
         inputs = self._inputs(header, buffers)
         before = [span_of(leaf) for leaf in leaves_of(inputs)]
         model = self.models[int(header.get("model", header["seed"]))]
-        if header.get("evaluate"):
-            model.eval()
+        if "evaluate" in header and isinstance(model, torch.nn.Module):
+            model.train(not header["evaluate"])
         self.launches.start()
         if header.get("record_launches"):
             self.launches.recorder.begin()

@@ -16,7 +16,7 @@ from torchstone.kernels.harness.reference import as_tensor, leaves_of, like, reb
 from torchstone.kernels.harness.strides import expanded_side
 
 LARGER, LENGTHS, SLENDER, GRADED = "larger", "lengths", "slender", "graded"
-VALUES = ("scalars", "negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
+VALUES = ("scalars", "truths", "negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
           "extreme", "repeated", "nan", "inf", "masked", "strided",
           "unaligned", "expanded", "shared")  # fmt: skip
 OTHER_MEMORY = ("unaligned", "expanded", "shared")
@@ -35,6 +35,9 @@ TINY = (1e-3, 1e-6, 1e-2, 1e-8, 1e-4)
 LARGE = (1e4, 1e3, 1e2, 1e1)
 SMALLEST_GROUP = 5
 """Smaller sizes are taken for part of the problem: channels of an image, taps of a filter."""
+
+_OTHER_NUMBERS = ((1.5, 1), (-1.0, -1), (0.5, 2), (0.0, 3))
+"""A factor for floating-point numbers, which may be negative and small, and a step for whole ones."""
 
 Change = Callable[[torch.Tensor, int], torch.Tensor]
 
@@ -99,20 +102,42 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
 
 
 def other_numbers(inputs: list[Any], turn: int) -> list[list[Any]]:
-    """Plain numbers among the inputs get other values: a kernel may not take one for a constant."""
+    """Plain numbers and truths among the inputs get other values: a kernel may not take one for
+    a constant."""
     leaves = leaves_of(inputs)
-    chosen = [i for i, leaf in enumerate(leaves) if type(leaf) in (int, float)]
+    chosen = [i for i, leaf in enumerate(leaves) if type(leaf) in (int, float, bool)]
     if not chosen:
         return []
+    truths = [i for i in chosen if type(leaves[i]) is bool]
+    # all at once, then one after the other: a branch may be taken only when another is not
+    turned = [truths, truths[turn % len(truths) :][:1]] * 2 if truths else [[]] * 4
     made = []
-    for factor, step in ((1.5, 1), (0.5, -1), (1.0, 2)):
+    for (factor, step), flipped in zip(_OTHER_NUMBERS, turned, strict=True):
         changed_leaves = list(leaves)
         for i in chosen:
             leaf = leaves[i]
-            moved = leaf * factor + 0.125 * (turn + 1) if isinstance(leaf, float) else leaf + step
-            changed_leaves[i] = moved
+            if type(leaf) is bool:
+                changed_leaves[i] = leaf != (i in flipped)
+            elif isinstance(leaf, float):
+                changed_leaves[i] = leaf * factor + 0.125 * (turn + 1)
+            else:
+                changed_leaves[i] = leaf + step
         made.append(list(rebuilt(inputs, changed_leaves)))
     return made[turn % len(made) :] + made[: turn % len(made)]
+
+
+def other_truths(inputs: list[Any], turn: int) -> list[list[Any]]:
+    """Arrays of truths that are all true, all false, the other way round, or in halves."""
+    leaves = leaves_of(inputs)
+    chosen = [i for i in arrays(inputs) if tensor_of(leaves[i]).dtype == torch.bool]
+    if not chosen:
+        return []
+    for i in chosen:
+        old = tensor_of(leaves[i])
+        line = torch.arange(old.shape[-1] if old.dim() else 1) < (old.shape[-1:] or (1,))[0] // 2
+        ways = (torch.ones_like(old), torch.zeros_like(old), ~old, line.expand_as(old).clone())
+        leaves[i] = like(leaves[i], ways[turn % len(ways)])
+    return [list(rebuilt(inputs, leaves))]
 
 
 def remembered(inputs: list[Any], family: str, turn: int) -> list[list[Any]]:

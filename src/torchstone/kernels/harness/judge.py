@@ -9,7 +9,7 @@ import torch
 
 from torchstone.kernels.calls import POISONED
 from torchstone.kernels.harness.cases import Answer, Case
-from torchstone.kernels.harness.reference import as_tensor
+from torchstone.kernels.harness.reference import as_tensor, leaves_of
 from torchstone.kernels.harness.unwritten import never_written
 
 _MOST_SIDE = 24
@@ -22,6 +22,7 @@ class Choice:
     output: int
     leaf: int
     dim: int
+    largest: bool
 
 
 def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
@@ -35,23 +36,22 @@ def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
             if tensor is None or not tensor.is_floating_point():
                 continue
             found += [
-                Choice(number, leaf, dim)
+                Choice(number, leaf, dim, largest)
                 for dim in range(tensor.dim())
-                if _chooses(tensor, answer.reference, dim)
+                for largest in (True, False)
+                if _chooses(tensor, answer.reference, dim, largest)
             ]
     return found
 
 
-def _chooses(values: torch.Tensor, places: torch.Tensor, dim: int) -> bool:
+def _chooses(values: torch.Tensor, places: torch.Tensor, dim: int, largest: bool) -> bool:
     picked = picked_by(values, places, dim)
     if picked is None or not picked.numel():
         return False
     count = picked.shape[dim]
-    return any(
-        torch.equal(picked, values.topk(count, dim=dim, largest=largest).values)
-        for largest in (True, False)
-        if count <= values.shape[dim]
-    )
+    if count > values.shape[dim]:
+        return False
+    return torch.equal(picked, values.topk(count, dim=dim, largest=largest).values)
 
 
 def picked_by(values: torch.Tensor, places: torch.Tensor, dim: int) -> torch.Tensor | None:
@@ -75,15 +75,15 @@ def judge_output(
     answer = case.answers[number]
     if not got.numel():
         return {"units": 0.0}
+    depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     if not answer.reference.is_floating_point():
-        return _whole(case, answer, got, chosen)
+        return _whole(case, answer, got, chosen, depends)
     unwritten = never_written(got)
     got = got.double()
     facts: dict[str, Any] = {}
     if bool(unwritten.any()):
         facts["unwritten"] = _place(unwritten, got, answer.exact)
         facts["unwritten"]["last"] = [int(i) for i in unwritten.nonzero()[-1]]
-    depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     right = answer.reference.double() if case.poisoned else answer.exact
     # products taken in another order may make a NaN of an infinite weight
     agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
@@ -91,7 +91,10 @@ def judge_output(
     wrong &= ~unwritten  # a finding of its own
     if case.lenient:
         wrong &= depends
-    wrong &= ~_masked_by_convention(case.family, got, right)
+    convention = wrong & _by_convention(case, number, got)
+    wrong &= ~convention
+    if bool(convention.any()):
+        facts["convention"] = int(convention.sum())
     if bool(wrong.any()):
         facts["pattern"] = _place(wrong, got, right)
     both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
@@ -107,15 +110,14 @@ def judge_output(
     return facts
 
 
-def _masked_by_convention(family: str, got: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Rows masked everywhere: torch's own attention gives zeros there, a softmax gives NaN.
-
-    Both are conventions of the field, so a whole row of NaN stands for a whole row of zeros.
-    """
-    if family != "masked" or not got.dim():
+def _by_convention(case: Case, number: int, got: torch.Tensor) -> torch.Tensor:
+    """Where the answer is not finite and need not be: torch's is by its own choice, or nothing is
+    reduced."""
+    if any(t.numel() == 0 for leaf in leaves_of(case.inputs) if (t := as_tensor(leaf)) is not None):
+        return ~torch.isfinite(got)
+    if not case.free:
         return torch.zeros(got.shape, dtype=torch.bool)
-    rows = (right == 0).all(-1, keepdim=True) & torch.isnan(got).all(-1, keepdim=True)
-    return rows.expand(got.shape)
+    return ~torch.isfinite(got) & case.free[number]
 
 
 def _pattern(
@@ -138,13 +140,26 @@ def _pattern(
     return invented | (torch.isinf(right) & depends & wrong)
 
 
+def _longest_side(case: Case) -> int:
+    tensors = [t for leaf in leaves_of(case.inputs) if (t := as_tensor(leaf)) is not None]
+    return max((side for tensor in tensors for side in tensor.shape), default=0)
+
+
 def _whole(
-    case: Case, answer: Answer, got: torch.Tensor, chosen: torch.Tensor | None
+    case: Case,
+    answer: Answer,
+    got: torch.Tensor,
+    chosen: torch.Tensor | None,
+    depends: torch.Tensor,
 ) -> dict[str, Any]:
-    if case.family == "nan" or (case.family in POISONED and chosen is None):
-        return {"units": 0.0}  # where a NaN stands in an order is nobody's promise
     wrong = got != answer.reference
-    if chosen is not None:
+    if case.family == "nan":
+        # where a NaN stands in an order is nobody's promise, but it stands somewhere in the line
+        outside = (got < 0) & (answer.reference >= 0) | (got > _longest_side(case))
+        wrong &= ~depends & ~answer.open | outside
+    elif case.family in POISONED and chosen is None:
+        return {"units": 0.0}
+    elif chosen is not None:
         wrong &= ~chosen
     else:
         wrong &= ~answer.open

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.cases import Answer, Case, kind_of, structure_of
+from torchstone.kernels.harness.conventions import free_places
 from torchstone.kernels.harness.reference import (
     LOW,
     ProblemError,
@@ -60,6 +61,8 @@ class Oracle:
         self.scales: list[float] = []
         self.length = 1
         self.double = True
+        self.attends = False
+        """The reference calls torch's attention."""
 
     def outputs(self, inputs: list[Any], seed: int, double: bool = False) -> list[torch.Tensor]:
         """The outputs as tensors; a ProblemError for what cannot be compared."""
@@ -98,7 +101,8 @@ class Oracle:
         answers = []
         for i, (given, right) in enumerate(zip(reference, exact, strict=True)):
             answers.append(self._answer(i, leaves[i], given, right, moved))
-        return Case(number, family, seed, inputs, answers, structure_of(raw))
+        free = free_places(self.reference, inputs, weights, reference, self.attends)
+        return Case(number, family, seed, inputs, answers, structure_of(raw), free=free)
 
     def _answer(
         self, index: int, leaf: Any, given: torch.Tensor, right: torch.Tensor, moved: Any

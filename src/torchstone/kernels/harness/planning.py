@@ -10,6 +10,7 @@ import torch
 from torchstone.kernels.calls import LAID_OUT, POISONED
 from torchstone.kernels.harness import families, judge, lines, scales, whole
 from torchstone.kernels.harness.cases import Case
+from torchstone.kernels.harness.conventions import attends
 from torchstone.kernels.harness.habits import answers_with_inputs, written_inputs
 from torchstone.kernels.harness.oracle import Oracle, reduced
 from torchstone.kernels.harness.reference import (
@@ -69,6 +70,7 @@ class Planner:
                 raise ProblemError("two calls of the model on the same inputs differ")
         self._refuse_chance(first[0], draft[0])
         self.structures = structures_of(first)
+        self.oracle.attends = attends(self.reference, first[0])
         self.oracle.measure(draft)
         for seed, item in enumerate(first):
             self._add("own", seed, item)
@@ -184,6 +186,8 @@ class Planner:
         floats = any(families.is_float(leaf) for leaf in leaves_of(inputs))
         if family == "scalars":
             return families.other_numbers(inputs, turn)
+        if family == "truths":
+            return families.other_truths(inputs, turn)
         if family == "lines":
             return lines.lined(inputs, turn)
         if family == families.GRADED:
@@ -226,16 +230,11 @@ class Planner:
             return
         if not self._add(family, seed, given):
             return
-        if family == "nan" and any(
-            not item.reference.is_floating_point() for item in self.cases[-1].answers
-        ):
-            self.cases.pop()  # where a NaN stands in an order is nobody's promise
-            self.skipped.setdefault(family, "an output of places has no promise about NaN")
-            return
         first = next(i for i, leaf in enumerate(leaves_of(inputs)) if families.is_float(leaf))
         self.cases[-1].lenient = poison.leaf != first
         self.cases[-1].poisoned = [
-            (a != b) | (b != c) | (a != c) for a, b, c in zip(*found, strict=True)
+            (a != b) | (b != c) | (a != c) | _moved_place(answer.reference, a)
+            for a, b, c, answer in zip(*found, self.cases[-1].answers, strict=True)
         ]
 
     def _add(
@@ -289,6 +288,13 @@ class Planner:
              "group": case.group, "size": case.size}
             for case in self.cases[start:]
         ]  # fmt: skip
+
+
+def _moved_place(poisoned: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
+    """Whole numbers that are other ones since the poison: they depend on it."""
+    if poisoned.is_floating_point():
+        return torch.zeros(poisoned.shape, dtype=torch.bool)
+    return poisoned != finite
 
 
 def _finite(*tensors: torch.Tensor) -> bool:

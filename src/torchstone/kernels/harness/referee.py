@@ -13,15 +13,29 @@ import torch
 from torchstone.kernels.harness import bursts, families, judge, origin, serving, weights
 from torchstone.kernels.harness.cases import Case
 from torchstone.kernels.harness.form import form_faults
+from torchstone.kernels.harness.judge import Choice
 from torchstone.kernels.harness.launch_records import revived_argument
 from torchstone.kernels.harness.planning import REFUSED
 from torchstone.kernels.harness.probes import probe
-from torchstone.kernels.harness.reference import as_tensor, leaves_of, state_of
-from torchstone.kernels.harness.slender import SlenderPlanner
+from torchstone.kernels.harness.reference import (
+    as_tensor,
+    doubled,
+    leaves_of,
+    like,
+    rebuilt,
+    state_of,
+)
+from torchstone.kernels.harness.slender import SlenderPlanner, leading_group, stacked
 from torchstone.kernels.harness.strides import LAYOUTS, laid_out
 from torchstone.kernels.harness.timed_calls import answered
 from torchstone.kernels.harness.values import decode, encode, plain_place
 
+_OTHER_VALUES = ("negative",)
+"""Families from which a second call in training is taken."""
+_MOST_OTHER_SIZES = 4
+"""Sizes that are changed for a call in evaluation."""
+_ORDERS = 8
+"""Orders of a line in which a reference that picks by position would have to pick alike by luck."""
 _STATE_TOLERANCE = 1e-4
 """Of running statistics, absolute and relative: sums of a batch in single precision, any order."""
 _WRITES = 20
@@ -104,9 +118,34 @@ class Referee(SlenderPlanner):
             right = judge.picked_by(values, case.answers[output].reference, choice.dim)
             if mine is None or right is None:
                 return torch.zeros(got.shape, dtype=torch.bool)
-            equal = (mine == right) & _distinct(got, choice.dim, mine.dim())
+            equal: torch.Tensor = mine == right
+            if not bool(equal.all()):
+                equal |= self._chosen_by_position(choice, case, mine)
+            equal &= _distinct(got, choice.dim, mine.dim())
             return equal.reshape(got.shape)
         return None
+
+    def _chosen_by_position(self, choice: Choice, case: Case, mine: torch.Tensor) -> torch.Tensor:
+        """Where the candidate picks the extreme of the input and the reference picks by position.
+
+        What it compares has become equal there, as probabilities that underflow to zero: with the
+        line in another order it does not pick the same elements again.
+        """
+        leaves = leaves_of(case.inputs)
+        leaf = leaves[choice.leaf]
+        values = families.tensor_of(leaf)
+        picked = case.answers[choice.output].reference
+        moved = torch.zeros(mine.shape, dtype=torch.bool)
+        for turn in range(_ORDERS):
+            generator = torch.Generator().manual_seed(turn)
+            order = torch.randperm(values.shape[choice.dim], generator=generator)
+            leaves[choice.leaf] = like(leaf, values.index_select(choice.dim, order))
+            given = list(rebuilt(case.inputs, leaves))
+            found = self.oracle.outputs(given, case.seed)[choice.output]
+            moved |= (order[found.long()] != picked).reshape(mine.shape)
+        best = values.topk(mine.shape[choice.dim], dim=choice.dim, largest=choice.largest).values
+        followed: torch.Tensor = (mine == best) & moved
+        return followed
 
     def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
         """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
@@ -226,7 +265,7 @@ class Referee(SlenderPlanner):
         """Whether eval() gives another answer, and what a call in training leaves changed."""
         model = copy.deepcopy(self.reference.model(0))
         if not isinstance(model, torch.nn.Module) or not model.training:
-            return {"evaluates": False, "changed": []}
+            return {"evaluates": False, "changed": [], "trained": [], "others": []}
         before = {name: value.clone() for name, value in state_of(model).items()}
         inputs = self.cases[0].inputs
         trained = leaves_of(self.reference.run(model, inputs))
@@ -234,20 +273,49 @@ class Referee(SlenderPlanner):
         evaluated = leaves_of(self.reference.run(model.eval(), inputs))
         pairs = [(as_tensor(a), as_tensor(b)) for a, b in zip(trained, evaluated, strict=True)]
         differs = any(a is not None and b is not None and not torch.equal(a, b) for a, b in pairs)
-        return {"evaluates": differs, "changed": changed}
+        mine = {item.family: item.number for item in reversed(self.cases) if item.seed == 0}
+        trained_on = [0, *(mine[name] for name in _OTHER_VALUES if name in mine)]
+        return {
+            "evaluates": differs, "changed": changed,
+            "trained": [self._list(number)[0] for number in trained_on],
+            "others": self._other_sizes(),
+        }  # fmt: skip
 
-    def evaluated(self) -> dict[str, Any]:
-        """A new case: the problem's own inputs to the model in evaluation."""
+    def _other_sizes(self) -> list[int]:
+        """Cases in which one of the problem's sizes after the other is smaller."""
+        found = []
+        inputs = self.cases[0].inputs
+        for group in families.groups_of(inputs)[:_MOST_OTHER_SIZES]:
+            size = families.prime_below(group.size)
+            if self._add_resized("prime", 0, families.resized(inputs, group, size)):
+                found.append(len(self.cases) - 1)
+        batch = leading_group(inputs)
+        if batch is not None:  # too small to be cut
+            wider = stacked(inputs, [self._own_inputs(1)], batch, batch.size + 1)
+            if self._add_resized("prime", 0, wider):
+                found.append(len(self.cases) - 1)
+        return found
+
+    def evaluated(self, number: int, trained: list[int]) -> dict[str, Any]:
+        """A new case: the inputs of a case to the model in evaluation, after calls in training."""
         kept = dict(self.reference._models)
+        case = self.cases[number]
         try:
             for double in (False, True):
                 model = copy.deepcopy(self.reference.model(0, double))
                 model.load_state_dict(self._first_state(model))
+                self._train(model, trained, double)
                 self.reference._models[0, double] = model.eval()
-            self._add("own", 0, self.cases[0].inputs)
+            self._add("own", 0, case.inputs)
         finally:
             self.reference._models.update(kept)
+        self.cases[-1].resized = case.resized
         return self._list(len(self.cases) - 1)[0]
+
+    def _train(self, model: Any, trained: list[int], double: bool = False) -> None:
+        for number in trained:
+            inputs = self.cases[number].inputs
+            self.reference.run(model, doubled(inputs) if double else inputs, double=double)
 
     def _first_state(self, model: Any) -> dict[str, Any]:
         """Weights and buffers as they are made, before any call, in the model's own formats."""
@@ -255,10 +323,12 @@ class Referee(SlenderPlanner):
         now = model.state_dict()
         return {name: value.to(now[name].dtype) for name, value in made.items()}
 
-    def judge_state(self, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
-        """Names of the buffers that one call in training should have changed otherwise."""
+    def judge_state(
+        self, trained: list[int], tree: dict[str, Any], buffers: list[bytes]
+    ) -> dict[str, Any]:
+        """Names of the buffers that these calls in training should have changed otherwise."""
         model = self.reference.made(0)
-        self.reference.run(model, self.cases[0].inputs)
+        self._train(model, trained)
         right, got = state_of(model), decode(tree, buffers, plain_place)
         return {"wrong": [
             name for name, value in right.items()
@@ -322,7 +392,9 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
     if do == "weights":
         return referee.weights(int(header["seed"]))
     if do == "judge_state":
-        return referee.judge_state(header["tree"], buffers)
-    if do in ("ways", "settings", "slender", "modes", "evaluated"):
+        return referee.judge_state(list(header["trained"]), header["tree"], buffers)
+    if do == "evaluated":
+        return referee.evaluated(int(header["number"]), list(header["trained"]))
+    if do in ("ways", "settings", "slender", "modes"):
         return getattr(referee, do)()
     return referee.probes()

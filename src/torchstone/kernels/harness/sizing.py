@@ -87,6 +87,8 @@ class SizePlanner(Planner):
                 given = self._accepted(smaller) or given
         if size == 0 and not self._sound(inputs, group, given):
             return 0
+        if size == 1 and self._accepted(families.resized(inputs, group, _PAIR)) is None:
+            return 0  # one fits beside any size by broadcasting; the reference has no say in it
         return self._add_resized(family, seed, given)
 
     def _add_equal(self, seed: int, turn: int, level: int) -> int:

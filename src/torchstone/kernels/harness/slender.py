@@ -70,7 +70,7 @@ class SlenderPlanner(LargePlanner):
         for i, value in enumerate(self.reference.init):
             if type(value) is int and value >= families.SMALLEST_GROUP:
                 named.setdefault(value, []).append(i)
-        batch = _leading(inputs)
+        batch = leading_group(inputs)
         found = [Side(batch, batch=True)] if batch is not None and batch.size not in groups else []
         found += [Side(group, tuple(named.pop(size, ()))) for size, group in groups.items()]
         return found + [Side(families.Group(size, ()), tuple(at)) for size, at in named.items()]
@@ -150,7 +150,7 @@ class SlenderPlanner(LargePlanner):
         group = side.group
         if side.batch:
             more = [self._own_inputs((seed + turn) % self.seeds) for turn in range(1, size)]
-            versions = [_stacked(made.inputs, more, group, size)]
+            versions = [stacked(made.inputs, more, group, size)]
         elif size < group.size or not group.places:
             versions = [families.resized(made.inputs, group, size)]
         else:
@@ -173,7 +173,7 @@ def _doubles(before: torch.Size, after: torch.Size) -> bool:
     return len(before) == len(after) and len(changed) == 1 and changed[0][1] == 2 * changed[0][0]
 
 
-def _leading(inputs: list[Any]) -> families.Group | None:
+def leading_group(inputs: list[Any]) -> families.Group | None:
     """The first size of the first array, where it is small, in all arrays that begin with it.
 
     A size of one may also be there to be repeated: not in what has another one, or fewer sides.
@@ -191,7 +191,7 @@ def _leading(inputs: list[Any]) -> families.Group | None:
     return families.Group(first[0], tuple((i, 0) for i in tied))
 
 
-def _stacked(
+def stacked(
     inputs: list[Any], more: list[list[Any]], group: families.Group, size: int
 ) -> list[Any]:
     """The inputs with their first side made of those of other seeds, cut as they are."""
