@@ -223,6 +223,23 @@ class Compilation:
 
 
 @dataclass(frozen=True, slots=True)
+class Replica:
+    """A parameter or buffer of one rank; numbers stand for how its values were made."""
+
+    name: str
+    is_buffer: bool = False
+    members: tuple[int, ...] = ()
+    """The ranks that should hold the same values, where the program shows it."""
+    first: int = 0
+    last: int = 0
+    drawn: Place = Place()
+    """Where it was filled with random values."""
+    stepped: Place = Place()
+    """Where the last optimizer step was made with it; for a buffer, where the model is called."""
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One path through the program, from its start to its end or stop."""
 
@@ -247,103 +264,7 @@ class Record:
     """Of a symbolic run; None when there was none."""
     compilation: Compilation | None = None
     """Where it was asked for."""
+    replicas: tuple[Replica, ...] = ()
+    """Where ranks are played: what should be equal on several of them."""
     functions: tuple[ObservedFunction, ...] = ()
     """Where shapes were observed, to be written as annotations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What some of the ranks do where others do something else."""
-
-    ranks: tuple[int, ...]
-    text: str
-    """The operation, `(ended)`, or an exception."""
-    stack: tuple[Place, ...] = ()
-    inside: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """One arrow of the picture of who waits for whom."""
-
-    rank: int
-    waits_for: tuple[int, ...]
-    text: str
-    place: Place = Place()
-
-
-@dataclass(frozen=True, slots=True)
-class RankFault:
-    """One way in which the ranks do not go together."""
-
-    rule: str
-    reason: str
-    """What differs: operation, shape, dtype, root, reduce, splits, group, exit, cycle, p2p."""
-    sides: tuple[Side, ...]
-    group: str = ""
-    position: int = 0
-    branch: Place = Place()
-    branch_text: str = ""
-    waits: tuple[Wait, ...] = ()
-    cycle: tuple[int, ...] = ()
-    local_value: Place = Place()
-    """Where the program asked for a value that may differ from rank to rank."""
-    error: OperatorError | None = None
-    hazard: Hazard | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One communication on a lane."""
-
-    op: str
-    group: str
-    place: Place
-    phase: str = ""
-    inside: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """Ranks that communicate in the same way, and what they do."""
-
-    ranks: tuple[int, ...]
-    marks: tuple[Mark, ...]
-    total: int
-    ending: str = "end"
-
-
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """Bytes that one rank moves in one step."""
-
-    op: str
-    link: str
-    """`node` when all members are on one node, else `network`."""
-    phase: str
-    inside: str
-    calls: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RanksRecord:
-    """What came of playing all ranks."""
-
-    world_size: int
-    local_world_size: int
-    played: tuple[int, ...]
-    passes: int
-    matches: int
-    faults: tuple[RankFault, ...] = ()
-    lanes: tuple[Lane, ...] = ()
-    volume: tuple[Volume, ...] = ()
-    steps: int = 0
-    record: Record | None = None
-    """Of the rank that tells most: one that raised, or rank 0."""
-    memory: tuple[tuple[int, int], ...] = ()
-    """Peak bytes by rank."""
-    out_of_time: tuple[int, ...] = ()
-    """Ranks that were ended at the time limit."""
-    real_parameters: bool = False
-    cpu_seconds: float = 0.0

@@ -187,8 +187,29 @@ DRIFT = Rule(
     ),
     "ranks",
 )  # fmt: skip
+REPLICAS = Rule(
+    "DR609", "replicas-differ", Severity.HIGH,
+    Text("parameters that should be equal differ between ranks", "本应相同的参数在各 rank 上不同"),
+    Text(
+        "these ranks reduce the gradients of one model, but hold different weights: each gradient is "
+        "taken at other weights than those it changes, and no error is raised",
+        "这些 rank 归约同一模型的梯度，却持有不同的权重：梯度与其更新的权重并不对应，且不会报错",
+    ),
+    "ranks",
+)  # fmt: skip
+BUFFERS = Rule(
+    "DR610", "buffers-differ", Severity.MEDIUM,
+    Text("buffers of replicas differ when the program ends", "程序结束时各副本的缓冲区不同"),
+    Text(
+        "every rank has the statistics of its own data: evaluation gives another result on each, and "
+        "a checkpoint keeps those of one rank alone",
+        "每个 rank 只统计了自己的数据：各 rank 的评估结果不同，检查点也只保存了其中一份",
+    ),
+    "ranks",
+)  # fmt: skip
 RANKS = (
     RANK_RAISES, DIVERGED, UNEVEN, EARLY_EXIT, DEADLOCK, GROUP, UNMATCHED, UNAWAITED, DRIFT,
+    REPLICAS, BUFFERS,
 )  # fmt: skip
 
 SINGLE_PROCESS = (

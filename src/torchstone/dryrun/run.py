@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.reporting.annotations import annotation_measure
 from torchstone.dryrun.reporting.answer import script_answer
 from torchstone.dryrun.reporting.findings import TOOL
-from torchstone.dryrun.reporting.ranks import report_on_ranks
+from torchstone.dryrun.reporting.ranks.report import report_on_ranks
 from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
 from torchstone.dryrun.script.settings import ScriptSettings
@@ -65,7 +66,7 @@ def dry_run_command(options: DryRunOptions) -> Report:
     """What the command line asks for."""
     settings = settings_of(options)
     if settings.play_ranks:
-        return report_on_ranks(options.target, launch(settings))
+        return report_on_ranks(options.target, launch(settings), device_of(options))
     named = device_of(options)
     first = launch(settings)
     report = report_on_script(options.target, first, named)
@@ -120,6 +121,8 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         _check_script(options.target)
         is_script = True
     _check_numbers(options)
+    _check_local(options)
+    _check_model_options(options, is_script)
     _check_write(options)
     parse_sample(options.data)
     named = device_of(options)
@@ -173,6 +176,33 @@ def _check_write(options: DryRunOptions) -> None:
         )  # fmt: skip
 
 
+def _check_local(options: DryRunOptions) -> None:
+    if options.local_world_size > max(1, options.world_size):
+        raise UsageError(
+            "--local-world-size", str(options.local_world_size),
+            Text(f"at most the world size, {options.world_size}", f"不超过 world size（{options.world_size}）"),
+            Text("leave it out for 8 ranks on a node", "省略则每节点 8 个 rank"),
+        )  # fmt: skip
+
+
+def _check_model_options(options: DryRunOptions, is_script: bool) -> None:
+    """What only a model has is not given to a script, and axes have names."""
+    given = [name for name, value in (("--input", options.input), ("--symbolic", options.symbolic),
+                                      ("--train", options.train)) if value]  # fmt: skip
+    if is_script and given:
+        raise UsageError(
+            given[0], f"with the script {options.target}", Text("module:Model", "module:Model"),
+            Text("name a model, or give the script its arguments after --",
+                 "请指定模型，或在 -- 之后传入脚本参数"),
+        )  # fmt: skip
+    names = [word.strip() for word in options.symbolic.split(",")] if options.symbolic else []
+    if not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
+        raise UsageError(
+            "--symbolic", repr(options.symbolic), Text("different names of axes", "互不相同的轴名"),
+            Text("for example: --symbolic B,T", "例如：--symbolic B,T"),
+        )  # fmt: skip
+
+
 def _check_numbers(options: DryRunOptions) -> None:
     for name, value, least in (
         ("--world-size", options.world_size, 0),
@@ -181,7 +211,7 @@ def _check_numbers(options: DryRunOptions) -> None:
         ("--max-paths", options.max_paths, 1),
         ("--max-seconds", options.max_seconds, 1),
     ):
-        if value < least:
+        if not least <= value < math.inf:  # not a number is refused too
             raise UsageError(
                 name, str(value), Text(f"{least} or more", f"{least} 或更大"),
                 Text("leave it out for the default", "省略即用默认值"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -10,6 +12,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from torchstone.dryrun import expect_same_collectives
 from torchstone.dryrun.ranks.classes import ranks_to_play
+from torchstone.dryrun.ranks.faults import faults_of
+from torchstone.dryrun.ranks.play import play
+from torchstone.dryrun.script.settings import ScriptSettings
 
 
 def train(steps: int = 2, forward: str = "wrapped") -> None:
@@ -157,3 +162,50 @@ def test_large_worlds_are_played_at_their_boundaries() -> None:
     assert {0, 7, 8, 1015, 1023} <= set(chosen)
     assert len(chosen) < 32
     assert chosen == ranks_to_play(1024, 8)
+
+
+def test_a_checkpoint_of_rank_zero_is_loaded_by_all(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(CHECKPOINT, "utf-8")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    settings = ScriptSettings(
+        script=str(script), world_size=2, play_ranks=True, scratch=str(scratch), allow_write=True
+    )
+    (played, *_) = play(
+        settings, (0, 1), lambda _: exec(compile(CHECKPOINT, str(script), "exec"), {})
+    )
+    assert [record.ending for record in played.records.values()] == ["end", "end"]
+    assert not faults_of(played)
+
+
+CHECKPOINT = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+model = torch.nn.Linear(4, 2)
+path = os.path.join(os.environ["TMPDIR"], "c.pt")
+if dist.get_rank() == 0:
+    torch.save({"model": model.state_dict(), "epoch": 3}, path)
+dist.barrier()
+state = torch.load(path)
+assert state["epoch"] == 3
+model.load_state_dict(state["model"])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(3, 4)).sum().backward()
+for parameter in model.parameters():
+    dist.all_reduce(parameter.grad)
+optimizer.step()
+"""
+
+
+def large_tensor_parallel() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cuda", (2,))
+    model = parallelize_module(nn.Linear(1024, 2048, device="cuda"), mesh, ColwiseParallel())
+    model(torch.randn(2, 1024, device="cuda")).sum().backward()
+
+
+def test_tensors_of_another_fake_mode_are_left_alone() -> None:
+    expect_same_collectives(large_tensor_parallel, world_size=2)

@@ -214,3 +214,15 @@ def test_counts_add_up_to_what_was_counted(run: Run) -> None:
         "parts = torch.randn(104, 8, device='cuda').split(counts.tolist())\nassert len(parts) == 6\n"
     )
     assert not run(text).findings
+
+
+def test_parameters_on_the_meta_device_get_memory(run: Run) -> None:
+    report = run(
+        "import torch\n"
+        "with torch.device('meta'):\n    model = torch.nn.Linear(4, 2)\n"
+        "model.to_empty(device='cuda')\nmodel.reset_parameters()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "model(torch.ones(3, 4, device='cuda')).sum().backward()\noptimizer.step()\n"
+    )
+    assert not report.findings
+    assert not report.gaps

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Blocked, Played
+from torchstone.dryrun.ranks.differences import replica_faults
 from torchstone.dryrun.ranks.matching import Disagreement
 from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
 from torchstone.dryrun.ranks.uniform import EQUAL
-from torchstone.dryrun.record import Place, RankFault, Record, Side, Wait
+from torchstone.dryrun.ranks_record import RankFault, Side, Wait
+from torchstone.dryrun.record import Place, Record
 
 _ENDED = "(the program has ended)"
+_ENDED_ZH = "（程序已结束）"
 
 
 def faults_of(played: Played) -> list[RankFault]:
@@ -21,7 +24,7 @@ def faults_of(played: Played) -> list[RankFault]:
     if raised is not None:
         return [raised]
     found: list[RankFault] = [_disagreed(item, played) for item in played.disagreements[:1]]
-    late = played.timed_out or bool(out_of_time(played))
+    late = played.timed_out or bool(out_of_time(played)) or _waits_for_ended(played)
     if not found and played.blocked and not late:
         found = [_standstill(played)]
     if not found and not late:
@@ -29,12 +32,21 @@ def faults_of(played: Played) -> list[RankFault]:
     if not found:
         found += _unawaited(played)
     found += _drift(played)
+    if not found:
+        found = replica_faults(played)
     return found
 
 
 def out_of_time(played: Played) -> tuple[int, ...]:
     """Ranks that we ended at the time limit: that others wait for them is no fault of the program."""
     return tuple(rank for rank, record in sorted(played.records.items()) if record.ending == "time")
+
+
+def _waits_for_ended(played: Played) -> bool:
+    """Do ranks wait for one that we ended after enough steps? That is no fault of the program."""
+    waited_for = {rank for item in played.blocked for rank in item.waits_for}
+    ends = {rank: record.ending for rank, record in played.records.items()}
+    return any(ends.get(rank) == "budget" for rank in waited_for)
 
 
 # -- a rank that raises
@@ -112,7 +124,7 @@ def _text(post: Post) -> str:
 
 
 def _branch(sides: list[Side]) -> tuple[Place, str]:
-    if len(sides) < 2:
+    if len(sides) < 2 or sides[0].stack == sides[1].stack:  # the same lines, with other values
         return Place(), ""
     return find_branch(sides[0].stack, sides[1].stack)
 
@@ -132,15 +144,16 @@ def _local_value(played: Played) -> Place:
 
 def _standstill(played: Played) -> RankFault:
     blocked = {item.post.rank: item for item in played.blocked}
-    ended = {rank for rank in played.posts if rank not in blocked and rank in played.records}
+    ended = {rank for rank in played.posts if rank not in blocked}
     cycle = find_cycle(blocked)
     sides = _sides(item.post for item in played.blocked)
     missing = sorted({rank for item in played.blocked for rank in item.waits_for} & ended)
     if missing:
         last = played.posts[missing[0]]
-        place = played.records[missing[0]].ending_place
+        record = played.records.get(missing[0])
+        place = record.ending_place if record is not None else Place()
         stack = (place,) if place.line else last[-1].stack if last else ()
-        sides.append(Side(tuple(missing), _ENDED, stack))
+        sides.append(Side(tuple(missing), _ENDED, stack, text_zh=_ENDED_ZH))
         where, text = find_branch(sides[0].stack, ())
         return RankFault(
             "DR603", "exit", tuple(sides), (sides and _group(played.blocked)) or "", 0, where, text,
@@ -211,12 +224,12 @@ def _left_over(played: Played) -> list[RankFault]:
         sides = _sides(first.values())
         where, text = find_branch(sides[0].stack, ())
         if posts[0].op == NEW_GROUP:
-            sides.append(Side(missing, "(does not make it)"))
+            sides.append(Side(missing, "(does not make it)", text_zh="（没有创建）"))
             found.append(RankFault("DR605", "group", tuple(sides), name, 0, where, text))
         elif posts[0].is_p2p:
             found.append(RankFault("DR606", "p2p", tuple(sides), name, 0, where, text))
         else:
-            sides.append(Side(missing, _ENDED))
+            sides.append(Side(missing, _ENDED, text_zh=_ENDED_ZH))
             found.append(
                 RankFault("DR601", "operation", tuple(sides), name, 0, where, text,
                           local_value=_local_value(played))

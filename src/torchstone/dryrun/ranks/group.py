@@ -37,6 +37,10 @@ _Work: Any = Work
 _ProcessGroup: Any = dist.ProcessGroup
 
 
+def _ignore(tensor: torch.Tensor, post: Post, sequence: tuple[int, int]) -> None:
+    pass
+
+
 class Link:
     """This rank's line to the coordinator, and what it has posted."""
 
@@ -44,11 +48,13 @@ class Link:
         self.session = session
         self.rank = rank
         self.works: list[DryWork] = []
-        self.mark_uniform: Callable[[torch.Tensor], None] = lambda tensor: None
+        self.on_exchanged: Callable[[torch.Tensor, Post, tuple[int, int]], None] = _ignore
+        """Is told of tensors that a collective gives a new value, with the place of the collective in
+        the sequence of its group and of the tensor in its results."""
         self.mark_stale: Callable[[torch.Tensor], None] = lambda tensor: None
         self.mark_known: Callable[[torch.Tensor], None] = lambda tensor: None
         self.is_stale: Callable[[torch.Tensor], bool] = lambda tensor: False
-        self._wire = wire
+        self._wire: Wire | None = wire
         self._count = 0
 
     def post(self, payload: bytes | None = None, **facts: Any) -> Post:
@@ -63,12 +69,19 @@ class Link:
             step=self.session.counts.optimizer_steps, **facts,
         )  # fmt: skip
         self._count += 1
-        message = {"post": asdict(post), "known": payload is not None}
-        self._wire.put(message, payload or b"")
+        if self._wire is not None:
+            self._wire.put({"post": asdict(post), "known": payload is not None}, payload or b"")
         return post
+
+    def detach(self) -> None:
+        """A copy of this rank that tries a fix goes on alone: nobody hears it, and what others would
+        send is unknown."""
+        self._wire = None
 
     def wait(self, number: int) -> bytes | None:
         """Block until the post has been matched; its value, or None when that is unknown."""
+        if self._wire is None:
+            return None
         self._wire.put({"wait": number})
         answer = self._wire.take()
         if answer is None or not answer[0].get("ok"):
@@ -79,6 +92,7 @@ class Link:
     def finish(self, record: str) -> None:
         """Tell that the program has ended on this rank."""
         lost = [work.post.number for work in self.works if not work.awaited]
+        assert self._wire is not None, "a trial has a sink of its own"
         self._wire.put({"done": True, "unawaited": lost}, record.encode("utf-8", "surrogatepass"))
 
 
@@ -190,6 +204,18 @@ def _reduce_name(op: Any) -> str:
     return text.strip("<>: 0123456789").replace("redoptype", "sum") or "sum"
 
 
+def check_splits(tensor: torch.Tensor, splits: Sequence[int], count: int) -> None:
+    """As torch's own process groups refuse them, before anything is sent."""
+    if len(splits) != count:
+        raise RuntimeError(
+            f"Number of tensor splits not equal to group size: {len(splits)} for {count} ranks"
+        )
+    if sum(map(int, splits)) != tensor.shape[0]:
+        raise RuntimeError(
+            f"Split sizes doesn't match total dim 0 size: {list(map(int, splits))} for {tuple(tensor.shape)}"
+        )
+
+
 class DryGroup(_ProcessGroup):  # type: ignore[misc]
     """Answers every collective by telling the coordinator of it."""
 
@@ -202,6 +228,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         self._own_size = size
         self.key = key
         self.members = members
+        self._sequence = 0
 
     def size(self) -> int:
         return self._own_size
@@ -261,14 +288,18 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
             **facts,
         )
         real = not any(is_fake(tensor) for tensor in (*inputs, *outputs))
-        if op in ("all_reduce", "broadcast", "all_gather"):
-            for tensor in inputs if op == "broadcast" else outputs:
-                self._link.mark_uniform(tensor)
+        self.exchanged(inputs if op == "broadcast" else outputs, post)
         work = DryWork(
             self._link, post, outputs, result if result is not None else list(outputs), real
         )
         self._link.works.append(work)
         return work
+
+    def exchanged(self, tensors: Sequence[torch.Tensor], post: Post) -> None:
+        """Tell of the results of a collective."""
+        self._sequence += 1
+        for place, tensor in enumerate(tensors):
+            self._link.on_exchanged(tensor, post, (self._sequence, place))
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Work:
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
@@ -364,6 +395,8 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         count = self._own_size
         sends = tuple(in_splits or ()) or (input.shape[0] // count,) * count
         takes = tuple(out_splits or ()) or (output.shape[0] // count,) * count
+        check_splits(input, sends, count)
+        check_splits(output, takes, count)
         return self._collective(
             "all_to_all", [input], [output], [output],
             in_splits=tuple(map(int, sends)), out_splits=tuple(map(int, takes)),

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,11 +16,12 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 import torch.multiprocessing as torch_processes
 
-from torchstone.dryrun.ranks.group import DryGroup, Link
+from torchstone.dryrun.ranks.group import DryGroup, DryWork, Link, check_splits
 from torchstone.dryrun.ranks.posts import NEW_GROUP
+from torchstone.dryrun.ranks.replicas import Replicas
 from torchstone.dryrun.script.answers import Answers
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 
 BACKEND = "dry"
 _HOLDERS = ("torch.distributed", "torch.nn.parallel", "torch.testing", "accelerate", "transformers.train",
@@ -162,6 +164,17 @@ def _replace_new_group(groups: Groups) -> None:
     replace_everywhere(original, new_group_with_tag)
 
 
+def follow_broadcasts(replicas: Replicas) -> None:
+    """DDP broadcasts parameters as one flat tensor and copies them out of it, except on the root."""
+    original = getattr(dist, "_broadcast_coalesced")  # noqa: B009 - not exported
+
+    def broadcast_coalesced(group: Any, tensors: Any, *args: Any) -> None:
+        original(group, tensors, *args)
+        replicas.shared(tensors, group)
+
+    put(dist, "_broadcast_coalesced", broadcast_coalesced)
+
+
 def _replace_spawn(session: Session) -> None:
     """A launcher inside the script starts all ranks; here each rank is its own process already."""
     own = session.settings.rank
@@ -251,20 +264,25 @@ def _resolve(name: Any) -> Any:
     return getattr(c10d, "_resolve_process_group")(name)  # noqa: B009 - not exported
 
 
-def _functional(groups: Groups, func: Any, args: Any) -> None:
+def _functional(groups: Groups, func: Any, args: Any) -> Callable[[Any], None]:
     """Functional collectives on fake tensors never reach the group: they are posted here."""
     name = func._schema.name.rpartition("::")[2].removesuffix("_")
     if name in ("wait_tensor", "_wrap_tensor_autograd"):
-        return
+        return lambda result: None
     group = _resolve(args[-1])
     tensors = args[0] if isinstance(args[0], (list, tuple)) else [args[0]]
-    for tensor in tensors:
-        work = _posted(group, name.removesuffix("_coalesced"), tensor, args)
-        if work is not None:
-            work.awaited = True
+    works = [_posted(group, name.removesuffix("_coalesced"), tensor, args) for tensor in tensors]
+
+    def tell(result: Any) -> None:
+        for work, tensor in zip(works, tensors_in(result), strict=False):
+            if work is not None:
+                work.awaited = True
+                group.exchanged([tensor], work.post)
+
+    return tell
 
 
-def _posted(group: DryGroup, name: str, tensor: torch.Tensor, args: Any) -> Any:
+def _posted(group: DryGroup, name: str, tensor: torch.Tensor, args: Any) -> DryWork | None:
     reduce = next((item for item in args[1:] if isinstance(item, str)), "sum")
     if name == "all_reduce":
         return group._collective("all_reduce", [tensor], [], reduce=reduce)
@@ -275,6 +293,7 @@ def _posted(group: DryGroup, name: str, tensor: torch.Tensor, args: Any) -> Any:
     if name == "broadcast":
         return group._collective("broadcast", [tensor], [], root=int(args[1]))
     if name == "all_to_all_single":
+        check_splits(tensor, args[2], group.size())
         return group._collective(
             "all_to_all", [tensor], [],
             out_splits=tuple(map(int, args[1])), in_splits=tuple(map(int, args[2])),

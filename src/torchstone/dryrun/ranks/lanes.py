@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
-from torchstone.dryrun.record import Lane, Mark, Volume
+from torchstone.dryrun.ranks_record import Lane, Mark, Volume
 
 LONGEST = 400
 """Marks kept of one lane: more than a screen can show."""

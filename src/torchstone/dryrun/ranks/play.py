@@ -21,10 +21,12 @@ import torch
 import torch.distributed as dist
 
 from torchstone.core.codec import to_data
+from torchstone.dryrun.ranks.choices import Choices
 from torchstone.dryrun.ranks.coordinator import Coordinator, Played
-from torchstone.dryrun.ranks.drift import watch_for_drift
 from torchstone.dryrun.ranks.group import Link
-from torchstone.dryrun.ranks.install import NEEDS_REAL, find_names, install
+from torchstone.dryrun.ranks.install import NEEDS_REAL, find_names, follow_broadcasts, install
+from torchstone.dryrun.ranks.provenance import Provenance
+from torchstone.dryrun.ranks.replicas import Replicas
 from torchstone.dryrun.ranks.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
@@ -140,12 +142,12 @@ def _one_pass(
             for wire in wires.values():
                 wire.socket.close()
             ours.close()
-            _be_rank(replace(settings, rank=rank), program, answers, Wire(theirs))
+            _be_rank(_of_rank(settings, rank, ranks[0]), program, answers, Wire(theirs))
         theirs.close()
         wires[rank] = Wire(ours)
         children.append(child)
     try:
-        return Coordinator(wires, answers, settings.max_seconds + 5).run()
+        return Coordinator(wires, answers, settings.limit_seconds() + 5).run()
     finally:
         for child in children:
             with contextlib.suppress(ProcessLookupError):
@@ -153,6 +155,11 @@ def _one_pass(
             os.waitpid(child, 0)
         for wire in wires.values():
             wire.socket.close()
+
+
+def _of_rank(settings: ScriptSettings, rank: int, first: int) -> ScriptSettings:
+    """Fixes are tried on one rank: all would try the same."""
+    return replace(settings, rank=rank, try_fixes=settings.try_fixes and rank == first)
 
 
 class _LinkSink:
@@ -179,17 +186,39 @@ def _be_rank(
             link = Link(world.session, wire, settings.rank)
             sink.link = link
             uniform = Uniform(world.session, settings.rank, answers)
+            world.forks.on_trial = link.detach
             world.session.answer_scalar = uniform.answer
             world.session.uniform_questions = lambda: uniform.local_questions
-            link.mark_uniform = uniform.mark
             world.answers.observers.append(uniform.observe)
-            world.answers.on_replaced = uniform.follow
-            watch_for_drift(world.session, uniform)
+            _follow_replicas(world, link, uniform)
             install(world.session, link, world.answers, settings.world_size)
 
         run_program(settings, lambda _: program(settings), sink, attach)
     finally:
         os._exit(0)
+
+
+def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
+    """Every rank numbers what it holds, so that replicas can be compared at the end."""
+    provenance = Provenance(world.session.settings.rank)
+    provenance.follow_seeds()
+    replicas = Replicas(world.session, uniform, provenance, world.answers.is_stale)
+    answers = world.answers
+    answers.observers.append(provenance.observe)
+    answers.blank = set()
+    link.on_exchanged = replicas.exchanged
+    follow_broadcasts(replicas)
+
+    def stands_in(real: torch.Tensor, fake: torch.Tensor) -> None:
+        uniform.follow(real, fake)
+        if not answers.is_blank(real):
+            provenance.adopt(real, fake)
+
+    answers.with_choices = Choices(provenance.of).replace
+    world.session.number_of = provenance.of
+    world.session.give_number = provenance.set
+    answers.on_replaced = stands_in
+    world.session.on_parameter = stands_in
 
 
 def _set_environment(settings: ScriptSettings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,9 @@ from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.faults import faults_of, out_of_time
 from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
 from torchstone.dryrun.ranks.play import play
-from torchstone.dryrun.record import RanksRecord, Record
+from torchstone.dryrun.ranks_record import RankHazard, RanksRecord
+from torchstone.dryrun.record import Hazard, Place, Record
+from torchstone.dryrun.rules import DRIFT
 from torchstone.dryrun.script.settings import ScriptSettings
 
 
@@ -46,15 +49,35 @@ def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Playe
             (item.progress.optimizer_steps for item in played[0].records.values()), default=0
         ),
         record=_telling_record(telling),
+        hazards=merged_hazards(played[0].records),
+        largest=max(
+            (item.memory for item in played[0].records.values() if item.memory is not None),
+            key=lambda memory: memory.peak_bytes,
+            default=None,
+        ),
         memory=tuple(
             (rank, item.memory.peak_bytes)
             for rank, item in sorted(played[0].records.items())
             if item.memory is not None
         ),
+        died=telling.died,
         out_of_time=out_of_time(telling),
         real_parameters=any("real-parameters" in item.notes for item in played[0].records.values()),
         cpu_seconds=times.children_user + times.children_system,
     )
+
+
+def merged_hazards(records: dict[int, Record]) -> tuple[RankHazard, ...]:
+    """Each hazard once, with the ranks that have it."""
+    ranks: dict[tuple[str, str, Place, str], list[int]] = defaultdict(list)
+    first: dict[tuple[str, str, Place, str], Hazard] = {}
+    for rank, record in sorted(records.items()):
+        for hazard in record.hazards:
+            if hazard.rule != DRIFT.id:
+                key = (hazard.rule, hazard.op, hazard.place, hazard.module)
+                first.setdefault(key, hazard)
+                ranks[key].append(rank)
+    return tuple(RankHazard(hazard, tuple(ranks[key])) for key, hazard in first.items())
 
 
 def _telling_record(played: Played) -> Record | None:

@@ -13,6 +13,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.dryrun.script.answers import scalar_for
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.script.writes import written_tensors
 
 EQUAL, OTHER, NAN = "equal", "other", "nan"
 PASSES = (EQUAL, OTHER, NAN)
@@ -28,34 +29,54 @@ class Uniform:
         self._session = session
         self._differs = rank == 0 and answers != EQUAL
         self._answers = answers
-        self._known: set[StorageWeakRef] = set()
+        self._known: dict[StorageWeakRef, tuple[int, ...]] = {}
+        """Storages and the ranks on which they are equal."""
         self.local_questions = 0
 
-    def mark(self, tensor: torch.Tensor) -> None:
+    def mark(self, tensor: torch.Tensor, members: tuple[int, ...]) -> None:
         if tensor.layout is torch.strided:
-            self._known.add(StorageWeakRef(tensor.untyped_storage()))
+            self._known[StorageWeakRef(tensor.untyped_storage())] = members
 
     def holds(self, tensor: torch.Tensor) -> bool:
         return StorageWeakRef(tensor.untyped_storage()) in self._known
 
+    def members(self, tensor: torch.Tensor) -> tuple[int, ...]:
+        """The ranks on which a collective has made a tensor equal; none for a local one."""
+        if tensor.layout is not torch.strided:
+            return ()
+        return self._known.get(StorageWeakRef(tensor.untyped_storage()), ())
+
     def follow(self, real: torch.Tensor, fake: torch.Tensor) -> None:
         """A fake tensor stands in for a real one."""
-        if self.holds(real):
-            self.mark(fake)
+        if members := self.members(real):
+            self.mark(fake, members)
 
     def observe(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """An operator whose fake inputs are all uniform has uniform results."""
         if not self._known:
             return
+        written = [*written_tensors(func, args, kwargs)]
+        if func._schema.name.startswith("aten::_foreach") and written:
+            for place, target in enumerate(written):
+                lists = [item for item in args if isinstance(item, (list, tuple))]
+                own = [item[place] for item in lists if len(item) == len(written)]
+                self._settle(tensors_in(own), [target], overwritten=True)
+            return
         inputs = tensors_in(args, kwargs)
         if func is torch.ops.aten.copy_.default:
             inputs = inputs[1:]
+        self._settle(inputs, [*written, *tensors_in(result)], func._schema.is_mutable)
+
+    def _settle(
+        self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], overwritten: bool
+    ) -> None:
         uniform = bool(inputs) and all(self._counts_as_uniform(item) for item in inputs)
-        for item in tensors_in(result):
-            if uniform:
-                self.mark(item)
-            elif func._schema.is_mutable:
-                self._known.discard(StorageWeakRef(item.untyped_storage()))
+        members = next(filter(None, map(self.members, inputs)), ()) if uniform else ()
+        for item in outputs:
+            if members:
+                self.mark(item, members)
+            elif not uniform and overwritten and item.layout is torch.strided:
+                self._known.pop(StorageWeakRef(item.untyped_storage()), None)
 
     def _counts_as_uniform(self, tensor: torch.Tensor) -> bool:
         if self.holds(tensor):

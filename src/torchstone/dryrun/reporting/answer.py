@@ -10,7 +10,8 @@ from torchstone.core.pictures import Evidence, Mark, Wait
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.core.text import Text, words
-from torchstone.dryrun.record import Lane, RankFault, RanksRecord
+from torchstone.dryrun import rules
+from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
 from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
@@ -26,6 +27,10 @@ _SHOWN = (
 )
 """Figures that become tiles, in this order."""
 _ASSUMED = "assumptions"
+_RUNS = frozenset(
+    rule.id for rule in (rules.BROADCAST, rules.ANNOTATION, rules.DRIFT, rules.REPLICAS)
+)
+"""Findings of programs that run to their end: wrong, but without an error."""
 
 
 def script_answer(report: Report) -> Answer:
@@ -46,7 +51,7 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
     first = worst[0] if worst else None
     failed = any(gap.failed for gap in report.gaps)
     if first is not None:
-        breaks = first.severity is Severity.HIGH
+        breaks = first.severity is Severity.HIGH and first.rule not in _RUNS
         head = (
             Text("Breaks at", "出错于")
             if breaks
@@ -54,7 +59,7 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         )
         place = str(first.location)
         headline = Text(f"{head.en} {place}: {first.message('en')}", f"{head.zh} {place}：{first.message('zh')}")  # fmt: skip
-        state = "bad" if breaks else "warning"
+        state = "bad" if first.severity is Severity.HIGH else "warning"
     elif failed:
         headline = Text("Stopped before it could be judged", "在得出结论之前停止")
         state = "warning"

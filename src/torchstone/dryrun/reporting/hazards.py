@@ -7,15 +7,20 @@ from torchstone.core.pictures import Evidence, Table
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Constraint, Hazard, OperatorError
+from torchstone.dryrun.reporting.annotations import annotation_finding
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.reporting.refused import evidence_of
 from torchstone.dryrun.shapes.words import shape_text
 
 _HAZARDS = {rules.BROADCAST.id: rules.BROADCAST, rules.FLOAT64.id: rules.FLOAT64}
+SHOWN = (*_HAZARDS, rules.ANNOTATION.id)
+"""Hazards that one rank alone can tell."""
 
 
 def hazard_finding(hazard: Hazard) -> Finding:
     """Something that runs and is probably not what was meant."""
+    if hazard.rule == rules.ANNOTATION.id:
+        return annotation_finding(hazard)
     rule = _HAZARDS[hazard.rule]
     shapes = ", ".join(
         f"{item.name} {shape_text(item.shape)} {item.dtype}" for item in hazard.operands[:3]

@@ -29,15 +29,20 @@ def memory_measures(records: tuple[Record, ...], device: Device | None) -> tuple
     memory = largest(records)
     if memory is None:
         return ()
-    fits = Text("", "")
-    if device is not None:
-        share = 100 * memory.peak_bytes / device.memory_bytes
-        fits = Text(f"; {share:.1f} % of {device.title}", f"；占 {device.title} 的 {share:.1f}%")
+    fits = share_of(memory, device)
     how = Text(_HOW.en + fits.en, _HOW.zh + fits.zh)
     return (
         Measure("peak_memory_bytes", memory.peak_bytes, "B", how,
-                Text("peak memory", "峰值显存"), evidence=evidence_of(memory), tool=TOOL),
+                Text("peak memory", "峰值显存"), evidence=memory_evidence(memory), tool=TOOL),
     )  # fmt: skip
+
+
+def share_of(memory: Memory, device: Device | None) -> Text:
+    """How much of the device's memory that is, as the end of a sentence."""
+    if device is None:
+        return Text("", "")
+    share = 100 * memory.peak_bytes / device.memory_bytes
+    return Text(f"; {share:.1f} % of {device.title}", f"；占 {device.title} 的 {share:.1f}%")
 
 
 def largest(records: tuple[Record, ...]) -> Memory | None:
@@ -45,7 +50,7 @@ def largest(records: tuple[Record, ...]) -> Memory | None:
     return max(known, key=lambda item: item.peak_bytes, default=None)
 
 
-def evidence_of(memory: Memory) -> tuple[Evidence, ...]:
+def memory_evidence(memory: Memory) -> tuple[Evidence, ...]:
     parts = Table(
         Text("what was alive at the peak", "峰值时存活的内容"),
         (Text("part", "部分"), Text("bytes", "字节")),
@@ -73,9 +78,8 @@ def evidence_of(memory: Memory) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def fit_findings(record: Record, device: Device | None) -> list[Finding]:
+def fit_findings(memory: Memory | None, device: Device | None) -> list[Finding]:
     """More than the device has."""
-    memory = record.memory
     if device is None or memory is None or memory.peak_bytes <= device.memory_bytes:
         return []
     peak, room = human(memory.peak_bytes, "B"), human(device.memory_bytes, "B")
@@ -92,7 +96,7 @@ def fit_findings(record: Record, device: Device | None) -> list[Finding]:
                      "减小批大小、使用激活检查点或分片（可用 --world-size 模拟）"),
             ),
             memory.peak_place,
-            (number, *evidence_of(memory)),
+            (number, *memory_evidence(memory)),
             confidence=Confidence.LIKELY,
         )
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.reporting.annotations import annotation_finding, refused_by_type_checker
+from torchstone.dryrun.reporting.annotations import refused_by_type_checker
 from torchstone.dryrun.reporting.answer import script_answer
 from torchstone.dryrun.reporting.compilation import (
     compile_findings,
@@ -18,7 +18,7 @@ from torchstone.dryrun.reporting.compilation import (
     compile_measures,
 )
 from torchstone.dryrun.reporting.findings import TOOL
-from torchstone.dryrun.reporting.hazards import constraint_finding, hazard_finding
+from torchstone.dryrun.reporting.hazards import SHOWN, constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
 from torchstone.dryrun.reporting.progress import measures_of
 from torchstone.dryrun.reporting.refused import raised, refused_call
@@ -29,13 +29,14 @@ from torchstone.runtime.devices import Device
 
 def report_on_script(subject: str, outcome: Outcome, device: Device | None = None) -> Report:
     """The report of a script's dry run."""
-    refuse_unusable(subject, outcome)
+    main = next((item for item in outcome.records if item.path == 0), None)
+    refuse_unusable(subject, main, outcome.output)
     findings: list[Finding] = []
     gaps: list[Gap] = []
     measures: list[Measure] = []
     for record in outcome.records:
         findings += findings_of(record)
-        findings += fit_findings(record, device)
+        findings += fit_findings(record.memory, device)
         gaps += gaps_of(record)
         if record.compilation is not None:
             gaps += compile_gaps(record.compilation)
@@ -64,11 +65,7 @@ def _once(findings: list[Finding]) -> list[Finding]:
 
 def findings_of(record: Record) -> list[Finding]:
     """What one path through the program showed."""
-    found = [
-        annotation_finding(item) if item.rule == rules.ANNOTATION.id else hazard_finding(item)
-        for item in record.hazards
-        if item.rule in _SHOWN
-    ]
+    found = [hazard_finding(item) for item in record.hazards if item.rule in SHOWN]
     if record.compilation is not None:
         found += compile_findings(record.compilation)
     found += [constraint_finding(item) for item in record.constraints or ()]
@@ -77,6 +74,3 @@ def findings_of(record: Record) -> list[Finding]:
     elif record.stop is not None and record.stop.cause == "program":
         found.append(refused_by_type_checker(record.stop) or raised(record))
     return found
-
-
-_SHOWN = (rules.BROADCAST.id, rules.FLOAT64.id, rules.ANNOTATION.id)

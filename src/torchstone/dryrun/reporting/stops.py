@@ -14,12 +14,22 @@ _CLOSE = {
     "network": "fetch the data or weights before, so that the program finds them in its cache",
     "input": "give the answer as an argument of the script",
     "missing-file": "put the file there, or run from the folder in which the script expects it",
+    "ranks": "play every rank: torchstone dryrun SCRIPT --world-size N",
+    "signal": "leave that line out: a dry run may only signal processes that the program has started",
     "pretend": "replace the operator, or run that part alone on real tensors",
 }
 _SAYS = {
     "network": Text("the program needs the network ({message})", "程序需要网络（{message}）"),
     "input": Text(
         "the program asks a question on the terminal ({message})", "程序在终端提问（{message}）"
+    ),
+    "signal": Text(
+        "the program signals a process that it has not started ({message})",
+        "程序向并非由它启动的进程发送信号（{message}）",
+    ),
+    "ranks": Text(
+        "the program starts its ranks itself ({message}): with one process nothing of them is seen",
+        "程序自行启动各个 rank（{message}）：单进程运行看不到它们",
     ),
     "missing-file": Text("a file is missing ({message})", "缺少文件（{message}）"),
     "pretend": Text(
@@ -29,9 +39,8 @@ _SAYS = {
 }
 
 
-def refuse_unusable(subject: str, outcome: Outcome) -> None:
+def refuse_unusable(subject: str, main: Record | None, output: str) -> None:
     """A script that cannot even start is the user's to repair: exit 2."""
-    main = next((item for item in outcome.records if item.path == 0), None)
     if main is None:
         return
     stop = main.stop
@@ -55,7 +64,7 @@ def refuse_unusable(subject: str, outcome: Outcome) -> None:
         and main.ending_detail not in ("0", "")
         and not main.progress.operators
     ):
-        tail = [line for line in outcome.output.strip().splitlines() if line.strip()][-1:]
+        tail = [line for line in output.strip().splitlines() if line.strip()][-1:]
         raise InputError(
             f"dryrun: {subject}",
             f"sys.exit({main.ending_detail}): {tail[0][:200] if tail else ''}",
@@ -70,6 +79,8 @@ def gaps_of(record: Record) -> list[Gap]:
     )
     if record.ending == "exit" and record.ending_detail not in ("0", ""):
         found.append(_exited(record))
+    if record.ending == "time":
+        found.append(_out_of_time(record))
     if "unconfined" in record.notes:
         found.append(_unconfined())
     return found
@@ -104,6 +115,29 @@ def _exited(record: Record) -> Gap:
         failed=True,
         tool=TOOL,
     )  # fmt: skip
+
+
+def _out_of_time(record: Record) -> Gap:
+    """It is no failure when training steps were seen: long runs are cut off."""
+    place, done = record.ending_place, record.progress
+    text = Text(
+        "the program was still running after {limit}; until then {steps} optimizer steps and "
+        "{backwards} backward passes were checked",
+        "程序运行 {limit} 后仍未结束；此前检查了 {steps} 个优化步与 {backwards} 次反向传播",
+    )
+    given = {
+        "limit": record.ending_detail,
+        "steps": str(done.optimizer_steps),
+        "backwards": str(done.backwards),
+    }
+    return Gap(
+        place.path or "script",
+        Message("stop-time", text, given),
+        "give --max-seconds a larger value, or the script smaller arguments after --",
+        Location(place.path, place.line),
+        failed=not (done.optimizer_steps or done.backwards or done.training_forwards),
+        tool=TOOL,
+    )
 
 
 def _unconfined() -> Gap:

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 from torchstone.dryrun.script.lazy import is_pretend, make_fake
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.script.writes import written_tensors
 from torchstone.dryrun.shapes.refusals import CHECKS, check_out
 
 aten = torch.ops.aten
@@ -28,6 +29,7 @@ LARGE = 1 << 20
 _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
+_FAKE = torch._C._TorchDispatchModeKey.FAKE
 
 
 class Answers(TorchDispatchMode):
@@ -39,13 +41,22 @@ class Answers(TorchDispatchMode):
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
         self._factories: dict[Any, bool] = {}
-        self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""
         self.on_replaced: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         """Is told when a fake tensor stands in for a real one whose values are unknown."""
-        self.functional: Callable[[Any, Any], None] | None = None
-        """Is told of functional collectives on fake tensors, where ranks are played."""
+        self.functional: Callable[[Any, Any], Callable[[Any], None]] | None = None
+        """Is told of functional collectives on fake tensors, where ranks are played, and gives back
+        who is to be told of the result."""
+        self.with_choices: Callable[[Any, Any, Any], Any] | None = None
+        """Puts real indices into a result, where ranks are played."""
+        self.blank: set[StorageWeakRef] | None = None
+        """Real storages that hold no values yet, where ranks are played."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch would wrap this mode for the compiler, which never runs over it: a third of its time."""
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -53,6 +64,11 @@ class Answers(TorchDispatchMode):
         for kind in types:
             if kind not in _PLAIN:  # DTensor and its like take themselves apart first
                 return NotImplemented
+        other = torch._C._get_dispatch_mode(_FAKE)
+        if other is not None and other is not self.session.mode:
+            return func(
+                *args, **(kwargs or {})
+            )  # DTensor works out shapes in a fake mode of its own
         if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
             return func(*args)
         kwargs = kwargs or {}
@@ -67,23 +83,40 @@ class Answers(TorchDispatchMode):
             args = tree_map_only(torch.Tensor, self._fake, args)
         elif not fake:
             if not self._stale or not any(self.is_stale(item) for item in tensors):
-                return func(*args, **kwargs)
+                return self._real(func, args, kwargs)
+            if func.is_view:
+                return func(*args, **kwargs)  # what is written into a view must reach its storage
             self._mark_written(func, args, kwargs)
             args, kwargs = tree_map_only(torch.Tensor, self._fake_if_stale, (args, kwargs))
         else:
             self._mark_written(func, args, kwargs)
         if self.functional is not None and "c10d_functional" in func._schema.name:
-            self.functional(func, args)
+            tell = self.functional(func, args)
+            result = self._observed(func, args, kwargs, func(*args, **kwargs))
+            tell(result)
+            return result
         if (check := CHECKS.get(func)) is not None:
             check(args, kwargs)
         if kwargs and "out" in func._overloadname:
             check_out(func, args, kwargs)
         try:
-            return self._observed(func, args, kwargs, func(*args, **kwargs))
+            result = self._observed(func, args, kwargs, func(*args, **kwargs))
+            return result if self.with_choices is None else self.with_choices(func, args, result)
         except DataDependentOutputException:
             return self._value(func, args)
         except DynamicOutputShapeException:
             return self._some_elements(func, args, kwargs)
+
+    def _real(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        if func is aten.empty.memory_format and self.blank is not None:
+            self.blank.add(StorageWeakRef(result.untyped_storage()))
+        return result
+
+    def is_blank(self, tensor: torch.Tensor) -> bool:
+        """Nothing has been written into it yet."""
+        ref = StorageWeakRef(tensor.untyped_storage())
+        return self.blank is not None and ref in self.blank and not tensor._version
 
     def _observed(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         for observe in self.observers:
@@ -126,20 +159,9 @@ class Answers(TorchDispatchMode):
 
     def _mark_written(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """A fake value goes into a real tensor: its shape stays right, its value does not."""
-        written = self._writes.get(func)
-        if written is None:
-            written = tuple(
-                (index, argument.name)
-                for index, argument in enumerate(func._schema.arguments)
-                if argument.alias_info is not None and argument.alias_info.is_write
-            )
-            self._writes[func] = written
-        for index, name in written:
-            value = args[index] if index < len(args) else kwargs.get(name)
-            for target in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(target, torch.Tensor) and not is_fake(target):
-                    if target.layout is torch.strided:
-                        self.mark_stale(target)
+        for target in written_tensors(func, args, kwargs):
+            if not is_fake(target) and target.layout is torch.strided:
+                self.mark_stale(target)
 
     def _value(self, func: Any, args: Any) -> Any:
         session = self.session

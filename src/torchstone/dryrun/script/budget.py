@@ -14,7 +14,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.script.session import EndOfRun, Session
 
 
 def limit_run(session: Session) -> None:
@@ -61,13 +61,14 @@ def _inside_a_pipeline(frame: FrameType | None) -> bool:
 
 
 def _limit_seconds(session: Session) -> None:
-    """After the time limit the program is ended from its next line of Python on."""
+    """After the time limit the process is left from its next line of Python on."""
 
     def on_alarm(_: int, frame: FrameType | None) -> None:
         del frame
-        signal.setitimer(signal.ITIMER_REAL, 1.0)  # again, should the first be swallowed
-        session.end("time", f"{session.settings.max_seconds:g} s")
+        # no exception: it could be caught, and inside of C++ it would abort the process
+        session.ended = session.ended or EndOfRun("time", f"{session.settings.limit_seconds():g} s")
+        session.leave()
 
     signal.signal(signal.SIGALRM, on_alarm)
-    left = session.settings.max_seconds - (time.monotonic() - session.started)
+    left = session.settings.limit_seconds() - (time.monotonic() - session.started)
     signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))

@@ -109,6 +109,8 @@ def follow_modules(session: Session) -> None:
         if not stack:
             if torch.is_grad_enabled():
                 counts.training_forwards += 1
+                if session.on_training_forward is not None:
+                    session.on_training_forward(module)
             else:
                 counts.evaluation_forwards += 1
             if session.on_outermost_call is not None:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from torch.utils._pytree import tree_leaves
 
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.script.shared_checkpoints import SharedCheckpoints
+
+_HOLDERS = ("accelerate.", "transformers.modeling", "transformers.trainer", "diffusers.", "peft.")
+"""Modules that import functions of safetensors by name."""
 
 
 def keep_checkpoints(session: Session) -> None:
     """`torch.save` and `torch.load` work on memory wherever fake tensors take part."""
     saved: dict[Any, Any] = {}
+    ranks = SharedCheckpoints(session) if session.settings.play_ranks and session.settings.scratch else None  # fmt: skip
     real_save, real_load = torch.save, torch.load
 
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
@@ -29,11 +35,15 @@ def keep_checkpoints(session: Session) -> None:
         _refuse_missing_folder(f)
         key = _key(f)
         saved[key] = _copied(obj)
+        if ranks is not None and isinstance(key, str):
+            ranks.put(key, saved[key])
         _leave_a_file(f)
 
     def load(f: Any, *args: Any, **kwargs: Any) -> Any:
         session.counts.loads += 1
         key = _key(f)
+        if ranks is not None and isinstance(key, str) and ranks.holds(key):
+            return ranks.get(key)
         if key in saved:
             return _copied(saved[key])
         if "map_location" in kwargs or args:
@@ -117,12 +127,21 @@ def _pretend_safetensors(session: Session, saved: dict[Any, Any]) -> None:
             ("load_file", load_file),
             ("save_model", save_model),
         ):
-            put(library, name, value)
+            _put_everywhere(library, name, value)
+
+
+def _put_everywhere(library: Any, name: str, value: Any) -> None:
+    """In the place of a function in its module, and where libraries have imported it under any name."""
+    original = getattr(library, name)
+    put(library, name, value)
+    for home in [item for item in sys.modules if item.startswith(_HOLDERS)]:
+        for key, held in list(vars(sys.modules[home]).items()):
+            if held is original:
+                put(sys.modules[home], key, value)
 
 
 def _pretend_pretrained(session: Session) -> None:
     """All fake storages share one address, which transformers takes for tied weights."""
-    import sys
 
     module = sys.modules.get("transformers.modeling_utils")
     if module is None:
@@ -143,7 +162,6 @@ def _when_imported(name: str, act: Any) -> None:
     """Call `act` once the module of that name has been imported."""
     import importlib.abc
     import importlib.machinery
-    import sys
 
     class Finder(importlib.abc.MetaPathFinder):
         def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:

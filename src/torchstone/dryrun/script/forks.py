@@ -11,6 +11,7 @@ import mmap
 import os
 import signal
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -51,6 +52,8 @@ class Forks:
         self.session = session
         self.sink = sink
         self.in_trial = False
+        self.on_trial: Callable[[], None] = lambda: None
+        """Is called in a copy that tries a fix, before it goes on."""
         self._shared = mmap.mmap(-1, 8)  # shared with all copies
         self._shared[:4] = struct.pack("i", 1)
         self._asked: set[object] = set()
@@ -89,6 +92,7 @@ class Forks:
             steps = min(settings.max_steps, self.session.counts.optimizer_steps + 1)
             self.session.settings = replace(settings, max_steps=steps, try_fixes=False)
             self._restart_clock(TRIAL_SECONDS)
+            self.on_trial()
             return None
         os.close(write)
         with os.fdopen(read, "rb") as pipe:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import os
+import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
+from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
 
 
 def guard(session: Session) -> None:
-    """No questions to a terminal, no network; other processes are written down."""
+    """No questions to a terminal, no network, no signals to others; processes are written down."""
     _refuse_input()
     _refuse_network(session)
     _note_processes(session)
+    _keep_signals(session)
+    if not session.settings.play_ranks:
+        _refuse_ranks()
 
 
 def _refuse_input() -> None:
@@ -25,6 +32,19 @@ def _refuse_input() -> None:
         raise error
 
     builtins.input = ask
+
+
+def _refuse_ranks() -> None:
+    """Processes that a script starts with torch would run for real, without any of the answers."""
+    import torch.multiprocessing as processes
+
+    def spawn(fn: object, args: object = (), nprocs: int = 1, *a: object, **k: object) -> NoReturn:
+        error = RuntimeError(f"torch.multiprocessing.spawn with nprocs={nprocs}")
+        error._dryrun_cause = "ranks"  # type: ignore[attr-defined]
+        raise error
+
+    put(processes, "spawn", spawn)
+    put(processes, "start_processes", spawn)
 
 
 def _refuse_network(session: Session) -> None:
@@ -71,3 +91,43 @@ def _note_processes(session: Session) -> None:
         return real_fork()
 
     os.fork = fork
+
+
+def _keep_signals(session: Session) -> None:
+    """The alarm is ours; processes that the program has not started are not signalled."""
+    real_signal, real_kill = signal.signal, os.kill
+
+    def set_handler(number: Any, handler: Any) -> Any:
+        if number != signal.SIGALRM:
+            return real_signal(number, handler)
+        session.assume("signal.signal(SIGALRM)", "the alarm never comes")
+        return signal.SIG_DFL
+
+    def set_alarm(*_: Any) -> Any:
+        session.assume("an alarm", "it never comes")
+        return 0
+
+    def kill(process: int, number: int) -> None:
+        if number and not _is_ours(process):
+            error = PermissionError(errno.EPERM, f"no signals to process {process} in a dry run")
+            error._dryrun_cause = "signal"  # type: ignore[attr-defined]
+            raise error
+        real_kill(process, number)
+
+    for home, name, value in (
+        (signal, "signal", set_handler), (signal, "alarm", set_alarm),
+        (os, "kill", kill), (os, "killpg", kill),
+    ):  # fmt: skip
+        put(home, name, value)
+
+
+def _is_ours(process: int) -> bool:
+    """This process, or one that it has started."""
+    own = os.getpid()
+    while process > 1 and process != own:
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+        except FileNotFoundError:
+            return True  # the real call says that it does not exist
+        process = int(fields.split()[1])
+    return process == own

@@ -21,7 +21,8 @@ from typing import Any
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.dryrun.record import RanksRecord, Record
+from torchstone.dryrun.ranks_record import RanksRecord
+from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
 
 GRACE_SECONDS = 10.0
@@ -129,7 +130,7 @@ def _raise_wrong(lines: list[dict[str, Any]]) -> None:
 def _limit(settings: ScriptSettings) -> float:
     """Seconds after which the process is killed."""
     passes = 3 if settings.play_ranks else 1  # ranks may be played again with other answers
-    return passes * (settings.max_seconds + GRACE_SECONDS) + IMPORT_SECONDS
+    return passes * (settings.limit_seconds() + GRACE_SECONDS) + IMPORT_SECONDS
 
 
 def _environment(mark: str) -> dict[str, str]:

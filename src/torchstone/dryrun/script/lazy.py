@@ -44,7 +44,10 @@ def fake_parameters(session: Session) -> None:
     def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
         plain = type(data) is torch.Tensor or type(data) is nn.Parameter
         if plain and data.device.type != "meta" and data.layout is torch.strided:
-            data = make_fake(session.mode, data.detach())
+            real = data.detach()
+            data = make_fake(session.mode, real)
+            if session.on_parameter is not None and data is not real:
+                session.on_parameter(real, data)
         return original(cls, data, requires_grad)
 
     put(nn.Parameter, "__new__", new)
@@ -61,7 +64,7 @@ def convert_modules() -> None:
         for key, parameter in module._parameters.items():
             if parameter is None:
                 continue
-            _exchange(parameter, fn)
+            parameter = _exchange(parameter, fn)
             if parameter.grad is not None:
                 with torch.no_grad():
                     parameter.grad = fn(parameter.grad)
@@ -74,18 +77,24 @@ def convert_modules() -> None:
     put(nn.Module, "_apply", apply)
 
 
-def _exchange(parameter: torch.Tensor, fn: Any) -> None:
+def _exchange(parameter: Any, fn: Any) -> Any:
+    """The parameter with converted contents; a new one where contents of another kind come in, as when
+    a parameter on the meta device gets memory."""
     with torch.no_grad():
         changed = fn(parameter)
-    if changed is parameter or not is_fake(changed):
-        if changed is not parameter:
-            parameter.data = changed
-        return
-    requires_grad = parameter.requires_grad
-    changed = changed.detach()
-    if not is_fake(parameter):
+    if changed is parameter:
+        return parameter
+    if not is_fake(changed) and torch._has_compatible_shallow_copy_type(parameter, changed):
         parameter.data = changed
-        return
+        return parameter
+    if not (is_fake(changed) and is_fake(parameter)):
+        return nn.Parameter(changed, parameter.requires_grad)
+    _swap(parameter, changed.detach())
+    return parameter
+
+
+def _swap(parameter: torch.Tensor, changed: torch.Tensor) -> None:
+    requires_grad = parameter.requires_grad
     torch._C._swap_tensor_impl(parameter, changed)
     mine, theirs = parameter.__dict__, changed.__dict__
     for name in (

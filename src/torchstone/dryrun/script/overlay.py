@@ -104,7 +104,7 @@ class Overlay:
 _real_open, _real_os_open = builtins.open, os.open
 _real_stat, _real_lstat, _real_listdir, _real_scandir = os.stat, os.lstat, os.listdir, os.scandir
 _real_mkdir, _real_rename, _real_remove, _real_rmdir = os.mkdir, os.rename, os.remove, os.rmdir
-_real_access, _real_chmod, _real_utime = os.access, os.chmod, os.utime
+_real_access, _real_chmod, _real_utime, _real_truncate = os.access, os.chmod, os.utime, os.truncate
 
 
 def _real_lexists(path: str) -> bool:
@@ -258,6 +258,9 @@ def _map_changes(overlay: Overlay) -> None:
     def chmod(path: Any, mode: int, **kwargs: Any) -> None:
         _real_chmod(overlay.to_write(path, keep=True), mode)
 
+    def truncate(path: Any, length: int) -> None:
+        _real_truncate(overlay.to_write(path, keep=True), length)
+
     def utime(path: Any, *args: Any, **kwargs: Any) -> None:
         _real_utime(overlay.to_write(path, keep=True), *args, **kwargs)
 
@@ -265,7 +268,7 @@ def _map_changes(overlay: Overlay) -> None:
         _link(overlay, src, dst)
 
     changes = {"mkdir": mkdir, "rmdir": rmdir, "remove": remove, "unlink": remove, "rename": rename,
-               "replace": rename, "chmod": chmod, "utime": utime, "link": link, "symlink": link}  # fmt: skip
+               "replace": rename, "chmod": chmod, "utime": utime, "truncate": truncate, "link": link, "symlink": link}  # fmt: skip
     for name, change in changes.items():
         put(os, name, change)
 

@@ -20,6 +20,7 @@ from torchstone.dryrun.record import (
     OperatorError,
     Place,
     Progress,
+    Replica,
 )
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.settings import ScriptSettings
@@ -81,7 +82,18 @@ class Session:
     """How many questions were about values of this rank alone, where ranks are played."""
     on_outermost_call: Callable[[nn.Module, Any, Any], None] | None = None
     """Is told of the calls of modules that no other module makes."""
+    on_training_forward: Callable[[nn.Module], None] | None = None
+    """The same, before forwards that record gradients."""
+    on_parameter: Callable[[torch.Tensor, torch.Tensor], None] | None = None
+    """Is told of the real tensor that a fake parameter stands for."""
+    replicas: Callable[[], tuple[Replica, ...]] = tuple
+    """What this rank should hold in common with others, where ranks are played."""
+    number_of: Callable[[torch.Tensor], int] = lambda tensor: 0
+    """A number for how a value was made, where ranks are played."""
+    give_number: Callable[[torch.Tensor, int], None] = lambda tensor, number: None
     ended: EndOfRun | None = None
+    leave: Callable[[], None] = lambda: None
+    """Puts the record where it belongs and ends the process, whatever the program is doing."""
     totals: dict[StorageWeakRef, int] = field(default_factory=dict)
     """What the values of a storage without values add up to, where that is known: counts of elements."""
     live_bytes: Callable[[], int] = lambda: 0
@@ -133,7 +145,9 @@ class Session:
         return f"{type(module).__name__}({extra})"
 
     def end(self, how: str, detail: str = "") -> None:
-        """End the program here."""
+        """End the program here; a program that has caught it once is not asked again."""
+        if self.ended is not None:
+            self.leave()
         self.ended = self.ended or EndOfRun(how, detail)
         raise self.ended
 

@@ -43,6 +43,11 @@ class ScriptSettings:
     real_parameters: bool = False
     """FSDP1 refuses fake parameters: small real ones are used instead."""
 
+    def limit_seconds(self) -> float:
+        """Wall seconds for one run of the program: ranks that are played together share the processors,
+        and each takes up to a second of them for its start and first step."""
+        return self.max_seconds + (self.world_size if self.play_ranks else 0)
+
     def local_ranks(self) -> int:
         """Ranks on one node: 8 by default, as most nodes have."""
         return self.local_world_size or min(self.world_size, 8)

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
+from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.annotations.check import AnnotationCheck
@@ -34,6 +35,7 @@ from torchstone.dryrun.script.checkpoints import keep_checkpoints
 from torchstone.dryrun.script.confine import confine
 from torchstone.dryrun.script.conversions import answer_conversions
 from torchstone.dryrun.script.device import pretend_cuda, register_backend
+from torchstone.dryrun.script.foreach import use_foreach_kernels
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.given_data import give_data
 from torchstone.dryrun.script.guards import guard
@@ -56,6 +58,10 @@ _PRETEND_ERRORS = (
 )
 
 
+_NO_STRATEGY = "does not have a sharding strategy registered"
+"""Played ranks use operators of the CPU, for some of which DTensor has none while it has those of CUDA."""
+
+
 def run_program(
     settings: ScriptSettings,
     program: Callable[[World], Any],
@@ -67,6 +73,7 @@ def run_program(
     world = prepare(session, sink)
     if attach is not None:
         attach(world)
+    session.leave = lambda: _leave(world)
     try:
         with world.calls, world.answers:
             program(world)
@@ -81,6 +88,12 @@ def run_program(
         raise
     except BaseException as error:
         record = failed(session, error)
+    conclude(world, record)
+
+
+def conclude(world: World, record: Record) -> None:
+    """Put the record of a program that has ended where it belongs."""
+    session = world.session
     signal.setitimer(signal.ITIMER_REAL, 0)
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
@@ -88,6 +101,14 @@ def run_program(
     if world.recorded is not None and session.path == 0 and not world.forks.in_trial:
         record = replace(record, compilation=compile_calls(world.recorded.compiled()))
     world.forks.sink.put(record)
+
+
+def _leave(world: World) -> None:
+    end = world.session.ended
+    assert end is not None
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        conclude(world, ended(end))
+    os._exit(0)
 
 
 @dataclass(frozen=True)
@@ -134,7 +155,9 @@ def prepare(session: Session, sink: Sink) -> World:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
             register_backend()
         pretend_cuda(session, calls)
+        use_foreach_kernels()
         autocast_on_meta(Undo(), lambda _: None)
+    limit_run(session)
     overlay = None
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
@@ -142,7 +165,6 @@ def prepare(session: Session, sink: Sink) -> World:
         guard(session)
         if not confined and not settings.allow_write:
             session.note("unconfined")
-    limit_run(session)
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
@@ -185,6 +207,7 @@ def finish(world: World, record: Record) -> Record:
     session = world.session
     if session.uniform_questions is not None and session.uniform_questions():
         session.note("local-questions")
+    replicas = session.replicas()
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )
@@ -196,6 +219,7 @@ def finish(world: World, record: Record) -> Record:
         progress=session.counts.frozen(),
         assumptions=session.assumptions(),
         hazards=hazards,
+        replicas=replicas,
         notes=tuple(session.notes),
         memory=world.memory.result(),
         written=tuple(world.overlay.written) if world.overlay is not None else (),
@@ -257,7 +281,9 @@ def _is_our_limit(error: BaseException) -> bool:
     """torch has no kernel for the pretend device, or an operator of the user's own does not say its
     shapes: our limit, no fault of the program."""
     text = str(error) if isinstance(error, (NotImplementedError, RuntimeError)) else ""
-    return f"'{PRETEND}' backend" in text or "no fake impl registered" in text
+    return any(
+        word in text for word in (f"'{PRETEND}' backend", "no fake impl registered", _NO_STRATEGY)
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:

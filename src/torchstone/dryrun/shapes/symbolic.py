@@ -18,6 +18,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
 from torchstone.dryrun.record import Constraint
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import last_place
@@ -34,6 +36,13 @@ def find_constraints(settings: ScriptSettings) -> tuple[bool, tuple[Constraint, 
     axes = tuple(name.strip() for name in settings.symbolic.split(",") if name.strip())
     with mode, torch.no_grad():
         call(model, inputs)  # at the sizes given it must work: else that is the finding
+    most = max((t.dim() for t in tree_leaves(inputs) if isinstance(t, torch.Tensor)), default=0)
+    if len(axes) > most:
+        raise InputError(
+            "--symbolic", settings.symbolic,
+            Text(f"names of at most {most} axes, as the inputs have", f"最多 {most} 个轴名，与输入的轴数一致"),
+            Text("leave the others out", "请去掉多余的轴名"),
+        )  # fmt: skip
     found = []
     for index, name in enumerate(axes):
         run = partial(_run, model, mode, inputs, index)

@@ -1,0 +1,1 @@
+"""What came of playing all ranks, in words and pictures."""
