@@ -162,3 +162,29 @@ def test_the_same_results_with_a_plan(project: Path, capfd: pytest.CaptureFixtur
     assert report.answer is not None
     assert "4 results equal bit by bit" in report.answer.headline.en
     assert not report.findings
+
+
+def test_a_profile_that_was_measured_in_a_run_makes_the_next_plan(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On this machine the device is `cpu`: torch's kernels are slower than OpenCV's, nothing moves."""
+    assert run(["flow", "trace", "prepare.py", "--save", "trace.json", "--", "3"]) == 0
+    plan = {"context_device_map": {"prepare/cv2.resize": "cuda:0"}}
+    (project / "plan.json").write_text(json.dumps(plan))
+    words = ["flow", "run", "prepare.py", "--plan", "plan.json", "--save-profile", "profile.json"]
+    assert run([*words, "--", "3"]) == 0
+    measured = json.loads((project / "profile.json").read_text())
+    assert measured["name"] == "cpu"
+    assert measured["speedups"]["cv2.resize"] > 0
+    measured["speedups"] = {"cv2.resize": 0.1}  # whatever the machine was doing
+    (project / "profile.json").write_text(json.dumps(measured))
+    capfd.readouterr()
+    words = ["flow", "plan", "trace.json", "--profile", "profile.json", "--save", "next.json"]
+    assert run([*words, "--format", "json"]) == 0
+    report = Report.from_json(capfd.readouterr().out)
+    assert report.answer is not None
+    assert any(
+        "measured on cpu while prepare.py ran" in item.en for item in report.answer.assumptions
+    )
+    moved = json.loads((project / "next.json").read_text())["context_device_map"]
+    assert "prepare/cv2.resize" not in moved

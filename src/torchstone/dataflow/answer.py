@@ -147,6 +147,7 @@ def _plan_tiles(
              Text(f"{len(movable)} of {len(plan.operators)} operators can", f"{len(plan.operators)} 个算子中 {len(movable)} 个可移")),
         Tile(Text("moved over the bus", "总线传输"), human(planned.transfer_bytes, "B"),
              Text(f"{planned.transfers:,} transfers, {human(planned.transfer_seconds, 's')}", f"{planned.transfers:,} 次，{human(planned.transfer_seconds, 's')}")),
+        Tile(Text("results", "结果"), Text("not compared yet", "尚未比对"), Text("`flow run` compares them", "由 `flow run` 比对")),
     )  # fmt: skip
 
 

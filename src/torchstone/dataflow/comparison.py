@@ -1,4 +1,4 @@
-"""What a program left behind, reduced to digests, and where two runs differ."""
+"""What a program left behind, and where two runs differ."""
 
 from __future__ import annotations
 
@@ -11,13 +11,25 @@ from typing import Any
 
 _MOST = 100_000  # results that are looked at
 _DEPTH = 6
+ROUNDING = 1e-4
+"""Of the largest value: float32 operators that add in another order differ by 1e-6 each, a chain of
+dozens by less than this; a wrong operator by more."""
+ONE_LEVEL = 1
+"""What whole numbers may differ by: entries that are declared within one level exist."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Every array, tensor, image and number by its name: a digest, and a short description."""
+class Result:
+    """One array, tensor, image or number."""
 
-    digests: Mapping[str, tuple[str, str]]
+    digest: str
+    text: str
+    value: Any
+    """As an array, or the number itself."""
+
+
+Outcome = Mapping[str, Result]
+"""Every result of a run by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +40,63 @@ class Difference:
     how: str
     before: str
     after: str
+    is_rounding: bool = False
 
 
 def outcome_of(left: Mapping[str, Any]) -> Outcome:
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, Result] = {}
     for name, value in left.items():
         for path, item in _data(value, name, _DEPTH):
             if len(found) >= _MOST:
-                return Outcome(found)
-            digest = _digest(item)
-            if digest is not None:
-                found[path] = digest
-    return Outcome(found)
+                return found
+            result = _result(item)
+            if result is not None:
+                found[path] = result
+    return found
 
 
 def differences(before: Outcome, after: Outcome) -> list[Difference]:
     """In the order of the first run; what only one of them has is a difference too."""
     found: list[Difference] = []
-    for name in {**before.digests, **after.digests}:
-        one, other = before.digests.get(name), after.digests.get(name)
-        if one != other:
-            how = "only in one run" if one is None or other is None else "other values"
-            found.append(Difference(name, how, one[1] if one else "–", other[1] if other else "–"))
+    for name in {**before, **after}:
+        one, other = before.get(name), after.get(name)
+        if one is None or other is None:
+            found.append(
+                Difference(name, "only in one run", one.text if one else "–", other.text if other else "–")
+            )  # fmt: skip
+        elif one.digest != other.digest:
+            how, small = _how(one, other)
+            found.append(Difference(name, how, one.text, other.text, small))
     return found
+
+
+def _how(one: Result, other: Result) -> tuple[str, bool]:
+    """How far apart two results of one kind are, and whether rounding explains it."""
+    if one.text != other.text and not isinstance(one.value, float):
+        return "another kind of result", False
+    numpy = sys.modules.get("numpy")
+    if numpy is None or getattr(one.value, "dtype", None) is None:
+        return _how_numbers(one.value, other.value)
+    a, b = one.value, other.value
+    if a.dtype.kind not in "iufc" or not a.size:
+        return "other values", False
+    wide = numpy.complex128 if a.dtype.kind == "c" else numpy.float64
+    same = (a == b) | ((a != a) & (b != b))
+    with numpy.errstate(all="ignore"):
+        gap = float(numpy.where(same, 0.0, numpy.abs(a.astype(wide) - b.astype(wide))).max())
+        largest = float(numpy.abs(numpy.where(numpy.isfinite(a), a, 0)).max())
+    share = 1 - float(same.mean())
+    if a.dtype.kind in "iu":
+        return f"by up to {gap:.0f} ({share:.2%} of the values)", gap <= ONE_LEVEL
+    relative = gap / largest if largest else math.inf
+    return f"by up to {relative:.1e} of the largest value ({share:.2%} of the values)", relative <= ROUNDING  # fmt: skip
+
+
+def _how_numbers(a: Any, b: Any) -> tuple[str, bool]:
+    if type(a) is not type(b) or not isinstance(a, float):
+        return "other values", False
+    relative = abs(a - b) / max(abs(a), 1e-300)
+    return f"by {relative:.1e} of its value", relative <= ROUNDING
 
 
 def _data(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -67,34 +113,31 @@ def _data(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _digest(value: Any) -> tuple[str, str] | None:
+def _result(value: Any) -> Result | None:
     """Of data; None for functions, modules and whatever else a script leaves."""
     if isinstance(value, bool) or value is None or isinstance(value, type):
         return None
     if isinstance(value, (int, float, complex)):
         same = "nan" if isinstance(value, float) and math.isnan(value) else repr(value)
-        return same, same[:60]
+        return Result(same, same[:60], value)
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         if numpy is None or value.layout is not torch.strided:
             return None
         plain = value.detach().cpu()
-        kind = str(plain.dtype)
-        plain = plain.view(torch.int16) if plain.dtype is torch.bfloat16 and plain.ndim else plain
-        return _array_digest(plain.resolve_conj().resolve_neg().numpy(), f"Tensor {kind}")
+        kind = f"Tensor {plain.dtype}"
+        plain = plain.float() if plain.dtype is torch.bfloat16 else plain
+        return _array_result(plain.resolve_conj().resolve_neg().numpy(), kind)
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(value)
-        return (
-            None
-            if array.dtype.hasobject
-            else _array_digest(array, f"{type(value).__name__} {array.dtype}")
-        )
-    if hasattr(value, "tobytes") and hasattr(value, "getbands"):  # an image of PIL
-        data = value.tobytes()
-        return hashlib.sha256(data).hexdigest(), f"Image {value.mode} {value.size}"
+        if array.dtype.hasobject:
+            return None
+        return _array_result(array, f"{type(value).__name__} {array.dtype}")
+    if hasattr(value, "tobytes") and hasattr(value, "getbands") and numpy is not None:  # of PIL
+        return _array_result(numpy.asarray(value), f"Image {value.mode}")
     return None
 
 
-def _array_digest(array: Any, kind: str) -> tuple[str, str]:
+def _array_result(array: Any, kind: str) -> Result:
     text = f"{kind} {array.shape}"
-    return hashlib.sha256(text.encode() + array.tobytes()).hexdigest(), text
+    return Result(hashlib.sha256(text.encode() + array.tobytes()).hexdigest(), text, array)

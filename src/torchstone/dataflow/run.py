@@ -51,10 +51,11 @@ def trace_program(options: TraceOptions) -> Traced:
     check_subject("trace", options.script, options.call)
     tracer = EnhancedTracer(options.max_depth, track_memory=True, max_events=options.max_events)
     failure = ""
+    left: dict[str, object] = {}
     tracer.start_tracing()
     try:
         with output_to_stderr():
-            run_subject(options.script, options.call, options.arguments, _recording(tracer))
+            left = run_subject(options.script, options.call, options.arguments, _recording(tracer))
     except SystemExit as error:
         failure = "" if error.code in (None, 0) else f"SystemExit({error.code})"
     except TorchstoneError:
@@ -63,7 +64,8 @@ def trace_program(options: TraceOptions) -> Traced:
         failure = type(error).__name__
         traceback.print_exception(without_our_frames(error), file=sys.stderr)
     finally:
-        tracer.stop_tracing()
+        tracer.stop_tracing()  # while what the program left is still there: these are its results
+        left.clear()
     return Traced(tracer, failure)
 
 

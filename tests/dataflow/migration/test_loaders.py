@@ -166,7 +166,7 @@ class Held(Dataset):
         return self.function(load(index), (8, 8))
 
 
-def test_workers_that_are_not_forked_use_the_originals() -> None:
+def test_spawned_workers_record_as_forked_ones_do() -> None:
     def samples(dataset):
         return list(
             DataLoader(dataset, batch_size=3, num_workers=1, multiprocessing_context="spawn")
@@ -174,8 +174,9 @@ def test_workers_that_are_not_forked_use_the_originals() -> None:
 
     dataset = Held()
     expected = list(DataLoader(dataset, batch_size=3))
-    with PipelineMigrator.from_plan(PLAN, roots=(dataset,)):
+    with PipelineMigrator.from_plan(PLAN, roots=(dataset,)) as migrator:
         got = samples(dataset)
+        assert migrator.get_stats()["calls_deferred"] == 3
     assert same(expected, got)
     assert dataset.function is cv2.resize
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.machinery
+import importlib.util
 import json
 import sys
 import threading
@@ -117,10 +119,36 @@ def test_the_users_exception_goes_through_and_the_graph_stays() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert "hooks.py" not in shown
     assert "small.reshape(5, 5)" in shown
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)] == [
+        "test_the_users_exception_goes_through_and_the_graph_stays", "fails",
+    ]  # fmt: skip
     assert caught.value.__context__ is None
     assert "cv2.resize" in names(tracer.dag_builder.dag)
     failed = [node for node in tracer.dag_builder.dag.functions() if node.error]
     assert failed[-1].error == "ValueError"
+
+
+def test_a_block_on_the_line_of_its_with_runs_once() -> None:
+    tracer, made = EnhancedTracer(track_memory=False), []
+    with tracer.tracing_context(): made.append(pipelines.shrink(pipelines.IMAGE, 1))  # fmt: skip # noqa: E701
+    assert len(made) == 1
+    assert "cv2.resize" in names(tracer.dag_builder.dag)
+    assert "line of its `with`" in tracer.notes[0].en
+
+
+def test_contexts_that_are_entered_after_the_trace_hold_for_the_block() -> None:
+    tracer = EnhancedTracer(track_memory=False)
+    with tracer.tracing_context(), np.errstate(divide="raise"):
+        set_inside = np.geterr()["divide"]
+        pipelines.shrink(pipelines.IMAGE, 1)
+    assert set_inside == "raise"
+    assert "cv2.resize" in names(tracer.dag_builder.dag)
+    with np.errstate(divide="ignore"), tracer.tracing_context():
+        set_inside = np.geterr()["divide"]
+        flipped = pipelines.IMAGE + 1
+    assert set_inside == "ignore"
+    assert "numpy.add" in names(tracer.dag_builder.dag)
+    assert flipped.shape == pipelines.IMAGE.shape
 
 
 def test_an_interrupt_goes_through() -> None:
@@ -128,6 +156,31 @@ def test_an_interrupt_goes_through() -> None:
     with pytest.raises(KeyboardInterrupt), tracer.tracing_context():
         pipelines.interrupted(pipelines.IMAGE)
     assert "cv2.flip" in names(tracer.dag_builder.dag)
+
+
+def test_a_program_may_recurse_as_deep_as_without_a_trace() -> None:
+    limit = sys.getrecursionlimit()
+    deep = limit - 150  # a test runner has frames of its own
+    tracer = EnhancedTracer(track_memory=False)
+    with tracer.tracing_context():
+        found = pipelines.flip_often(pipelines.IMAGE, deep)
+    assert found.shape == pipelines.IMAGE.shape
+    assert "cv2.flip" in names(tracer.dag_builder.dag)
+    assert sys.getrecursionlimit() == limit
+    with pytest.raises(RecursionError), tracer.tracing_context():
+        pipelines.flip_often(pipelines.IMAGE, -1)
+
+
+def test_one_tracer_at_a_time_and_a_forgotten_one_ends() -> None:
+    first, second = EnhancedTracer(track_memory=False), EnhancedTracer(track_memory=False)
+    first.start_tracing()
+    with pytest.raises(UsageError, match="one tracer at a time"):
+        second.start_tracing()
+    del first  # its variable was overwritten, as happens in a notebook
+    assert pipelines.shrink.__code__ is CODES["shrink"]
+    with second.tracing_context():
+        pipelines.shrink(pipelines.IMAGE, 1)
+    assert "cv2.resize" in names(second.dag_builder.dag)
 
 
 def test_recursion_and_depth() -> None:
@@ -252,3 +305,28 @@ def test_an_object_that_cannot_be_looked_at_is_noted() -> None:
     assert pipelines.length_of(Unwilling([pipelines.IMAGE])) == 1
     tracer.stop_tracing()
     assert any("not now" in note.en for note in tracer.notes)
+
+
+def test_a_file_that_is_loaded_by_its_path_is_traced(tmp_path: Path) -> None:
+    path = tmp_path / "loaded_by_path.py"
+    path.write_text("import cv2\ndef shrink(image):\n    return cv2.resize(image, (4, 4)) + 1\n")
+    tracer = EnhancedTracer(track_memory=False)
+    with tracer.tracing_context():
+        spec = importlib.util.spec_from_file_location("loaded_by_path", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.shrink(pipelines.IMAGE)
+    assert names(tracer.dag_builder.dag) == ["cv2.resize", "numpy.add"]
+    assert "get_code" not in vars(importlib.machinery.SourceFileLoader)
+
+
+def test_what_the_program_still_holds_is_a_result() -> None:
+    tracer = EnhancedTracer(track_memory=False)
+    with tracer.tracing_context():
+        kept = pipelines.shrink(pipelines.IMAGE, 1)
+        pipelines.shrink(pipelines.shrink(kept, 1), 1)
+    made = [
+        n for n in tracer.dag_builder.dag.nodes.values() if n.name.startswith(("kept", "resize"))
+    ]
+    assert [node.performance.get("held", 0.0) for node in made] == [1.0, 0.0, 0.0]
+    assert kept.shape == (16, 16, 3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,16 +60,20 @@ class _Item:
         return self.is_region and not (self.event.callee is not None and self.event.callee.user)
 
 
-def assemble(traces: Sequence[ThreadTrace], into: DAGBuilder, started: int = 0) -> None:
-    """Add the graph of these events to a builder, in the order in which they began."""
+def assemble(
+    traces: Sequence[ThreadTrace],
+    into: DAGBuilder,
+    started: int = 0,
+    held: AbstractSet[int] = frozenset(),
+) -> None:
+    """Add the graph of these events to a builder, in the order in which they began. `held`: values
+    that the program still holds."""
     items = _linked(traces)
-    _deliver_messages(items)
-    items = [item for item in items if not _is_message(item, "put")]
     for item in items:
         if item.children and item.event.makes:
             item.reads += _left_over(item)
     variables = _Variables(
-        into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes}
+        into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes}, held
     )
     items = [item for item in items if not item.is_wrapper]
     for item in sorted(items, key=lambda one: one.event.start):
@@ -98,24 +102,6 @@ def _left_over(item: _Item) -> list[int]:
     used = {number for child in item.children for number in child.reads}
     made = [n for child in item.children for n in (*child.event.makes, *child.event.returns)]
     return [number for number in made if number not in used and number not in item.reads]
-
-
-def _is_message(item: _Item, direction: str) -> bool:
-    callee = item.event.callee
-    return callee is not None and callee.transport == direction and item.event.key is not None
-
-
-def _deliver_messages(items: list[_Item]) -> None:
-    """What came out of a queue between processes is what went into it under the same number."""
-    sent: dict[int | None, list[_Item]] = defaultdict(list)
-    for item in items:
-        if _is_message(item, "put"):
-            sent[item.event.key].append(item)
-    for waiting in sent.values():
-        waiting.sort(key=lambda one: one.event.start)
-    for item in sorted(items, key=lambda one: one.event.end):
-        if _is_message(item, "get") and sent[item.event.key]:
-            item.reads += sent[item.event.key].pop(0).reads
 
 
 def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> None:
@@ -160,8 +146,9 @@ def _bytes(number: int, item: _Item) -> int:
 class _Variables:
     """The variable node of every value, made when it is first asked for."""
 
-    def __init__(self, into: DAGBuilder, makers: Mapping[int, str]) -> None:
+    def __init__(self, into: DAGBuilder, makers: Mapping[int, str], held: AbstractSet[int]) -> None:
         self._into = into
+        self._held = held
         self._makers = makers
         self._nodes: dict[int, int] = {}
 
@@ -173,6 +160,8 @@ class _Variables:
         maker = self._makers.get(number)
         name = (facts.name if facts else "") or (f"{maker}_return" if maker else "input")
         node_id = self._nodes[number] = self._into.add_variable_node(name)
+        if number in self._held:
+            self._into.dag.nodes[node_id].performance["held"] = 1.0
         if facts is not None:
             node = self._into.dag.nodes[node_id]
             node.nbytes, node.kind = facts.nbytes, facts.kind
@@ -200,14 +189,15 @@ def _path(item: _Item) -> list[str]:
     """The user's functions around a call, outermost first."""
     path: list[str] = []
     outer = item.parent
+    callee = outer.event.callee if outer is not None else None
     if outer is not None:
-        callee = outer.event.callee
         path = _path(outer)
-        if callee is not None and callee.user:
+        if callee is not None and callee.user and not callee.is_object:
             path.append(callee.name.replace(SEPARATOR, "|"))
     site = item.event.site
     here = "" if transparent_names(site.file) else site.function.replace(SEPARATOR, "|")
-    if here and here not in path[-1:]:
+    entered = callee is not None and callee.user and callee.is_object
+    if here and (entered or here not in path[-1:]):
         path.append(here)
     return path
 

@@ -20,7 +20,8 @@ class DAGNode:
     """`function_call` or `variable`."""
     performance: dict[str, float] = field(default_factory=dict)
     """`execution_time` in seconds (with the calls inside it), `self_time` (without), `bytes_in`,
-    `bytes_out`, `count` and, for folded nodes, `variance` of the time of one call."""
+    `bytes_out`, `count` and, for folded nodes, `variance` of the time of one call. Of a variable,
+    `held`: how many of its values the program still held when the trace ended."""
     context: str = ""
     """The user's functions that lead to it, and itself; see `plan.context_key`."""
     version: int = 0

@@ -92,7 +92,7 @@ class Placement:
 
     def __init__(self, plan: MigrationPlan) -> None:
         self._devices = plan.context_device_map
-        self._kept = {item.context: "keep" for item in plan.operators if item.keep_on_device}
+        self._kept = {item.context for item in plan.operators if item.keep_on_device}
         self._default = plan.default_device
         self._known: dict[tuple[tuple[str, ...], str, int], tuple[str, bool]] = {}
 
@@ -101,9 +101,14 @@ class Placement:
         key = (site.path, function, site.line)
         if key not in self._known:
             device = device_in(self._devices, *key)
-            keep = bool(self._kept) and device_in(self._kept, *key) is not None
-            self._known[key] = (self._default if device is None else device, keep)
+            self._known[key] = (self._default if device is None else device, self._keeps(*key))
         return self._known[key]
+
+    def _keeps(self, path: tuple[str, ...], function: str, line: int) -> bool:
+        """By the whole path, or by the bare function: a call that only resembles the traced one may
+        hand its result to something that the trace did not see."""
+        keys = (context_key(path, function, line), context_key(path, function), function)
+        return any(key in self._kept for key in keys)
 
 
 def functions_in(devices: Mapping[str, str], stay: str) -> list[str]:

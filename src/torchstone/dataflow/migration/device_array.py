@@ -23,6 +23,12 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
+        self._shown: np.ndarray | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """`isinstance(image, np.ndarray)` is true, as it is for what it stands for."""
+        return np.ndarray
 
     @property
     def device(self) -> torch.device:
@@ -69,6 +75,15 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     torchstone_materialise = numpy
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        self._shown = self.numpy()  # kept: whoever asks reads its memory
+        return self._shown.__array_interface__
+
+    def torchstone_take(self, array: np.ndarray) -> None:
+        """The values of an array that stood for it while somebody wrote to that."""
+        self.tensor.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs and ufunc.__name__ in _UFUNCS:
             try:
@@ -76,19 +91,21 @@ class DeviceArray(NDArrayOperatorsMixin):
                 return DeviceArray(elementwise.apply_ufunc(_UFUNCS[ufunc.__name__], *operands))
             except (TypeError, KeyError, RuntimeError):
                 pass  # numpy itself decides what such a call means
-        host = [_host(item) for item in inputs]
-        if "out" in kwargs:
-            kwargs["out"] = tuple(_host(item) for item in kwargs["out"])
-        return getattr(ufunc, method)(*host, **kwargs)
+        return call_on_host(getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return func(*_hosts(args), **{key: _hosts(value) for key, value in kwargs.items()})
+        return call_on_host(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
         if _is_basic(key):
             part = self.tensor[key]
             return DeviceArray(part) if part.ndim else self.numpy()[key]
         return self.numpy()[_host(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self.numpy()
+        array[_host(key)] = _host(value)
+        self.torchstone_take(array)
 
     def __iter__(self) -> Any:
         return (self[index] for index in range(len(self)))
@@ -123,7 +140,26 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _WRITING:
+            return lambda *args, **kwargs: call_on_host(getattr(np.ndarray, name), (self, *args), kwargs)  # fmt: skip
         return getattr(self.numpy(), name)
+
+
+_WRITING = frozenset("fill sort partition put itemset byteswap".split())
+"""Methods that write to the array."""
+
+
+def call_on_host(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of real arrays; what it wrote to them goes back to the device."""
+    stands_for: dict[int, tuple[np.ndarray, np.ndarray, DeviceArray]] = {}
+    result = func(
+        *_hosts(args, stands_for), **{k: _hosts(v, stands_for) for k, v in kwargs.items()}
+    )
+    for array, before, owner in stands_for.values():
+        if array.tobytes() != before.tobytes():
+            owner.torchstone_take(array)
+    own = stands_for.get(id(result))
+    return result if own is None else own[2]
 
 
 _UFUNCS = {name: name for name in elementwise.TORCH_OF} | {"divide": "true_divide"}
@@ -141,10 +177,18 @@ def _host(item: Any) -> Any:
     return item.numpy() if isinstance(item, DeviceArray) else item
 
 
-def _hosts(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return type(value)(map(_hosts, value))
-    return _host(value)
+def _hosts(value: Any, stands_for: dict[int, tuple[np.ndarray, np.ndarray, DeviceArray]]) -> Any:
+    """The same with real arrays; the same array for the same owner, however often it occurs."""
+    if type(value) in (tuple, list):
+        return type(value)(_hosts(item, stands_for) for item in value)
+    if type(value) is not DeviceArray:
+        return value
+    for array, _, owner in stands_for.values():
+        if owner is value:
+            return array
+    array = value.numpy()
+    stands_for[id(array)] = (array, array.copy(), value)
+    return array
 
 
 def _is_basic(key: Any) -> bool:

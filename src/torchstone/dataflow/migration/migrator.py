@@ -6,6 +6,7 @@ import logging
 import statistics
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,7 @@ from torchstone.dataflow.migration.proof.sampling import RATE, Sampler
 from torchstone.dataflow.migration.targets import STAY, Target, find_target
 from torchstone.dataflow.migration.wrapper import Migration
 from torchstone.dataflow.plan import MigrationPlan, load_plan, plan_from_data
+from torchstone.dataflow.spawning import Passenger, SpawnHook
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +33,8 @@ class PipelineMigrator:
     `device` runs the planned calls on another device than the plan names (`cpu` for torch's CPU
     kernels). `roots` are objects that hold functions and are not reachable from a module, such as
     a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
-    batches in the main process. One call in 1 / `verify_rate` is computed on both sides.
+    batches in the main process. One call in 1 / `verify_rate` is computed on both sides. With
+    `exact`, only calls that are declared equal in every bit move.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class PipelineMigrator:
         certificates: Path | None = None,
         roots: tuple[Any, ...] = (),
         defer: bool = True,
+        exact: bool = False,
     ) -> None:
         self.plan = plan
         self._defer = defer
@@ -56,6 +60,7 @@ class PipelineMigrator:
             ContextTracker(),
             certificates=Certificates(certificates),
             sampler=Sampler(verify_rate, seed),
+            exact=exact,
         )
         self._roots = roots
         self._injector: PatchInjector | None = None
@@ -85,6 +90,7 @@ class PipelineMigrator:
             injector = PatchInjector(functions, catalogue(), self._migration, self._roots)
             stats = injector.apply_all()
             self._injector = injector
+            self._migration.active = True
             if self._defer and self.targets:
                 self._defer_in_loaders(injector)
             self._unpatched = tuple(injector.unpatched)
@@ -96,7 +102,12 @@ class PipelineMigrator:
         most = max(self.targets, key=planned.count)
         keep = any(item.keep_on_device for item in self.plan.operators)
         try:
-            self.session = defer_in_loaders(injector, self._migration, self.targets[most], keep)
+            self.session = defer_in_loaders(
+                injector, self._migration, self.targets[most], keep, self.session
+            )
+            if self.session and not self._migration.records_only:
+                hook = spawn_hook(self.plan, self.session)
+                injector.change(hook.install, hook.remove)
         except BaseException:
             self._injector = None
             injector.restore_all()
@@ -108,6 +119,7 @@ class PipelineMigrator:
             if self._injector is None:
                 return 0
             injector, self._injector = self._injector, None
+            self._migration.active = False
             try:
                 return injector.restore_all()
             finally:
@@ -140,6 +152,7 @@ class PipelineMigrator:
             "bytes_to_device": total.bytes_to_device,
             "bytes_to_host": total.bytes_to_host,
             "calls_verified": total.verified,
+            "proof_seconds": self._migration.certificates.seconds,
             "quarantined": self._migration.sampler.quarantined(),
             "devices": {name: str(target.device) for name, target in self.targets.items()},
             "kept_on_device": [item.context for item in self.plan.operators if item.keep_on_device],
@@ -189,6 +202,15 @@ class PipelineMigrator:
 
         return ray_dataset(self.plan, function, items, RayOptions(**options))
 
+    def speedups(self) -> dict[str, float]:
+        """Function → times faster than the original, by the median of the calls that were computed
+        on both sides; launches and transfers are in it."""
+        return {
+            name: 1 / statistics.median(count.ratios)
+            for name, count in sorted(self._migration.ledger.functions.items())
+            if count.ratios
+        }
+
     def verdicts(self) -> tuple[Text, ...]:
         """For every function that was verified: whether moving it pays, by the median of the same
         calls on both sides."""
@@ -212,6 +234,35 @@ class PipelineMigrator:
                     )
                 )
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """What a spawned worker needs to record for the main process."""
+
+    plan: MigrationPlan
+    session: str
+
+
+def spawn_hook(plan: MigrationPlan, session: str) -> SpawnHook:
+    """Processes that are spawned from now on record what the plan moves."""
+    return SpawnHook("_torchstone_plan", Passenger(record_in_worker, WorkerPlan(plan, session)))
+
+
+_in_this_worker: list[PipelineMigrator] = []
+"""Kept for as long as the worker lives."""
+
+
+def record_in_worker(given: WorkerPlan) -> None:
+    """In a spawned worker, before it begins its work."""
+    try:
+        migrator = PipelineMigrator(given.plan, device=STAY)
+        migrator.session = given.session
+        migrator._migration.records_only = True
+        migrator.apply()
+        _in_this_worker.append(migrator)
+    except Exception as error:  # the worker is the user's: it works with the originals
+        logger.warning("Migration failed: %s. Falling back to CPU.", error)
 
 
 def _targets(plan: MigrationPlan, instead: str | None) -> dict[str, Target]:

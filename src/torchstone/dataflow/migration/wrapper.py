@@ -14,9 +14,10 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
+from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.processors import Processors, Transfer
-from torchstone.dataflow.migration.proof.certificates import Certificates
+from torchstone.dataflow.migration.proof.certificates import Certificate, Certificates
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.proof.sampling import Sampler
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, OpSpec, Refusal
@@ -42,6 +43,14 @@ class Migration:
     sampler: Sampler = field(default_factory=Sampler)
     defer: Callable[[UniversalWrapper, Arguments], Any] | None = None
     """In a loader's worker: records the call instead of computing it."""
+    active: bool = False
+    """Whether the plan is applied. A wrapper that the program still holds afterwards calls the
+    original."""
+    exact: bool = False
+    """Only calls that are declared equal in every bit move."""
+    records_only: bool = False
+    """In a spawned worker: what cannot be recorded is computed by the original, so that not every
+    worker opens the device."""
 
 
 class UniversalWrapper:
@@ -67,6 +76,8 @@ class UniversalWrapper:
         tracker = self.migration.tracker
         if tracker.depth:  # inside another replaced function: its result is what is proven
             return self.original_func(*args, **kwargs)
+        if not self.migration.active:
+            return self._by_original(args, kwargs)
         tracker.enter(self.func_path)
         try:
             site = tracker.call_site()
@@ -79,9 +90,15 @@ class UniversalWrapper:
                     return result
             else:
                 self.migration.ledger.of(self.func_path).stayed += 1
-            return self.original_func(*plain(args), **plain(kwargs))
+            return self._by_original(args, kwargs)
         finally:
             tracker.exit()
+
+    def _by_original(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """With real arrays; what it writes to those of the device goes back there."""
+        return call_on_host(
+            self.original_func, _without_handles(args), {k: _without_handles(v) for k, v in kwargs.items()}
+        )  # fmt: skip
 
     def _should_migrate(self, named: str, site: CallSite) -> bool:
         """Libraries call numpy and torch for their own ends; those calls are not the pipeline's."""
@@ -101,11 +118,13 @@ class UniversalWrapper:
         start = time.perf_counter()
         try:
             bound = self.spec.bind(args, kwargs)
-            case = self.spec.judge(bound)
+            case = self._refusal_of_numpy(args) or self.spec.judge(bound)
             if isinstance(case, Case) and self.migration.defer is not None:
                 recorded = self.migration.defer(self, bound)
                 if recorded is not None:  # certified where it is computed, which may not be here
                     return True, recorded
+            if self.migration.records_only:
+                return False, None
             verdict = case if isinstance(case, Refusal) else self.certified(case, target)
             if isinstance(verdict, Refusal):
                 return self._fall_back(verdict.reason, verdict.edit, site, start)
@@ -126,9 +145,21 @@ class UniversalWrapper:
             result = self._verified(result, Call(args, kwargs), case, site, spent)
         return True, result
 
+    def _refusal_of_numpy(self, args: tuple[Any, ...]) -> Refusal | None:
+        """numpy asks subclasses of arrays what its functions mean, and may raise where torch goes on."""
+        if not self.func_path.startswith(("numpy.", "scipy.")):
+            return None
+        if any(map(_is_subclass, args)):
+            return _SUBCLASS
+        if any(action in ("raise", "call") for action in np.geterr().values()):
+            return _RAISING
+        return None
+
     def certified(self, case: Case, target: Target) -> Case | Refusal:
         """The case if it is certified on the device, else why its calls stay."""
         shared = self.migration
+        if shared.exact and not case.exact:
+            return _within_tolerance(case)
         if reason := shared.sampler.reason(self.func_path, case):
             return _quarantined(case, reason)
         known = shared.certificates.find(self.spec, case, target.device)
@@ -137,7 +168,7 @@ class UniversalWrapper:
                 self.spec, case, target.device, self._original_of, self._moved_of(target)
             )
         if not known.passed:
-            return _not_certified(case, known.reason)
+            return _not_certified(case, known)
         return case
 
     def _original_of(self, call: Call) -> Any:
@@ -305,9 +336,42 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _without_handles(value: Any) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)(map(_without_handles, value))
+    return plain(value) if _is_handle(value) else value
+
+
 def plain_handles(bound: Arguments) -> Arguments:
     """Arguments that were recorded by a loader's worker are computed; device arrays stay."""
     return {name: plain(value) if _is_handle(value) else value for name, value in bound.items()}
+
+
+def _is_subclass(value: Any) -> bool:
+    """A masked array, a matrix, a memory map; also in a list of arrays."""
+    if type(value) in (list, tuple):
+        return any(isinstance(item, np.ndarray) and _is_subclass(item) for item in value)
+    return (
+        isinstance(value, np.ndarray)
+        and type(value) is not np.ndarray
+        and not hasattr(value, "torchstone_materialise")
+    )
+
+
+_SUBCLASS = Refusal(
+    Text(
+        "a subclass of ndarray: what the function does is its own to say",
+        "ndarray 的子类：函数行为由子类决定",
+    ),
+    Text("pass numpy.asarray(...) of it", "请传入 numpy.asarray(...)"),
+)
+_RAISING = Refusal(
+    Text(
+        "numpy is set to raise on overflow or division by zero",
+        "numpy 被设为在溢出或除零时抛出异常",
+    ),
+    Text("leave numpy.seterr at 'warn' or 'ignore'", "请将 numpy.seterr 保持为 'warn' 或 'ignore'"),
+)
 
 
 def _is_handle(value: Any) -> bool:
@@ -350,7 +414,26 @@ _EDIT = Text(
 )
 
 
-def _not_certified(case: Case, reason: str) -> Refusal:
+def _within_tolerance(case: Case) -> Refusal:
+    return Refusal(
+        Text(
+            f"within a tolerance, not equal in every bit ({case.name})",
+            f"仅在容差内，并非逐位相等（{case.name}）",
+        ),
+        Text("run without exact=True", "请去掉 exact=True"),
+    )
+
+
+def _not_certified(case: Case, found: Certificate) -> Refusal:
+    if not found.calls:
+        return Refusal(
+            Text(
+                f"not proven: the entry has no sample of this kind of call ({case.name})",
+                f"未经证明：该条目没有此类调用的样本（{case.name}）",
+            ),
+            Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+        )
+    reason = found.reason
     return Refusal(
         Text(
             f"not equal to the original on this machine ({case.name}: {reason})",

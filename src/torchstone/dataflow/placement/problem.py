@@ -16,6 +16,10 @@ HOST = -1
 must be there."""
 
 
+_MOST = 0.5
+"""Share of the values of a variable from which on all of them are taken for results."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One operator: seconds here and there; `device_seconds` is None where it cannot run there."""
@@ -155,7 +159,10 @@ def _of_variable(
     count = ceil(node.count / batch)
     nbytes = int(node.performance.get("bytes", float(node.nbytes)))
     seconds = profile.transfer_seconds(nbytes, count)
-    # what nothing in the graph uses is a result: the program around it may look at it
-    needed = tuple(users) or (HOST,)
+    # what nothing in the graph uses, or what the program holds at the end, is a result
+    share = node.performance.get("held", 0.0) / node.count
+    needed = (*users, HOST) if share >= _MOST or not users else tuple(users)
     for maker in makers or [HOST]:
         yield Datum(maker, needed, seconds, nbytes, count)
+        if HOST not in needed and share:  # the last round of a loop leaves its variables behind
+            yield Datum(maker, (HOST,), seconds * share, int(nbytes * share), ceil(count * share))

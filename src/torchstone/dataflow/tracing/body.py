@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
+from torchstone.core.text import Text
 from torchstone.dataflow.tracing.instrument import Instrumentation, source_of
 
+_NO_SOURCE = Text("its source is not at hand", "没有其源代码")
 _NAME = "with_block"
 _SINK = "_torchstone_names"
 _LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -53,15 +55,20 @@ class Block:
         _write_back(frame, after)
         return error
 
-    def leave_at_first_line(self) -> None:
-        """The next line event of the frame raises `BodyDone`."""
+    def leave_at_first_line(self, error: BaseException | None) -> None:
+        """The next line event of the frame raises what the block raised, or `BodyDone`."""
         frame = self._frame
+        raised = BodyDone() if error is None else error
+        context = raised.__context__
 
         def leave(inner: FrameType, event: str, _: object) -> object:
             if inner is frame and event == "line":
                 sys.settrace(None)
                 frame.f_trace = None
-                raise BodyDone
+                try:
+                    raise raised
+                finally:
+                    raised.__context__ = context
             return leave
 
         frame.f_trace = leave
@@ -72,26 +79,32 @@ def _look_at_no_other_frame(_: FrameType, __: str, ___: object) -> None:
     return None
 
 
-def block_of(frame: FrameType, instrumentation: Instrumentation) -> Block | str:
+def block_of(frame: FrameType, instrumentation: Instrumentation) -> Block | Text:
     """The block that the frame is about to enter, or why it cannot be run rewritten."""
     if sys.gettrace() is not None:
-        return "a debugger or a coverage tool is tracing"
+        return Text("a debugger or a coverage tool is tracing", "有调试器或覆盖率工具正在追踪")
     name = frame.f_code.co_filename
     try:
         tree = ast.parse(source_of(name), name)
     except (SyntaxError, ValueError):
-        return "its source is not at hand"
+        return _NO_SOURCE
     found = _enclosing_with(tree, frame)
     if found is None:
-        return "its source is not at hand"
+        return _NO_SOURCE
     statement, scope = found
+    if statement.body[0].lineno <= statement.items[-1].context_expr.end_lineno:  # type: ignore[operator]
+        return Text("it stands on the line of its `with`", "它与 `with` 写在同一行")
+    if len(statement.items) > 1 and not _is_entered_last(statement):
+        return Text(
+            "its `with` enters something after the trace", "其 `with` 在追踪之后还进入了别的上下文"
+        )
     reason = _obstacle(statement, is_module=frame.f_locals is frame.f_globals)
-    if reason:
+    if reason is not None:
         return reason
     target = statement.items[-1].optional_vars
     bound = target.id if isinstance(target, ast.Name) else ""
     if target is not None and not bound:
-        return "`as` binds more than a name"
+        return Text("`as` binds more than a name", "`as` 绑定的不止一个名字")
     if frame.f_locals is frame.f_globals:
         tree = ast.Module(statement.body, [])
     else:
@@ -113,17 +126,31 @@ def _enclosing_with(tree: ast.Module, frame: FrameType) -> tuple[ast.With, str] 
     return (best, frame.f_code.co_qualname) if best is not None else None
 
 
-def _obstacle(statement: ast.With, *, is_module: bool) -> str:
+def _is_entered_last(statement: ast.With) -> bool:
+    """Is the trace the last of the contexts, and no other one of them a trace?"""
+    made = [
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr == "tracing_context"
+        for item in statement.items
+    ]
+    return made[-1] and not any(made[:-1])
+
+
+def _obstacle(statement: ast.With, *, is_module: bool) -> Text | None:
     for node in _inside(statement.body):
         if isinstance(node, _LEAVING):
-            return "it returns, yields or awaits"
+            return Text("it returns, yields or awaits", "其中有 return、yield 或 await")
         if isinstance(node, (ast.Break, ast.Continue)) and not _in_loop(statement, node):
-            return "it leaves a loop around it"
+            return Text("it leaves a loop around it", "其中跳出了外层循环")
         if not is_module and isinstance(node, (*_SCOPING, *_MAKING)):
-            return "it binds names in a way that only its own function can"
+            return Text(
+                "it binds names in a way that only its own function can",
+                "其中的名字绑定只能由所在函数完成",
+            )
         if isinstance(node, ast.Name) and node.id in ("super", "locals", "__class__"):
-            return f"it uses {node.id}"
-    return ""
+            return Text(f"it uses {node.id}", f"其中用到 {node.id}")
+    return None
 
 
 def _inside(body: list[ast.stmt]) -> list[ast.AST]:

@@ -36,6 +36,7 @@ _FRESH_ANYWAY = frozenset(("numpy.sort", "numpy.partition", "torch.sort", "torch
 
 
 _SHARING = frozenset(("torch.from_numpy", "torch.as_tensor"))
+_BETWEEN_PROCESSES = ("multiprocessing", "torch.multiprocessing")
 _NAMELESS = ("cv2",)
 """Modules whose functions do not say where they are from."""
 
@@ -50,10 +51,12 @@ class Callee:
     """Its place among all callees of a run."""
     user: bool = False
     """The user's own function."""
+    is_object: bool = False
+    """A class, or an object that can be called: what runs is its `__init__` or `__call__`."""
     plumbing: bool = False
     """It hands data on: containers, queues, executors."""
-    transport: str = ""
-    """`put` or `get` of a queue between processes."""
+    sends: bool = False
+    """`put` of a queue between processes."""
     writes_first: bool = False
     returns_input_unchanged: bool = False
     """When it returns one of its arguments, the argument is as it was."""
@@ -126,7 +129,7 @@ class Callees:
         ) or _ends_in_place(last, module)
         plumbing = not user and (_is_container(owner) or module.startswith(_PLUMBING_MODULES))
         draws = module == "PIL.ImageDraw" and last not in ("Draw", "textbbox", "textlength")
-        transport = _transport(module, last)
+        sends = last == "put" and module.startswith(_BETWEEN_PROCESSES)
         traced = self._should_trace(last if not user else name, module)
         shares = name in _SHARING
         made = Callee(
@@ -134,14 +137,15 @@ class Callees:
             module=module,
             number=len(self.listed),
             user=user,
+            is_object=isinstance(label, type),
             plumbing=plumbing,
-            transport=transport,
+            sends=sends,
             writes_first=writes,
             returns_input_unchanged=_keeps(module, last),
             traced=traced,
             draws=draws,
             shares=shares,
-            has_no_effects=traced and not (writes or draws or transport or shares or plumbing),
+            has_no_effects=traced and not (writes or draws or sends or shares or plumbing),
             ends_with=last,
         )
         self.listed.append(made)
@@ -198,12 +202,6 @@ def _module_of(label: Label) -> str:
 
 def _is_container(owner: Any) -> bool:
     return isinstance(owner, type) and owner.__name__ in _CONTAINER_TYPES
-
-
-def _transport(module: str, last: str) -> str:
-    if module.startswith(("multiprocessing", "torch.multiprocessing")):
-        return last if last in ("put", "get") else ""
-    return ""
 
 
 def _ends_in_place(last: str, module: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from weakref import ref
 
 from torchstone.dataflow.tracing.callees import Callee
-from torchstone.dataflow.tracing.recorder import Recorder
+from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
 from torchstone.dataflow.tracing.values import ARRAY, CONSTANTS, CONTAINER, SCALAR, is_constant
 
@@ -82,7 +82,13 @@ def _call_hook(
         nonlocal last_func, last_owner, last_callee, last_constant
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
-            return func(*args, **kwargs)
+            state.deeper += 1
+            if state.deeper > DEEPEST:  # a recursion: from here on without a hook on every level
+                shed(owner)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                state.deeper -= 1
         reads: list[int] = []
         constants: list[Any] = []
         cls = type(func)
@@ -149,7 +155,7 @@ def _call_hook(
             state.depth -= 1
             recorder.close_failed(state, index, (
                 number_of_site, callee_of(func).number, parent, start, end, tuple(reads), (), (), (),
-                type(error).__name__, None,
+                type(error).__name__,
             ))  # fmt: skip
             raise
         end = perf_counter_ns()
@@ -202,16 +208,15 @@ def _call_hook(
                 )
                 if alone and recorder.is_idle(callee, func, reads, makes, returns, kind):
                     events.pop()
+                    if callee.sends and recorder.after_message is not None:
+                        recorder.after_message()
                     return result
             owner.quiet = TOUCHED
             events[index] = (
                 number_of_site, callee.number, parent, start, end, tuple(reads), tuple(makes),
                 tuple(returns), tuple(constants), "",
-                recorder.message_key(callee, args, result) if callee.transport else None,
             )  # fmt: skip
-            if callee.transport == "put" and recorder.after_message is not None:
-                recorder.after_message()
-            elif index > recorder.max_events:
+            if index > recorder.max_events:
                 recorder.overflow()
             return result
         except Exception as trouble:
@@ -304,7 +309,7 @@ def _binary_hook(
             constants = (left,)
         state.events.append((
             number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
-            tuple(returns), constants, "", None,
+            tuple(returns), constants, "",
         ))  # fmt: skip
         return result
 
@@ -372,7 +377,7 @@ def _unary_hook(
             owner.quiet = TOUCHED
             state.events.append((
                 number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
-                tuple(returns), (), "", None,
+                tuple(returns), (), "",
             ))  # fmt: skip
         return result
 
@@ -443,7 +448,7 @@ def _write_item(
     owner.quiet = TOUCHED
     state.events.append((
         number_of_site, -1, state.current, start, end, tuple(reads), (made,), (),
-        (_index_text(index),), "", None,
+        (_index_text(index),), "",
     ))  # fmt: skip
 
 

@@ -1,49 +1,45 @@
-"""Modules of the user's that are imported while a program is traced are rewritten on the way."""
+"""Modules of the user's that are loaded while a program is traced are rewritten on the way."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, ModuleType
+from importlib.machinery import SourceFileLoader
+from types import CodeType
+from typing import Any
 
-from torchstone.dataflow.tracing.instrument import Instrumentation, is_user_file
-
-
-class _Loader(SourceFileLoader):
-    """Loads the rewritten source; neither reads nor writes bytecode."""
-
-    instrumentation: Instrumentation
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        path = self.get_filename(fullname)
-        file = self.instrumentation.file(path)
-        return file.recording if file is not None else super().get_code(fullname)
+from torchstone.dataflow.tracing.instrument import (
+    Instrumentation,
+    is_user_file,
+    transparent_names,
+)
 
 
-class ImportHook(MetaPathFinder):
-    """Stands first among the finders while a program is traced."""
+class ImportHook:
+    """Stands before `SourceFileLoader.get_code`: whoever loads a file by it (an import statement,
+    `spec_from_file_location`) gets the rewritten code; bytecode is neither read nor written."""
 
     def __init__(self, instrumentation: Instrumentation) -> None:
         self._instrumentation = instrumentation
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or type(spec.loader) is not SourceFileLoader:
-            return None
-        if not is_user_file(spec.origin or ""):
-            return None
-        loader = _Loader(fullname, spec.origin or "")
-        loader.instrumentation = self._instrumentation
-        spec.loader = loader
-        return spec
+        self._installed: Any = None
 
     def install(self) -> None:
-        sys.meta_path.insert(0, self)
+        original = SourceFileLoader.get_code
+
+        def get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
+            found = self._rewritten(loader, fullname)
+            return original(loader, fullname) if found is None else found
+
+        self._installed = get_code
+        setattr(SourceFileLoader, "get_code", get_code)  # noqa: B010 - a method is replaced
+
+    def _rewritten(self, loader: SourceFileLoader, fullname: str) -> CodeType | None:
+        if type(loader) is not SourceFileLoader:  # a loader that makes code of its own
+            return None
+        path = loader.get_filename(fullname)
+        if not is_user_file(path) and not transparent_names(path):
+            return None
+        file = self._instrumentation.file(path)
+        return file.recording if file is not None else None
 
     def remove(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        if vars(SourceFileLoader).get("get_code") is self._installed is not None:
+            del SourceFileLoader.get_code

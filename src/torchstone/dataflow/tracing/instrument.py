@@ -30,7 +30,6 @@ from torchstone.dataflow.tracing.sites import FunctionSites
 _TRANSPARENT: dict[str, tuple[str, ...]] = {
     "torch/utils/data/_utils/fetch.py": ("self.dataset", "self.collate_fn"),
     "torch/utils/data/_utils/worker.py": ("fetcher.fetch", "data_queue.put"),
-    "torch/utils/data/dataloader.py": ("self._data_queue.get",),
     "torch/utils/data/dataset.py": ("self.dataset", "self.datasets"),
     "torchvision/transforms/transforms.py": ("t",),
     "torchvision/transforms/v2/_container.py": ("transform",),

@@ -18,6 +18,8 @@ from torchstone.dataflow.tracing.values import (
     Values,
 )
 
+DEEPEST = 64
+"""Calls inside each other, below those that are recorded, that still go through a hook."""
 OFF = -1
 """The depth limit of a recorder that has stopped."""
 
@@ -40,8 +42,6 @@ class Event(NamedTuple):
     """Values that calls inside it made and that it returned."""
     constants: tuple[Any, ...] = ()
     error: str = ""
-    key: int | None = None
-    """Of a message between processes."""
 
 
 RawEvent = tuple[Any, ...]
@@ -52,13 +52,15 @@ the garbage collector soon stops looking at."""
 class ThreadEvents:
     """The events of one thread, in the order in which they began."""
 
-    __slots__ = ("current", "depth", "events", "name")
+    __slots__ = ("current", "deeper", "depth", "events", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.events: list[RawEvent | None] = []
         self.current = -1
         self.depth = 0
+        self.deeper = 0
+        """Calls under way below the depth that is recorded."""
 
 
 class Recorder:
@@ -111,6 +113,8 @@ class Recorder:
         """In a forked process: what the parent recorded stays with the parent."""
         self.states.clear()
         self.threads.clear()
+        self.values.facts.clear()
+        self.values.links.clear()
 
     def stop(self) -> None:
         self.limit = OFF
@@ -144,17 +148,10 @@ class Recorder:
         """A call that only handed data on: it is no part of the graph."""
         if not callee.traced:
             return True
-        if makes or callee.transport:
+        if makes:
             return False
         bare = isinstance(func, type) and kind != HOLDER
         return callee.plumbing or (not returns and (not reads or bare))
-
-    def message_key(self, callee: Callee, args: tuple[Any, ...], result: Any) -> int | None:
-        """The number that a message between processes carries."""
-        message = args[0] if callee.transport == "put" and args else result
-        if isinstance(message, tuple) and message and type(message[0]) is int:
-            return message[0]
-        return None
 
     # ---- after a call ------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter_ns
@@ -23,9 +24,13 @@ from torchstone.dataflow.tracing.function_filter import FunctionFilter
 from torchstone.dataflow.tracing.imports import ImportHook
 from torchstone.dataflow.tracing.instrument import Instrumentation, is_user_file, user_functions
 from torchstone.dataflow.tracing.monitors import MemoryProfiler, PerformanceMonitor
-from torchstone.dataflow.tracing.processes import WorkerTraces
-from torchstone.dataflow.tracing.recorder import Recorder
+from torchstone.dataflow.tracing.processes import WorkerTraces, follow_links
+from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
+from torchstone.dataflow.tracing.spawned import TraceSettings, hook_for
 from torchstone.dataflow.tracing.values import Values
+
+_running: list[weakref.ref[EnhancedTracer]] = []
+"""The tracer that is running in this process."""
 
 
 class EnhancedTracer:
@@ -51,6 +56,7 @@ class EnhancedTracer:
         self.max_depth = max_depth
         self.track_memory = track_memory
         self.max_events = max_events
+        self.filter_config = filter_config
         self.function_filter = FunctionFilter(filter_config)
         self.memory_profiler = MemoryProfiler() if track_memory else None
         self.performance_monitor = PerformanceMonitor()
@@ -73,20 +79,32 @@ class EnhancedTracer:
                 Text("one that has stopped", "已停止的追踪器"),
                 Text("call stop_tracing first", "请先调用 stop_tracing"),
             )  # fmt: skip
+        other = _running[-1]() if _running else None
+        if other is not None:
+            raise UsageError(
+                "EnhancedTracer.start_tracing", "another tracer that is running",
+                Text("one tracer at a time in a process", "一个进程同时只能有一个追踪器"),
+                Text("call its stop_tracing first", "请先调用它的 stop_tracing"),
+            )  # fmt: skip
         if self.memory_profiler is not None:
             self.memory_profiler.start()
         self._run = _Run(self)
+        _running[:] = [weakref.ref(self)]
+        self._forgotten = weakref.finalize(self, self._run.end)
 
     def stop_tracing(self) -> None:
         """Functions get their own code back, and the graph is made. A second call does nothing."""
         run, self._run = self._run, None
         if run is None:
             return
+        self._forgotten.detach()
+        _running.clear()
         run.end()
+        held = run.recorder.values.still_held()
         if self.memory_profiler is not None:
             self.memory_profiler.stop()
         before = self.dag_builder.node_counter
-        assemble(run.traces(), self.dag_builder, run.started)
+        assemble(run.traces(), self.dag_builder, run.started, held)
         for node_id in range(before, self.dag_builder.node_counter):
             node = self.dag_builder.dag.nodes[node_id]
             if node.role == "operator":
@@ -134,7 +152,6 @@ class TracingContext:
 
     def __init__(self, tracer: EnhancedTracer) -> None:
         self._tracer = tracer
-        self._error: BaseException | None = None
         self._ran = False
 
     def __enter__(self) -> EnhancedTracer:
@@ -151,16 +168,15 @@ class TracingContext:
             return
         block = block_of(frame, self._tracer.instrumentation)
         if isinstance(block, Block):
-            self._error = block.run(self._tracer)
             self._ran = True
-            block.leave_at_first_line()
+            block.leave_at_first_line(block.run(self._tracer))
         else:
             place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
             self._tracer.note(
                 Text(
                     f"the statements of the with block at {place} are seen only through the "
-                    f"functions they call: {block}",
-                    f"{place} 处 with 块中的语句只能通过其调用的函数观察：{block}",
+                    f"functions they call: {block.en}",
+                    f"{place} 处 with 块中的语句只能通过其调用的函数观察：{block.zh}",
                 )
             )
 
@@ -171,41 +187,46 @@ class TracingContext:
         traceback: TracebackType | None,
     ) -> bool:
         self._tracer.stop_tracing()
-        raised, self._error = self._error, None
-        if not self._ran:
-            if error is not None:
-                without_our_frames(error)
-            return False
-        if raised is None:
-            return isinstance(error, BodyDone)
-        context = raised.__context__
-        try:
-            raise without_our_frames(raised)
-        finally:
-            raised.__context__ = context
+        if self._ran and isinstance(error, BodyDone):
+            return True
+        if error is not None:
+            without_our_frames(error, as_one=self._ran)
+        return False
 
 
 class _Run:
     """One stretch of tracing."""
 
     def __init__(self, tracer: EnhancedTracer) -> None:
+        self.max_depth = tracer.max_depth
         values = Values()
         callees = Callees(is_user_file, tracer.function_filter.should_trace)
         self.recorder = Recorder(values, callees, tracer.max_depth, tracer.max_events)
         self.instrumentation = Instrumentation(self.recorder)
         self.imports = ImportHook(self.instrumentation)
         self.workers = WorkerTraces(self.recorder)
+        self.spawning = hook_for(
+            TraceSettings(
+                tracer.max_depth, tracer.max_events, tracer.filter_config, str(self.workers.folder)
+            )
+        )
         self.notes: list[Text] = []
+        self.frames = sys.getrecursionlimit()
         self.started = perf_counter_ns()
         try:
+            sys.setrecursionlimit(self.frames + _frames_of_hooks(tracer.max_depth))
             self.instrumentation.instrument(list(user_functions(is_user_file)))
             self.imports.install()
+            self.spawning.install()
         except BaseException:
             self.end()
             raise
 
     def end(self) -> None:
         self.recorder.stop()
+        if sys.getrecursionlimit() == self.frames + _frames_of_hooks(self.max_depth):
+            sys.setrecursionlimit(self.frames)
+        self.spawning.remove()
         self.imports.remove()
         self.instrumentation.restore()
         self.workers.end()
@@ -219,20 +240,28 @@ class _Run:
             )
         for name, reason in {**self.instrumentation.skipped, **self.recorder.troubles}.items():
             self.notes.append(Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}"))
-        self.notes += self.workers.notes
 
     def traces(self) -> list[ThreadTrace]:
         facts = self.recorder.values.all_facts()
-        workers = self.workers.read(facts)  # adds what their values are
+        links = dict(self.recorder.values.links)
+        workers = self.workers.read(facts, links)  # adds what their values are
         own = [
             ThreadTrace(thread.name, self.recorder.events_of(thread), facts)
             for thread in self.recorder.threads
         ]
-        return [*own, *workers]
+        self.notes += self.workers.notes
+        return [follow_links(trace, links) for trace in (*own, *workers)]
 
 
-def without_our_frames(error: BaseException) -> BaseException:
-    """The exception with a traceback of the user's frames only."""
+def _frames_of_hooks(max_depth: int) -> int:
+    """A program may recurse as deep as without hooks: one frame more for every call that has one,
+    and what the innermost hook itself calls."""
+    return max_depth + DEEPEST + 40
+
+
+def without_our_frames(error: BaseException, *, as_one: bool = False) -> BaseException:
+    """The exception with a traceback of the user's frames only. `as_one`: the first frame and the
+    statements of its block, which ran rewritten, are one."""
     here = str(Path(__file__).parent)
     kept: list[TracebackType] = []
     step = error.__traceback__
@@ -240,7 +269,10 @@ def without_our_frames(error: BaseException) -> BaseException:
         if not step.tb_frame.f_code.co_filename.startswith(here):
             kept.append(step)
         step = step.tb_next
+    lines = [one.tb_lineno for one in kept]
+    if as_one and len(kept) > 1:
+        del kept[1], lines[0]
     following: TracebackType | None = None
-    for one in reversed(kept):
-        following = TracebackType(following, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    for one, line in zip(reversed(kept), reversed(lines), strict=True):
+        following = TracebackType(following, one.tb_frame, one.tb_lasti, line)
     return error.with_traceback(following)

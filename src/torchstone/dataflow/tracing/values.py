@@ -71,6 +71,8 @@ class Values:
         """Memory → (first byte, end, value) of writes that no later write includes."""
         self.aliases: dict[int, list[tuple[str, int]]] = {}
         """Value → (name, value) of calls that returned the same object, such as asarray."""
+        self.links: dict[int, tuple[int, ...]] = {}
+        """Value that arrived from another process → the values that were sent."""
         self._held_order: deque[int] = deque()
         self._held_bytes: deque[int] = deque()
         self._shared: dict[int, int] = {}
@@ -213,6 +215,10 @@ class Values:
             self.facts[number] = _object_facts(obj, name)
         return number
 
+    def arrive(self, obj: Any, sent: tuple[int, ...]) -> None:
+        """An object that another process sent: what it was there."""
+        self.links[self.make(obj, self.kind_of(type(obj)), "")] = sent
+
     def make_int(self, obj: int, name: str) -> int:
         """Of a whole number that came out of data; 0 for one that the interpreter shares."""
         if -5 <= obj < _SMALLEST_INT:
@@ -231,6 +237,13 @@ class Values:
         order.append(id(obj))
         if len(order) > most:
             self.held.pop(order.popleft(), None)
+
+    def still_held(self) -> set[int]:
+        """Values that the program holds: what it may yet look at."""
+        held = {
+            number for reference, number in list(self.known.values()) if reference() is not None
+        }
+        return held | {one for number in held for one in self.links.get(number, ())}
 
     def alias(self, number: int, name: str) -> int:
         """The same object came back: readers that use the new name read the new value."""

@@ -25,6 +25,7 @@ from torchstone.dataflow.migration.deferred.batch import (
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.deferred.steps import can_record, step
+from torchstone.dataflow.migration.device_array import DeviceArray, call_on_host
 from torchstone.dataflow.migration.patching.bindings import find_changes
 from torchstone.dataflow.migration.patching.injector import PatchInjector
 from torchstone.dataflow.migration.specification import Arguments
@@ -32,18 +33,22 @@ from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 
 _ACTIVE = threading.local()
+_STANDING_IN = (Deferred, DeviceArray)
 _FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
 
 
 def defer_in_loaders(
-    injector: PatchInjector, migration: Migration, target: Target, keep: bool
+    injector: PatchInjector, migration: Migration, target: Target, keep: bool, session: str = ""
 ) -> str:
     """From now on samples that a DataLoader fetches are recorded rather than computed. Gives the
-    name of the session that computes them; empty if nothing can be recorded."""
+    name of the session that computes them; empty if nothing can be recorded. In a worker,
+    `session` names that of the main process."""
     wrappers = {wrapper.func_path: wrapper for wrapper in injector.wrappers}
+    if keep or any(can_record(wrapper.spec) for wrapper in wrappers.values()):
+        _let_libraries_have_arrays(injector)
     if not any(can_record(wrapper.spec) for wrapper in wrappers.values()):
         return ""
-    name = uuid.uuid4().hex
+    name = session or uuid.uuid4().hex
     open_session(name, Session(migration, target, wrappers, keep))
     migration.defer = _Recorder(name, wrappers)
     injector.change(lambda: None, lambda: setattr(migration, "defer", None))
@@ -53,10 +58,14 @@ def defer_in_loaders(
         lambda: default_collate_fn_map.__setitem__(Deferred, collate),
         lambda: default_collate_fn_map.pop(Deferred, None),
     )
+    return name
+
+
+def _let_libraries_have_arrays(injector: PatchInjector) -> None:
+    """What takes only real arrays gets them in place of handles and of arrays on the device."""
     for function in ("from_numpy", "as_tensor", "tensor"):
         _change(injector, torch, function, _computing(getattr(torch, function)))
     _replace_in_cv2(injector)
-    return name
 
 
 class _Recorder:
@@ -130,16 +139,16 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def computed(*args: Any, **kwargs: Any) -> Any:
         if any(_holds(item) for item in (*args, *kwargs.values())):
-            return original(*materialised(args), **materialised(kwargs))
+            return call_on_host(original, materialised(args), materialised(kwargs))
         return original(*args, **kwargs)
 
     return computed
 
 
 def _holds(value: Any) -> bool:
-    return type(value) is Deferred or (
-        type(value) in (tuple, list) and any(type(item) is Deferred for item in value)
-    )
+    if type(value) in (tuple, list):
+        return any(type(item) in _STANDING_IN for item in value)
+    return type(value) in _STANDING_IN
 
 
 def _replace_in_cv2(injector: PatchInjector) -> None:

@@ -21,6 +21,8 @@ _LIBRARIES = tuple(
 )  # fmt: skip
 _OURS = str(Path(__file__).parents[3])
 
+_ABSENT = object()
+
 Replace = Callable[[Any], Any]
 """The replacement for a value, or the value itself."""
 Change = tuple[Callable[[], None], Callable[[], None]]
@@ -124,10 +126,7 @@ def _attributes(holder: type, replace: Replace, seen: set[int], depth: int) -> I
         new = _replaced(inner, replace)
         if new is not inner:
             put = staticmethod(new) if isinstance(value, staticmethod) else new
-            yield (
-                functools.partial(setattr, holder, name, put),
-                functools.partial(setattr, holder, name, value),
-            )
+            yield attribute_change(holder, name, put)
         elif _may_hold(value):
             yield from _visit(value, replace, seen, depth - 1)
 
@@ -212,7 +211,27 @@ def _may_hold(value: Any) -> bool:
 
 
 def _item_change(holder: Any, key: Any, old: Any, new: Any) -> Change:
-    return (
-        functools.partial(holder.__setitem__, key, new),
-        functools.partial(holder.__setitem__, key, old),
-    )
+    def take_back() -> None:
+        try:
+            ours = holder[key] is new
+        except LookupError:  # the program took it out
+            return
+        if ours:  # else the program has put something else there, which is its own
+            holder[key] = old
+
+    return functools.partial(holder.__setitem__, key, new), take_back
+
+
+def attribute_change(holder: Any, name: str, new: Any) -> Change:
+    """Of what stands in the object itself; taken back only if nobody else has changed it since."""
+    before = vars(holder).get(name, _ABSENT)
+
+    def take_back() -> None:
+        if vars(holder).get(name, _ABSENT) is not new:
+            return
+        if before is _ABSENT:
+            delattr(holder, name)
+        else:
+            setattr(holder, name, before)
+
+    return functools.partial(setattr, holder, name, new), take_back

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.dataflow.migration.patching.bindings import find_changes
+from torchstone.dataflow.migration.patching.bindings import attribute_change, find_changes
 from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.runtime.undo import Undo
@@ -93,7 +93,7 @@ class PatchInjector:
             return 0
         wrapper = UniversalWrapper(original, spec.name, spec, self._migration)
         self._wrappers[id(original)] = wrapper
-        self._undo.set(holder, name, wrapper)
+        self.change(*attribute_change(holder, name, wrapper))
         return 1
 
     def _replace_bindings(self) -> None:

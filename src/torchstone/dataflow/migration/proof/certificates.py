@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -50,6 +51,8 @@ class Certificates:
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or cache_folder() / "flow") / "certificates.json"
         self._known: dict[str, Certificate] | None = None
+        self.seconds = 0.0
+        """Spent in proofs, which are made once and kept."""
 
     def find(self, spec: OpSpec, case: Case, device: torch.device) -> Certificate | None:
         if self._known is None:
@@ -60,6 +63,7 @@ class Certificates:
         self, spec: OpSpec, case: Case, device: torch.device, original: Compute, moved: Compute
     ) -> Certificate:
         """Compare both sides on random calls of the case, and keep what came out."""
+        start = time.perf_counter()
         made = probe(spec, case, original, moved)
         key = certificate_key(spec, case, device)
         self._known = {**_read(self._path), **(self._known or {}), key: made}
@@ -68,6 +72,7 @@ class Certificates:
             write_atomically(self._path, text + "\n")
         except (TorchstoneError, OSError):
             pass  # a cache that cannot be written costs a probe per process, nothing else
+        self.seconds += time.perf_counter() - start
         return made
 
 

@@ -58,7 +58,7 @@ def threshold(src: Tensor, thresh: float, maxval: float, type: int) -> tuple[flo
         result = torch.where(above, torch.full_like(src, limit), src)
     else:
         result = torch.where(above if kind == TOZERO else ~above, src, zero)
-    return thresh, result
+    return float(thresh), result
 
 
 def otsu(src: Tensor) -> float:
@@ -135,7 +135,8 @@ def sample(rng: np.random.Generator) -> Call:
     if automatic:
         return call(image, 0, 255, kind + OTSU)
     top = 254 if image.dtype == np.uint8 else 1
-    return call(image, float(rng.uniform(0, top)), float(rng.uniform(0, 300)), kind)
+    level = float(rng.uniform(0, top)) if rng.integers(2) else int(rng.integers(top + 1))
+    return call(image, level, float(rng.uniform(0, 300)), kind)
 
 
 def adaptive_sample(rng: np.random.Generator) -> Call:

@@ -78,11 +78,14 @@ def _mean(a: Tensor, axes: tuple[int, ...], keep: bool, wide: torch.dtype) -> Te
 
 
 def _std(a: Tensor, axes: tuple[int, ...], keep: bool, wide: torch.dtype) -> Tensor:
-    return a.to(wide).std(axes, correction=0, keepdim=keep)
+    return _var(a, axes, keep, wide).sqrt()
 
 
 def _var(a: Tensor, axes: tuple[int, ...], keep: bool, wide: torch.dtype) -> Tensor:
-    return a.to(wide).var(axes, correction=0, keepdim=keep)
+    """By numpy's steps, not by torch's running mean: they overflow where numpy's do."""
+    values = a.to(wide)
+    apart = values - values.mean(axes, keepdim=True)
+    return (apart * apart).mean(axes, keepdim=keep)
 
 
 def _reduction(name: str, compute: Callable[..., Tensor]) -> OpSpec:

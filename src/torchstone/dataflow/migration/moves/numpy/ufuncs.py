@@ -84,8 +84,8 @@ def _binary(name: str) -> OpSpec:
 
 def _dtypes(name: str) -> str:
     if name in _INTS_ONLY:
-        return "uint8 int64 bool"
-    return "float32 float64" if name in _FLOATS_ONLY else "uint8 int64 float32 float64"
+        return "uint8 int32 int64 bool"
+    return "float32 float64" if name in _FLOATS_ONLY else "uint8 int32 int64 float32 float64"
 
 
 def _unary_sample(name: str) -> Sample:

@@ -1,0 +1,234 @@
+"""The report on a program that ran as it is and with a plan: proven equal or not, and its speed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torchstone.core.answer import Answer, State, Tile
+from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Table
+from torchstone.core.quantity import human
+from torchstone.core.report import Report, RuleInfo
+from torchstone.core.text import Message, Text
+from torchstone.dataflow.comparison import Difference, Outcome
+from torchstone.dataflow.plan import MigrationPlan
+from torchstone.dataflow.report import TOOL
+
+DIFFERENT = RuleInfo(
+    "FL101", "results-differ", "flow", Severity.HIGH,
+    Text("the plan changes the program's results", "计划改变了程序的结果"),
+    Text("all runs started from the same seeds; the one without the plan repeats itself exactly",
+         "各次运行使用相同的随机种子；不带计划的运行可完全重复"),
+)  # fmt: skip
+_ONE_RUN = Text("one run", "单次运行")
+_LISTED = ("fallbacks", "functions")
+"""Of the migrator's figures: shown in tables of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of the program."""
+
+    outcome: Outcome
+    seconds: float
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The program as it is and with the plan."""
+
+    subject: str
+    original: Ran
+    migrated: Ran
+    stats: Mapping[str, Any]
+    different: tuple[Difference, ...]
+    unstable: frozenset[str]
+    """Results that differ between two runs without the plan."""
+    notes: tuple[Text, ...] = ()
+    verdicts: tuple[Text, ...] = ()
+
+    @property
+    def compared(self) -> int:
+        return len(set(self.original.outcome) - self.unstable)
+
+    @property
+    def rounded(self) -> list[Difference]:
+        """Within what another order of additions explains."""
+        return [
+            item for item in self.different if item.is_rounding and item.name not in self.unstable
+        ]
+
+    @property
+    def wrong(self) -> list[Difference]:
+        return [
+            item
+            for item in self.different
+            if not item.is_rounding and item.name not in self.unstable
+        ]
+
+    @property
+    def moved(self) -> int:
+        return int(self.stats.get("calls_migrated", 0)) + int(self.stats.get("calls_deferred", 0))
+
+    @property
+    def migrated_seconds(self) -> float:
+        """Without the proofs, which are made once on a machine and kept."""
+        return max(self.migrated.seconds - float(self.stats.get("proof_seconds", 0.0)), 1e-9)
+
+    @property
+    def failure(self) -> str:
+        return self.original.failure or self.migrated.failure
+
+    @property
+    def is_proven(self) -> bool:
+        return bool(self.compared) and not self.wrong and not self.failure
+
+    @property
+    def speed(self) -> float:
+        return self.original.seconds / self.migrated_seconds
+
+
+def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
+    figures = Table(
+        Text("What the migrator did", "迁移器统计"), (Text("figure", "项目"), Text("value", "值")),
+        tuple((key, _shown(value)) for key, value in runs.stats.items() if key not in _LISTED),
+    )  # fmt: skip
+    evidence = (figures, *_fallbacks(runs), *_rounded(runs))
+    measures = (
+        Measure("original_seconds", runs.original.seconds, "s", _ONE_RUN, Text("as it is", "原样运行"), tool=TOOL),
+        Measure("migrated_seconds", runs.migrated_seconds, "s", _ONE_RUN, Text("with the plan", "按计划运行"), evidence=evidence, tool=TOOL),
+    )  # fmt: skip
+    return Report(
+        TOOL, findings=tuple(_finding(runs.subject, item) for item in runs.wrong), measures=measures,
+        gaps=tuple(_gaps(runs)), subject=runs.subject, rules={DIFFERENT.id: DIFFERENT},
+        answer=_answer(plan, runs),
+    )  # fmt: skip
+
+
+def _fallbacks(runs: Runs) -> Iterator[Table]:
+    rows = tuple(
+        (
+            item["function"],
+            item["reason"],
+            item["line"],
+            item["calls"],
+            item["seconds"],
+            item["edit"],
+        )
+        for item in runs.stats.get("fallbacks", ())
+    )
+    columns = (
+        Text("function", "函数"), Text("why it stayed", "未迁移的原因"), Text("where", "位置"),
+        Text("calls", "次数"), Text("cost of the attempt", "尝试的开销"), Text("edit", "修改建议"),
+    )  # fmt: skip
+    if rows:
+        yield Table(
+            Text("Calls that stayed with the original", "由原函数执行的调用"), columns, rows, "",
+            ("", "", "", "", "s", ""),
+        )  # fmt: skip
+
+
+def _rounded(runs: Runs) -> Iterator[Table]:
+    rows = tuple((item.name, item.how, item.after) for item in runs.rounded)
+    if rows:
+        columns = (Text("result", "结果"), Text("differs", "差异"), Text("kind", "类型"))
+        yield Table(Text("Results within rounding", "仅有舍入差异的结果"), columns, rows)
+
+
+def proof_of(runs: Runs) -> Text:
+    """In a few words, whether the results are the same."""
+    if runs.wrong:
+        count = len(runs.wrong)
+        return Text(
+            f"{count} of {runs.compared} results differ",
+            f"{runs.compared} 个结果中有 {count} 个不同",
+        )
+    if not runs.is_proven:
+        return Text("results were not proven equal", "未能证明结果相等")
+    same = runs.compared - len(runs.rounded)
+    if not runs.rounded:
+        return Text(f"{same} results equal bit by bit", f"{same} 个结果逐位相等")
+    near = len(runs.rounded)
+    return Text(
+        f"{same} results equal bit by bit, {near} within rounding",
+        f"{same} 个结果逐位相等，{near} 个仅有舍入差异",
+    )
+
+
+def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
+    proof = proof_of(runs)
+    state: State = "good" if runs.is_proven else "bad" if runs.wrong else "warning"
+    fell_back = int(runs.stats.get("calls_fallback", 0))
+    proving = human(float(runs.stats.get("proof_seconds", 0.0)), "s")
+    return Answer(
+        Text(f"{runs.subject} with the plan: {proof.en}, {runs.speed:.2f}× the speed",
+             f"{runs.subject} 按计划运行：{proof.zh}，速度为原来的 {runs.speed:.2f} 倍"),
+        "bad" if runs.wrong else "good" if runs.is_proven and runs.speed >= 1 else "warning",
+        tiles=(
+            Tile(Text("proof", "证明"), proof, Text("same seeds, all arrays the program left", "相同种子，程序留下的全部数组"), state),
+            Tile(Text("as it is", "原样运行"), human(runs.original.seconds, "s"), _ONE_RUN),
+            Tile(Text("with the plan", "按计划"), human(runs.migrated_seconds, "s"), Text(f"without {proving} for proofs, made once", f"不含一次性证明的 {proving}")),
+            Tile(Text("calls moved", "迁移的调用"), f"{runs.moved:,}", Text(f"{fell_back:,} fell back", f"{fell_back:,} 次回退")),
+            Tile(Text("bytes moved", "传输字节"), human(float(runs.stats.get("bytes_moved", 0)), "B"), Text("both directions", "双向合计")),
+        ),
+        lines=(*_speed_words(plan, runs), *runs.verdicts),
+        assumptions=runs.notes,
+    )  # fmt: skip
+
+
+def _speed_words(plan: MigrationPlan, runs: Runs) -> tuple[Text, ...]:
+    if not plan.context_device_map:
+        return (
+            Text("the plan moves nothing: moving does not pay here", "计划未迁移任何算子：在此迁移不划算"),
+        )  # fmt: skip
+    if not runs.moved:
+        return (
+            Text(
+                "no call of the run was one that the plan moves", "本次运行中没有计划所迁移的调用"
+            ),
+        )
+    if runs.speed < 1:
+        return (
+            Text("moving did not pay in this run: leave the pipeline as it is", "本次运行中迁移并不划算：请保持原样"),
+        )  # fmt: skip
+    return ()
+
+
+def _gaps(runs: Runs) -> Iterator[Gap]:
+    for ran, name in ((runs.original, "as it is"), (runs.migrated, "with the plan")):
+        if ran.failure:
+            yield Gap(
+                runs.subject, Message("program-raised", Text("the run {name} raised {error}", "运行（{name}）抛出 {error}"), {"name": name, "error": ran.failure}),
+                "fix the program, then run it again", failed=True, tool=TOOL,
+            )  # fmt: skip
+    if runs.unstable:
+        names = ", ".join(sorted(runs.unstable)[:5])
+        yield Gap(
+            runs.subject, Message("not-repeatable", Text("{count} results ({names}, …) differ between two runs without the plan: they cannot be compared", "{count} 个结果（{names} 等）在两次不带计划的运行之间就不同：无法比对"), {"names": names, "count": str(len(runs.unstable))}),
+            "make them depend on seeds only", tool=TOOL,
+        )  # fmt: skip
+    if not runs.compared and not runs.unstable and not runs.original.failure:
+        yield Gap(
+            runs.subject, Message("nothing-left", Text("the program left no arrays or numbers to compare", "程序没有留下可供比对的数组或数值")),
+            "keep the results in variables of the script, or return them from the function of --call", tool=TOOL,
+        )  # fmt: skip
+
+
+def _finding(subject: str, item: Difference) -> Finding:
+    return Finding(
+        DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
+        Message("results-differ", Text("{name} differs: {how}", "{name} 不同：{how}"), {"name": item.name, "how": item.how}),
+        Message("why", DIFFERENT.why), Message("remedy", Text("run it with --exact, which moves only what is equal in every bit, or take the operators before it out of the plan", "使用 --exact 只迁移逐位相等的调用，或从计划中去掉其上游的算子")),
+        Location(path=subject), (Table(Text("the two results", "两次结果"), (Text("run", "运行"), Text("value", "值")), (("as it is", item.before), ("with the plan", item.after))),),
+        fingerprint(DIFFERENT.id, subject, item.name), tool=TOOL,
+    )  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
