@@ -20,7 +20,8 @@ from torchstone.conductor.project.facts import Feature, ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools
 from torchstone.conductor.words import counted
-from torchstone.core.text import Text
+from torchstone.core.quantity import human
+from torchstone.core.text import Text, words
 
 OutcomeWords = {
     "fixed": Text("fixed", "已修复"), "remaining": Text("remaining", "仍存在"),
@@ -211,6 +212,11 @@ def design_markdown(plan: Design, found: Interpretation, lang: str) -> str:
             out.append(
                 f"  - {'复杂度' if zh else 'complexity'}: {lines}; {'风险' if zh else 'risk'}: {way.risk}"
             )
+            if way.gain:
+                size = human(way.gain.value, way.gain.unit)
+                how = words(way.gain.how, lang)
+                label = "收益" if zh else "gain"
+                out.append(f"  - {label}: {words(way.gain.name, lang)} {size} ({how})")
         out.append("")
     out += [f"## {'风险与缓解' if zh else 'Risks, and how to contain them'}", ""]
     out += [f"- {item.get(lang)}" for item in plan.risks] or ["-"]

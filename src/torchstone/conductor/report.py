@@ -35,7 +35,7 @@ from torchstone.core.pictures import (
 )  # fmt: skip
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, words
 
 TOOL = "review"
 _TEST_WORDS = {
@@ -244,7 +244,10 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
                 Text(f"{len(problem.places) + 1} places", f"共 {len(problem.places) + 1} 处")
             )
         if gain:
-            facts.append(f"{human(gain.value, gain.unit)}")
+            size = human(gain.value, gain.unit)
+            facts.append(
+                Text(f"{words(gain.name, 'en')}: {size}", f"{words(gain.name, 'zh')}：{size}")
+            )
         good = (
             verdict is not None and verdict.state in ("proven", "applies") and entry and entry.patch
         )

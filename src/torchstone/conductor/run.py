@@ -330,7 +330,7 @@ def _retry(problem: str, ways: list[Solution]) -> Choice:
 
 def checkpoints_of(plan: Plan, execution: Execution) -> tuple[CheckpointResult, ...]:
     findings = [item for report in execution.reports for item in report.findings]
-    ran = {item.tool for item in execution.results if item.state in ("done", "cached")}
+    ran = {item.tool for item in execution.results if item.looked}
     return tuple(
         decide(name, checkpoint, findings, ran)
         for name in plan.scope.scenarios

@@ -45,6 +45,17 @@ class ToolResult:
     cpu_seconds: float = 0.0
     log: str = ""
 
+    @property
+    def looked(self) -> bool:
+        """Whether it saw something of the project, so that its silence means anything: a script
+        that ended at its imports was started and not looked at."""
+        if self.state not in ("done", "cached"):
+            return False
+        came = [item.value for item in self.report.measures if item.name in ("steps", "modules")]
+        return bool(self.report.findings) or (
+            not self.report.failed and (not came or any(value > 0 for value in came))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,10 +52,40 @@ class Shown:
     fixes: tuple[Fix, ...] = ()
     severity: Severity | None = None
     """Where it differs from the rule's."""
+    gain: Number | None = None
+    """What a repair brings; without one, what `numbers` say of bits, or of measured and expected."""
 
 
 def number(en: str, zh: str, value: float, unit: str, how: Text) -> Number:
     return Number(Text(en, zh), value, unit, how)
+
+
+_EXPECTED = Text("expected", "应为")
+_BITS = Text("significant bits", "有效位")
+_FLOAT32_BITS = 24
+
+
+def expected(value: float, unit: str, how: Text) -> Number:
+    """What the number before it should be."""
+    return Number(_EXPECTED, value, unit, how)
+
+
+def significant_bits(bits: int, how: Text) -> Number:
+    """Bits of the format that a value is held in."""
+    return Number(_BITS, bits, "bit", how)
+
+
+def _gain(numbers: tuple[Number, ...]) -> Number | None:
+    """The digits that float32 would keep, or the distance between measured and expected."""
+    for first, second in itertools.pairwise(numbers):
+        if second.name == _EXPECTED and first.unit == second.unit:
+            return Number(Text("error removed", "消除的误差"), abs(first.value - second.value),
+                          first.unit, first.how)  # fmt: skip
+    for item in numbers:
+        if item.name == _BITS and item.value < _FLOAT32_BITS:
+            return Number(Text("digits gained in float32", "float32 多保留的位数"),
+                          (_FLOAT32_BITS - item.value) * math.log10(2), "digits", item.how)  # fmt: skip
+    return None
 
 
 def finding_of(shown: Shown, root: Path, command: str, nth: int = 0) -> Finding:
@@ -75,6 +107,7 @@ def finding_of(shown: Shown, root: Path, command: str, nth: int = 0) -> Finding:
         fingerprint=fingerprint(rule.id, place.scope, source, nth),
         fix=_proved(shown.fixes[0], command) if shown.fixes else None,
         tool=TOOL,
+        gain=shown.gain or _gain(shown.numbers),
     )
 
 

@@ -39,11 +39,13 @@ class EntryPoint:
     """It reads RANK or WORLD_SIZE, or makes a process group: a launcher starts it."""
     switches: tuple[str, ...] = ()
     """Words that turn on what the documented starts leave off: mixed precision, checkpoints."""
+    required: tuple[str, ...] = ()
+    """Words for arguments that it insists on, where nothing documents a start."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of the first documented start with one process, else of the first start."""
-        first = self.alone or (self.launches[0] if self.launches else Launch())
+        """Of the first documented start with one process, else of the first start, else small values."""
+        first = self.alone or (self.launches[0] if self.launches else Launch(self.required))
         return first.arguments
 
     @property

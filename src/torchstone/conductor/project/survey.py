@@ -19,7 +19,7 @@ from torchstone.conductor.project.facts import (
     ProjectFacts,
     Tests,
 )  # fmt: skip
-from torchstone.conductor.project.switches import switches_of
+from torchstone.conductor.project.switches import required_of, switches_of
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.sources.discover import File, discover
@@ -65,6 +65,7 @@ _COMPONENTS = {
 }  # fmt: skip
 _ENOUGH = {"MLA": 2, "MoE": 3}
 """Distinct names: `latent_dim` alone is also an autoencoder's, `top_k` a sampler's."""
+_STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
 _SCRIPT = re.compile(r"(?:^|\s)(?:python3?|torchrun|accelerate launch|python3? -m torch\S+)\s+(.*)")
 
@@ -80,6 +81,10 @@ class _Found:
     frameworks: set[str] = field(default_factory=set)
     libraries: set[str] = field(default_factory=set)
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    imports: dict[str, set[str]] = field(default_factory=dict)
+    """Of every file, the dotted names of the modules that it may load."""
+    starters: set[str] = field(default_factory=set)
+    """Scripts that call something by a name of training."""
     tests: dict[str, int] = field(default_factory=dict)
     buildable: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
@@ -163,6 +168,7 @@ def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
         elif isinstance(node, (ast.For, ast.While)) and _has_backward(node):
             found.loops.append(Place(name, line))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.imports.setdefault(name, set()).update(_modules(node, name))
             for top in _tops(node):
                 if top in _FRAMEWORKS:
                     found.frameworks.add(top)
@@ -176,6 +182,8 @@ def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
                 found.data.append(Place(name, line, word))
     if any(map(_is_main_guard, tree.body)) or (backward and _runs_at_once(tree)):
         found.entries[name] = (backward or "train" in Path(name).stem, bool(words & _LAUNCHED))
+        if any(map(_STARTS.search, words)):
+            found.starters.add(name)
 
 
 def _words(node: ast.AST) -> Iterator[str]:
@@ -267,6 +275,38 @@ def _features(table: dict[str, set[str]], found: _Found) -> tuple[Feature, ...]:
     return tuple(features)
 
 
+def _modules(node: ast.Import | ast.ImportFrom, name: str) -> Iterator[str]:
+    """The dotted names that an import may load; relative ones by the folder of the file."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    home = Path(name).parts[: -node.level] if node.level else ()
+    base = ".".join((*home, *((node.module,) if node.module else ())))
+    yield base
+    yield from (f"{base}.{alias.name}".strip(".") for alias in node.names)
+
+
+def _trains_elsewhere(path: str, found: _Found) -> bool:
+    """Whether a script that starts a training by name loads a module with a training loop."""
+    if path not in found.starters:
+        return False
+    files = {
+        Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
+    }
+    files |= {key.removeprefix("src."): item for key, item in files.items()}
+    files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
+    looped = {place.path for place in found.loops}
+    beside = ".".join(Path(path).parts[:-1])
+    pending, seen = [path], {path}
+    for item in pending:  # grows while it is walked
+        for module in found.imports.get(item, ()):
+            file = files.get(module) or files.get(f"{beside}.{module}")
+            if file is not None and file not in seen:
+                seen.add(file)
+                pending.append(file)
+    return bool(seen & looped)
+
+
 def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
     commands: dict[str, list[Launch]] = {}
     for path, launch in _documented(root):
@@ -275,9 +315,10 @@ def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
         EntryPoint(
             path,
             tuple(dict.fromkeys(commands.get(path, ()))),
-            trains,
+            trains or _trains_elsewhere(path, found),
             launched,
             _switches(root, path, found),
+            () if path in commands else _required(root, path),
         )
         for path, (trains, launched) in found.entries.items()
         if path not in found.tests
@@ -285,6 +326,13 @@ def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
     # what trains first, then what is documented, then what lies highest
     return tuple(sorted(scripts, key=lambda item: (
         not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+
+
+def _required(root: Path, path: str) -> tuple[str, ...]:
+    try:
+        return required_of(ast.parse(read_regular(root / path, _README_BYTES)))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ()
 
 
 def _switches(root: Path, path: str, found: _Found) -> tuple[str, ...]:

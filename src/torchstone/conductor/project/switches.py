@@ -30,6 +30,44 @@ def switches_of(tree: ast.Module, readme: str) -> tuple[str, ...]:
     return tuple(word for name, value in found.items() for word in (name, value) if word)
 
 
+_VALUES = {"int": "2", "float": "0.1"}
+"""Small numbers that a script without documentation is started with."""
+
+
+def required_of(tree: ast.Module) -> tuple[str, ...]:
+    """Words for the arguments that argparse insists on: numbers, and first choices; nothing where
+    one of them is a text that only its author knows."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        first = node.args[0] if node.args else None
+        if node.func.attr != "add_argument" or not isinstance(first, ast.Constant):
+            continue
+        name = str(first.value)
+        given = {item.arg: item.value for item in node.keywords}
+        needed = given.get("required")
+        option = name.startswith("-")
+        if option and not (isinstance(needed, ast.Constant) and needed.value is True):
+            continue
+        if not option and ("nargs" in given or "default" in given):
+            continue
+        value = _value(given)
+        if not value:
+            return ()
+        found += [name, value] if option else [value]
+    return tuple(found)
+
+
+def _value(given: dict[str | None, ast.expr]) -> str:
+    choices = given.get("choices")
+    if isinstance(choices, (ast.List, ast.Tuple)) and choices.elts:
+        first = choices.elts[0]
+        return str(first.value) if isinstance(first, ast.Constant) else ""
+    kind = given.get("type")
+    return _VALUES.get(kind.id, "") if isinstance(kind, ast.Name) else ""
+
+
 def _place(name: str, documented: str) -> str:
     """A file or a folder in the copy that the script runs in."""
     if documented and "." in documented and not documented.startswith(("/", ".")):

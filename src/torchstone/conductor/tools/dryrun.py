@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torchstone._version import __version__
 from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
@@ -22,7 +24,8 @@ _MOST_SCRIPTS = 4
 _RANKS, _MOST_RANKS = 2, 8
 _DEEP_RANKS = 4
 """The smallest worlds that show what two ranks hide: sub-groups, odd shares."""
-_ALL_RAISE = "DR600"
+_REFUSALS = ("DR600", "DR102")
+"""The program raises: on all ranks, in its only process."""
 _SECONDS = 90.0
 
 
@@ -51,7 +54,8 @@ def _jobs(script: EntryPoint, deep: bool) -> Iterator[Job]:
     """One process, then as many as the documentation starts, or two where it does not say."""
     together = script.together
     if script.alone or not together:
-        yield _job(script, Launch(script.arguments), documented=True)
+        promised = bool(script.alone) or not (script.required or script.launched)
+        yield _job(script, Launch(script.arguments), documented=promised)
     if together:
         yield _job(
             script, Launch(together.arguments, min(together.ranks, _MOST_RANKS)), documented=True
@@ -83,6 +87,9 @@ def run(job: Job) -> Report:
     from torchstone.dryrun.run import dry_run_command
 
     script, ranks, how, *arguments = job.arguments
+    # as after `pip install -e .`: packages of the project can be imported from its scripts
+    homes = [path for path in (Path.cwd(), Path.cwd() / "src") if path.is_dir()]
+    os.environ["PYTHONPATH"] = os.pathsep.join((*map(str, homes), os.environ.get("PYTHONPATH", "")))
     report = dry_run_command(DryRunOptions(
         target=script, arguments=tuple(arguments), world_size=int(ranks) if ranks != "1" else 0,
         max_seconds=job.seconds / 3, no_fixes=not job.try_fixes,
@@ -91,15 +98,16 @@ def run(job: Job) -> Report:
 
 
 def _without_refusals(report: Report, job: Job) -> Report:
-    """A script that raises on every rank of a world nobody promised refuses that world: no fault."""
-    refusals = [item for item in report.findings if item.rule == _ALL_RAISE]
+    """A script that raises in a world, or with arguments, that nobody promised refuses them: no
+    fault. `os.environ["RANK"]` without a launcher is the most common one."""
+    refusals = [item for item in report.findings if item.rule in _REFUSALS]
     if not refusals:
         return report
     said = refusals[0].what
     reason = Message("review.refused-world", Text(
-        f"with {job.arguments[1]} processes the script stops on every rank: {said.say('en')}",
-        f"使用 {job.arguments[1]} 个进程时脚本在所有 rank 上停止：{said.say('zh')}",
+        f"with {counted(int(job.arguments[1]), 'process')} the script stops: {said.say('en')}",
+        f"使用 {job.arguments[1]} 个进程时脚本停止：{said.say('zh')}",
     ))  # fmt: skip
     gap = Gap(job.id, reason, "write the command for several processes into the README", tool=NAME)
-    kept = tuple(item for item in report.findings if item.rule != _ALL_RAISE)
+    kept = tuple(item for item in report.findings if item.rule not in _REFUSALS)
     return replace(report, findings=kept, gaps=(*report.gaps, gap))

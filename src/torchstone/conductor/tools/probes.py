@@ -53,7 +53,7 @@ def _launches(script: EntryPoint, scripts: int) -> list[tuple[Launch, bool]]:
     if not together and script.launched:
         found = [(Launch(script.arguments, _RANKS), False), *found[1:]]
     if not found:
-        found = [(Launch(), True)]
+        found = [(Launch(script.arguments), not script.required)]
     kept = found[: _MOST_STARTS if scripts == 1 else 1]
     if (widest := script.widest) is not None and widest.ranks <= _MOST_RANKS:
         kept.append((widest, False))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.utils._pytree import tree_leaves, tree_map
 
 from torchstone.conductor.probes.harvest.listeners import copied
@@ -101,11 +102,31 @@ def case_of(run: Recording, call: ModuleCall) -> Case | None:
     try:
         module = copy.deepcopy(call.module).float().eval()
         case = Case(module, widened(call.args), widened(call.kwargs), call)
-        case.result()
+        if _reaches_others(case):
+            run.not_probed[name] = "a copy of it still calls layers of the original"
+            return None
     except Exception as error:  # whatever its code raises: it cannot be probed this way
         run.not_probed[name] = f"{type(error).__name__}: {str(error)[:160]}"
         return None
     return case
+
+
+def _reaches_others(case: Case) -> bool:
+    """Whether the copy runs layers that are not its own, as a function kept in an attribute does:
+    they are in another mode, and what is seen then is not the module's doing."""
+    own = set(case.module.modules())
+    others: list[nn.Module] = []
+
+    def note(module: nn.Module, _: Any) -> None:
+        if module not in own:
+            others.append(module)
+
+    hook = register_module_forward_pre_hook(note)
+    try:
+        case.result()
+    finally:
+        hook.remove()
+    return bool(others)
 
 
 def widened(value: Any) -> Any:
@@ -156,7 +177,7 @@ def shortened(case: Case) -> Case:
     other = case.changed(cut)
     try:
         other.result()
-    except Exception:
+    except Exception:  # whatever its code raises: it takes no other length
         return case
     return other
 

@@ -14,7 +14,7 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, called, fix, parsed
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -83,7 +83,7 @@ def _judge(run: Recording, parts: list[_Product], place: Place) -> Shown | None:
              "分数由 {total} 个乘积（{summed}）求和，却按 1/sqrt({implied}) 缩放"),
         {"total": str(total), "summed": summed, "implied": str(round(implied))},
         (number("scale", "缩放", factor, "x", IN_THE_RUN),
-         number("expected", "应为", 1 / math.sqrt(total), "x", IN_THE_RUN)),
+         expected(1 / math.sqrt(total), "x", IN_THE_RUN)),
         fixes,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases, shortened
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference, first_difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
@@ -48,7 +48,7 @@ def check(run: Recording) -> Iterator[Shown]:
                      "替换最后一个样本会使其他样本的输出变化 {size}"),
                 {"size": f"{size:.1%}"},
                 (number("change of other samples", "其他样本的变化", 100 * size, "%", ON_A_COPY),
-                 number("expected", "应为", 0.0, "%", ON_A_COPY)),
+                 expected(0.0, "%", ON_A_COPY)),
             )  # fmt: skip
             return
 

@@ -19,7 +19,7 @@ from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
 from torchstone.conductor.probes.replay.copies import floats, unsettled, widened
 from torchstone.conductor.probes.replay.divergence import difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -157,7 +157,7 @@ def _compare(run: Recording, session: _Session) -> Shown | None:
              "在 {prompt} 个 token 的提示之后，逐步解码的输出与一次处理全部 {all} 个 token 相差 {size}"),
         {"prompt": str(session.chunks[0].shape[1]), "all": str(whole.shape[1]), "size": f"{size:.1%}"},
         (number("difference", "差异", 100 * size, "%", ON_A_COPY),
-         number("expected", "应为", 0.0, "%", ON_A_COPY)),
+         expected(0.0, "%", ON_A_COPY)),
         offered(run.root, found, _continue_positions),
     )  # fmt: skip
 

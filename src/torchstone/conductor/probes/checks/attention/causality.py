@@ -13,7 +13,7 @@ from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Loss, Recording
 from torchstone.conductor.probes.replay.copies import Case, cases, shortened, with_other_tokens
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference, first_difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, called, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -51,7 +51,7 @@ def check(run: Recording) -> Iterator[Shown]:
                  "改变位置 {at} 起的 token 会使其前面的输出变化 {size}"),
             {"at": str(position), "size": f"{size:.1%}"},
             (number("change of earlier outputs", "前面输出的变化", 100 * size, "%", ON_A_COPY),
-             number("expected", "应为", 0.0, "%", ON_A_COPY)),
+             expected(0.0, "%", ON_A_COPY)),
             offered(run.root, place, _diagonals, _comparisons),
         )  # fmt: skip
         return

@@ -14,7 +14,7 @@ from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases
 from torchstone.conductor.probes.replay.divergence import difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
@@ -56,7 +56,7 @@ def check(run: Recording) -> Iterator[Shown]:
                      "{kind} 在 {name} 开启与关闭时输出相差 {size}"),
                 {"kind": type(case.module).__name__, "name": name, "size": f"{size:.1%}"},
                 (number("difference", "差异", 100 * size, "%", ON_A_COPY),
-                 number("expected", "应为", 0.0, "%", ON_A_COPY)),
+                 expected(0.0, "%", ON_A_COPY)),
             )  # fmt: skip
 
 

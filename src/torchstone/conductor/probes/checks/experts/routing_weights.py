@@ -9,7 +9,7 @@ from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.routing import Routing, routings
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -41,7 +41,7 @@ def check(run: Recording) -> Iterator[Shown]:
                  "一个 token 的 {k} 个专家权重之和在 {low} 到 {high} 之间"),
             {"k": str(top_k), "low": f"{float(sums.min()):.3g}", "high": f"{float(sums.max()):.3g}"},
             (number("mean sum of weights", "权重和的均值", float(sums.mean()), "", ON_A_COPY),
-             number("expected", "应为", 1.0, "", ON_A_COPY)),
+             expected(1.0, "", ON_A_COPY)),
             offered(run.root, place, _over_experts, _normalise),
             None if over_tokens or float(sums.max()) > 1 + _CLOSE else Severity.MEDIUM,
         )  # fmt: skip

@@ -15,7 +15,7 @@ from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -69,7 +69,7 @@ def _leaks(run: Recording, case: Case, names: list[str]) -> Iterator[Shown]:
                  "{kind} 的 self.{name} 不仅影响选择，还使专家权重变化 {size}"),
             {"name": name, "kind": type(case.module).__name__, "size": f"{size:.0%}"},
             (number("change of the outputs", "输出变化", 100 * size, "%", ON_A_COPY),
-             number("expected", "应为", 0.0, "%", ON_A_COPY)),
+             expected(0.0, "%", ON_A_COPY)),
             offered(run.root, first.place, _unbiased),
         )  # fmt: skip
         return

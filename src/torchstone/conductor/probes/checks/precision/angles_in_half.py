@@ -8,7 +8,7 @@ import torch
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.recording import Recording
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number, significant_bits
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
@@ -40,7 +40,7 @@ def check(run: Recording) -> Iterator[Shown]:
             RULE, place,
             Text("angles up to {largest} are held with {bits} significant bits", "最大为 {largest} 的角度只有 {bits} 位有效位"),
             {"largest": f"{largest:.3g}", "bits": str(bits)},
-            (number("significant bits", "有效位", bits, "bit", IN_THE_RUN),
+            (significant_bits(bits, IN_THE_RUN),
              number("error of the largest angle", "最大角度的误差", largest * 2.0**-bits, "rad", IN_THE_RUN)),
         )  # fmt: skip
         return

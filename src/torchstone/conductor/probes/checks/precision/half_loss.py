@@ -10,7 +10,7 @@ import torch
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Loss, Recording
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, significant_bits
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -39,7 +39,7 @@ def check(run: Recording) -> Iterator[Shown]:
             RULE, place,
             Text("{name} gets {dtype} values outside autocast", "{name} 在 autocast 之外得到 {dtype} 数值"),
             {"name": loss.name, "dtype": str(loss.dtype).removeprefix("torch.")},
-            (number("significant bits", "有效位", bits, "bit", IN_THE_RUN),),
+            (significant_bits(bits, IN_THE_RUN),),
             (*offered(run.root, place, _into_region), *offered(run.root, loss.place, _widen)),
         )  # fmt: skip
         return

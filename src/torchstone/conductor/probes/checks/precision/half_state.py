@@ -22,6 +22,17 @@ RULE = ProbeRule(
     Text("keep averages and running sums in float32", "平均值与累加和应保持 float32"),
 )  # fmt: skip
 
+_SEEN = 0.005  # a smaller share would be shown as 0%
+_STAND_STILL = Text(
+    "this state is made in half precision and updated in place at {path}:{line}: {share} of its values do not change",
+    "此处以半精度创建的状态在 {path}:{line} 就地更新：{share} 的数值没有变化",
+)
+_GROWS = Text(
+    "this state is made in half precision and updated in place at {path}:{line}: updates smaller than half a unit "
+    "in the last place will be lost as it grows",
+    "此处以半精度创建的状态在 {path}:{line} 就地更新：数值变大后，小于半个末位单位的更新会丢失",
+)
+
 
 def check(run: Recording) -> Iterator[Shown]:
     by_origin: dict[Place, list[tuple[Place, float]]] = {}
@@ -33,8 +44,7 @@ def check(run: Recording) -> Iterator[Shown]:
         share = sum(same for _, same in updates) / len(updates)
         yield Shown(
             RULE, made,
-            Text("this state is made in half precision and updated in place at {path}:{line}: {share} of its "
-                 "values do not change", "此处以半精度创建的状态在 {path}:{line} 就地更新：{share} 的数值没有变化"),
+            _STAND_STILL if share >= _SEEN else _GROWS,
             {"path": place.path, "line": str(place.line), "share": f"{share:.0%}"},
             (number("updates seen", "更新次数", len(updates), "", IN_THE_RUN),
              number("values that stay", "未变化的数值", 100 * share, "%", IN_THE_RUN)),

@@ -11,7 +11,7 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number, significant_bits
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -45,7 +45,7 @@ def check(run: Recording) -> Iterator[Shown]:
             Text("the logits that choose experts are computed in {dtype}, with {bits} significant bits",
                  "选择专家的 logits 以 {dtype} 计算，仅 {bits} 位有效位"),
             {"dtype": str(product.output.dtype).removeprefix("torch."), "bits": str(bits)},
-            (number("significant bits", "有效位", bits, "bit", IN_THE_RUN),
+            (significant_bits(bits, IN_THE_RUN),
              number("experts", "专家数", product.output.shape[-1], "", IN_THE_RUN)),
             offered(run.root, product.place, _without_autocast),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number, significant_bits
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -44,7 +44,7 @@ def check(run: Recording) -> Iterator[Shown]:
                  "{what}以 {dtype} 计算，仅 {bits} 位有效位"),
             {"what": "the softmax of the router" if routes else "this softmax",
              "dtype": str(item.inputs[0].dtype).removeprefix("torch."), "bits": str(bits)},
-            (number("significant bits", "有效位", bits, "bit", IN_THE_RUN),
+            (significant_bits(bits, IN_THE_RUN),
              number("entries of a row", "每行元素数", item.inputs[0].shape[-1], "", IN_THE_RUN)),
             offered(run.root, item.place, _in_float32),
             Severity.HIGH if routes else None,

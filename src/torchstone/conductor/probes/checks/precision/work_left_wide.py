@@ -10,8 +10,10 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.core.evidence import Number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.runtime.devices import device
 
 RULE = ProbeRule(
     "PR120", "most-work-outside-autocast", Severity.MEDIUM, "slow",
@@ -21,6 +23,7 @@ RULE = ProbeRule(
     Text("switch autocast off only around what needs float32: sums, norms, routers", "仅在需要 float32 的部分（求和、归一化、路由）关闭 autocast"),
 )  # fmt: skip
 _MOST_SHARE = 0.4
+_DEVICE = "a100-80g"
 
 
 def check(run: Recording) -> Iterator[Shown]:
@@ -43,4 +46,15 @@ def check(run: Recording) -> Iterator[Shown]:
             {"share": f"{share:.0%}"},
             (number("share of the matrix products", "矩阵乘法占比", 100 * share, "%", IN_THE_RUN),
              number("FLOPs in float32", "float32 的 FLOPs", sum(wide.values()), "FLOP", IN_THE_RUN)),
+            gain=_faster(),
         )  # fmt: skip
+
+
+def _faster() -> Number:
+    """How much faster a device that most people can rent does the same products in bf16."""
+    card = device(_DEVICE)
+    times = card.peak("bfloat16").flops_per_second / card.peak("float32").flops_per_second
+    return Number(
+        Text("speed of these products in bf16, at most", "这些矩阵乘法改用 bf16 的最高加速比"), times, "x",
+        Text(f"peak rates of {card.title}", f"{card.title} 的峰值速率"),
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import cases
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -51,7 +51,7 @@ def check(run: Recording) -> Iterator[Shown]:
                          "{kind} 的 self.{name} 不在状态字典中：缺少它时输出相差 {size}"),
                     {"name": name, "kind": type(module).__name__, "size": f"{size:.1%}"},
                     (number("difference", "差异", 100 * size, "%", ON_A_COPY),
-                     number("expected", "应为", 0.0, "%", ON_A_COPY)),
+                     expected(0.0, "%", ON_A_COPY)),
                     offered(run.root, place, _persistent),
                 )  # fmt: skip
                 return

@@ -11,7 +11,7 @@ from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import cases
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
@@ -51,7 +51,7 @@ def check(run: Recording) -> Iterator[Shown]:
                  "{name} 在 eval() 下对同一输入给出不同输出：相差 {size}"),
             {"name": type(case.module).__name__, "size": f"{size:.2g}"},
             (number("largest difference", "最大差异", size, "", ON_A_COPY),
-             number("expected", "应为", 0.0, "", ON_A_COPY)),
+             expected(0.0, "", ON_A_COPY)),
             offered(run.root, place, _only_in_training),
         )  # fmt: skip
 
