@@ -94,7 +94,7 @@ def _corpus(files: list[Path], lines: int, folder: Path) -> str:
     tree = _link(files, folder / "corpus")
     listing = folder / "files.txt"
     listing.write_text("\n".join(str(path) for path in tree.rglob("*.py")))
-    stone = [PYTHON, "-m", "torchstone", "check", "--format", "concise", str(tree)]
+    stone = [PYTHON, "-m", "torchstone", "check", "--format", "concise", "--jobs", "1", str(tree)]
     env = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     parse, cold, warm, ruff = [], [], [], []
     for _ in range(ROUNDS):

@@ -43,7 +43,8 @@ def look_at(name: str) -> Seen:
     whole = max(report.cost.parameters(), 1)
     told = sum(idle_parts(report.cost).values()) / whole
     with torch.no_grad():
-        unused = _unused(model.to("meta"), inputs) / whole
+        # as `cost` counts it: in evaluation mode no layer is dropped at random
+        unused = _unused(model.eval().to("meta"), inputs) / whole
     return Seen(name, unused, told)
 
 

@@ -41,16 +41,17 @@ def pages(folder: Path) -> dict[str, Path]:
         "cost": ("cost", "hf:llama", "--dtype", "bf16", "--train", "--device", "h100,a100"),
         "watch": ("watch", str(watched)),
     }
-    run("torchstone", "review", "examples/review/amp", "--output", str(folder / "run"), "--quiet")
-    made = {"review": folder / "run" / "report.html"}
+    project = shutil.copytree(ROOT / "examples" / "review" / "amp", folder / "amp")
+    run("torchstone", "review", ".", "--output", "review", "--quiet", folder=project)
+    made = {"review": project / "review" / "report.html"}
     for name, words in wanted.items():
         made[name] = folder / f"{name}.html"
         run("torchstone", *words, "--output", str(made[name]), "--quiet")
     return made
 
 
-def run(program: str, *words: str) -> None:
-    done = subprocess.run([BIN / program, *words], cwd=ROOT, capture_output=True, text=True, check=False)  # fmt: skip
+def run(program: str, *words: str, folder: Path = ROOT) -> None:
+    done = subprocess.run([BIN / program, *words], cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
     if done.returncode > 1:  # 1 means findings
         raise SystemExit(f"pictures: {program} {' '.join(words)} failed:\n{done.stderr}")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from torchstone.cli.main import run
 from torchstone.sources.source import MAX_BYTES
 
+ROOT = Path(__file__).parents[2]
 BAD = "import torch\n\n\ndef step(x, w, scaler):\n    scaler = torch.amp.GradScaler()\n    x = x.half()\n    return x @ w\n"
 CLEAN = "import torch\n\nprint(torch.__version__)\n"
 
@@ -70,6 +73,8 @@ def test_broken_files_do_not_hide_the_rest(
         (["check", "--with", "model.py.sarif"], "SARIF"),
         (["explain"], "a rule's code or name"),
         (["explain", "TS9999"], "a known name"),
+        (["explain", "nosuch"], "topics: common_fixes, numerical_issues, reduction_patterns"),
+        (["explain", "numerical-isues"], "did you mean 'numerical_issues'"),
         (["config", "selekt"], "did you mean"),
         (["check", "model.py", "-o", "model.py/x.json"], "a place that can be written"),
     ],
@@ -217,6 +222,18 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     assert "torchstone" in capsys.readouterr().out
     assert run(["doctor", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["tool"] == "doctor"
+
+
+def test_doctor_knows_every_extra() -> None:
+    from torchstone.cli.commands import doctor
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = settings["project"]["optional-dependencies"]
+    wanted = {re.split(r"[\[<>=]", need)[0] for needs in extras.values() for need in needs}
+    assert wanted <= {part.name for part in doctor._PACKAGES}
+    told = " ".join(part.get for part in doctor._PACKAGES)
+    # torch and numpy, which the extra of tensors asks for, are told with others
+    assert {name for name in extras if f"[{name}]" not in told} == {"tensors"}
 
 
 def test_doctor_says_what_a_missing_part_would_add(

@@ -98,6 +98,20 @@ def test_sweep_devices_and_serving(project: Path, capsys: pytest.CaptureFixture[
     assert all(row[1] == row[2] for row in forms["rows"])  # counted, and by closed form
 
 
+def test_points_of_a_sweep_that_do_not_fit_are_on_the_first_screen(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["cost", "net.py:Net", "--input", "1,3,16,16", "--device", "4090", "--lang", "en"]
+    assert run([*words, "--batch", "1,8,100000000"]) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert first[0].startswith("! ")
+    (line,) = (row for row in first if "sweep:" in row)
+    assert "does not fit on NVIDIA GeForce RTX 4090 24 GB at batch 100000000 (" in line
+    assert "batch 8" not in line
+    assert run([*words, "--batch", "1,8"]) == 0
+    assert capsys.readouterr().out.startswith("✓ ")
+
+
 def test_what_does_not_fit_is_a_finding(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "mine.toml").write_text(
         '[tiny]\ntitle = "Tiny"\nmemory_bytes = 100_000\nmemory_bytes_per_second = 1e9\n'

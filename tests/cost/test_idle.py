@@ -122,3 +122,20 @@ def test_a_missing_bias_hides_no_idle_part() -> None:
     with pytest.warns(PartialCostWarning):
         report = measure_cost(Towers(), (2, 8))
     assert idle_parts(report.cost) == {"image": 64}
+
+
+class _Decoder(nn.Module):
+    """A layer with a part that only runs with something to look at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work, self.cross = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, seen: torch.Tensor | None = None) -> torch.Tensor:
+        return self.work(x) if seen is None else self.cross(seen)
+
+
+def test_idle_parts_of_layers_that_an_equal_one_stands_for_count_too() -> None:
+    model = nn.Sequential(*(_Decoder() for _ in range(8)))
+    with pytest.warns(PartialCostWarning, match=r"50\.0%"):
+        measure_cost(model, (4, 8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -256,3 +257,20 @@ def test_a_large_report_is_folded_and_small(browser: Browser, tmp_path: Path) ->
     page.locator("details.more > summary").click()
     assert page.locator("details.more tbody tr").first.is_visible()
     page.close()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("count", [2, 7, 64])
+def test_names_of_heat_map_columns_do_not_overlap(opened: Open, width: int, count: int) -> None:
+    known = ("tensor", "row", "column", "128x128", "1x128", "block32", "self_attn.q_proj.weight")
+    names = known[:count] if count <= len(known) else tuple(map(str, range(count)))
+    rows = ("e4m3 amax", "int8 amax")
+    values = tuple(tuple(float(c + r) for c in range(len(names))) for r in range(len(rows)))
+    page = opened(Heatmap("Flushed", rows, names, values, "%", HOW), width=width)
+    labels = page.locator("figure svg text.column")
+    assert labels.count() >= min(count, len(known)) if count <= len(known) else labels.count() > 4
+    boxes = [label.bounding_box() for label in labels.all()]
+    for one, two in itertools.pairwise(boxes):
+        assert one is not None
+        assert two is not None
+        assert one["x"] + one["width"] <= two["x"] + 0.5

@@ -84,6 +84,13 @@ def test_sarif_has_fixes_fingerprints_and_failures() -> None:
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "TS101"
 
 
+def test_github_has_no_line_where_there_is_none() -> None:
+    nowhere = dataclasses.replace(finding(), location=Location(tensor="w"))
+    out = render(Report("tensor", (nowhere,)), "github")
+    assert out.startswith("::")
+    assert not any(word in out.split("::")[1] for word in ("file=", "ine=", "col"))
+
+
 def test_github_escapes_what_would_end_the_command() -> None:
     evil = finding(
         what=Message("m", Text("a\n::error::b %", "x")), location=Location("a,b:c.py", 1, 1, 1, 2)

@@ -100,3 +100,10 @@ def test_explain_shows_a_topic(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "unsafe_ops", "--format", "json"]) == 0
     (data,) = json.loads(capsys.readouterr().out)
     assert "`binary_cross_entropy`" in data["page"]
+
+
+def test_unsafe_ops_is_what_the_tables_of_the_rules_say() -> None:
+    made = load(Path(__file__).parents[2] / "scripts" / "make_skills.py").pages()
+    assert len(made) == 2
+    for path, text in made.items():
+        assert path.read_text("utf-8") == text, path.name

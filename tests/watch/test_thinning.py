@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from tests.watch.clocks import Ticking
 from torchstone.core.pictures import Plot
+from torchstone.watch import Watch
 from torchstone.watch.after.report import report_of
 from torchstone.watch.after.thinning import around_alerts, thin_curve
 from torchstone.watch.record.runfile import NAME, json_frame, load_run, rows_frame
@@ -62,3 +66,31 @@ def test_a_spike_of_one_step_is_in_the_curve_of_the_report(tmp_path: Path) -> No
     assert points[4321.0] == np.float32(6.93)
     assert {float(step) for step in range(4271, 4372)} <= points.keys()
     assert len(points) < 1000
+
+
+def test_a_step_that_was_not_read_is_no_event_and_one_that_was_not_finite_is(
+    tmp_path: Path,
+) -> None:
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    time = Ticking(1e-3, 1e-3)  # watching costs as much as the step: most steps are not read
+    with Watch(model, optimizer, folder=tmp_path, clock=time.clock) as watch:
+        for step in range(200):
+            optimizer.zero_grad()
+            model(torch.randn(8, 8)).square().mean().backward()
+            if step >= 60:
+                model.weight.grad.fill_(torch.nan)  # type: ignore[union-attr]
+            optimizer.step()
+            time.pass_step()
+            watch.step(1.0)
+    run = load_run(tmp_path)
+    recorded = run.column("grad_norm")
+    assert np.isnan(recorded[:60]).sum() > 20, "most steps were not read"
+    assert np.isinf(recorded[60:]).any()
+    assert not np.isinf(recorded[:60]).any()
+    [chart] = [m.evidence[0] for m in report_of(run).measures if m.name == "grad_norm"]
+    assert isinstance(chart, Plot)
+    drawn = np.array(chart.series[0].y, float)
+    assert not np.isnan(drawn).any()
+    assert np.isinf(drawn).any()
+    assert len(drawn) == (~np.isnan(recorded)).sum()

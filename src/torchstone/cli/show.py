@@ -16,7 +16,7 @@ from torchstone.core.text import Text
 from torchstone.render import render
 
 LONG = 30
-_WITH_COMMAND = ("html", "json")
+_WITH_COMMAND = ("html", "json", "text")
 """Formats that are kept, and so say how they were made."""
 CHECKING = Text("checking", "检查中")
 

@@ -95,6 +95,24 @@ def with_devices(
     )  # fmt: skip
 
 
+def with_sweep(
+    answer: Answer, too_far: Sequence[tuple[Device, tuple[int, int | None, CostReport]]]
+) -> Answer:
+    """The same answer with the points of the sweep that no longer fit."""
+    by_device: dict[str, list[str]] = {}
+    for device, (batch, length, report) in too_far:
+        size = human(report.total["peak_memory_bytes"], "B")
+        at = f"batch {batch}" + (f", sequence {length}" if length else "")
+        by_device.setdefault(device.title, []).append(f"{at} ({size})")
+    lines = tuple(
+        Text(f"sweep: does not fit on {title} at {'; '.join(points)}",
+             f"扫描：以下情形放不进 {title}：{'；'.join(points)}")
+        for title, points in by_device.items()
+    )  # fmt: skip
+    state = "warning" if lines and answer.state == "good" else answer.state
+    return replace(answer, lines=(*lines, *answer.lines), state=state)
+
+
 def _time_tile(device: Device, duration: Duration) -> Tile:
     bound = _BOUNDS.get(duration.bound, Text("", ""))
     note = Text(f"unfused operators at full speed, {bound.en}", f"未融合算子全速执行，{bound.zh}")

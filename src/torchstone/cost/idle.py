@@ -53,7 +53,7 @@ def idle_modules(
 ) -> frozenset[str]:
     """Paths of modules that hold parameters of which none was used, and that did no work."""
     busy = {above for path in ran for above in ancestors(path)}
-    return frozenset(
+    alone = frozenset(
         part.path
         for part in parts
         if any(item is not None for item in part.module._parameters.values())
@@ -61,6 +61,15 @@ def idle_modules(
         and not any(above in stands for above in ancestors(part.path))
         and not any(id(item) in asked for item in part.module._parameters.values())
     )
+    return alone | {part.path for part in parts if _stand_in(part.path, stands) in alone}
+
+
+def _stand_in(path: str, stands: Mapping[str, str]) -> str:
+    """The module that was counted in place of this one, as its layer was by an equal one."""
+    for above in ancestors(path):
+        if above in stands:
+            return stands[above] + path[len(above) :]
+    return ""
 
 
 def idle_parts(cost: Cost) -> dict[str, int]:

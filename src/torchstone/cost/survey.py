@@ -14,7 +14,7 @@ from torch import nn
 from torchstone.core.answer import Fact
 from torchstone.core.measure import Measure
 from torchstone.core.text import Message, Text
-from torchstone.cost.answer import cost_answer, with_devices
+from torchstone.cost.answer import cost_answer, with_devices, with_sweep
 from torchstone.cost.answers import (
     TOO_LARGE,
     Progress,
@@ -78,15 +78,23 @@ def survey(
     if served:
         extra.append(decoded(served, target.config, devices))
     cached = max((one.cache_bytes for one in served), default=0)
+    experts = _experts(target.config)
     verdicts = [
-        fit(report, item, plan, batch=batches[0], experts_per_token=_experts(target.config),
-            cache_bytes=cached)
+        fit(report, item, plan, batch=batches[0], experts_per_token=experts, cache_bytes=cached)
         for item in devices
-    ]  # fmt: skip
+    ]
+    too_far = [
+        (item, point)
+        for item in devices
+        for point in sweep[1:]
+        if not fit(point[2], item, plan, batch=point[0], experts_per_token=experts).fits
+    ]
     findings = [too_large(item, options) for item in verdicts if not item.fits]
     extra += [*map(room_on, verdicts), *utilised(report, options, devices)]
     times = [(item, roofline(report.cost, item).total()) for item in devices]
-    report = replace(report, answer=with_devices(report, _about(options, given), times, verdicts))
+    guessed = not options.input and target.inputs is None
+    answer = with_devices(report, _about(options, given, guessed), times, verdicts)
+    report = replace(report, answer=with_sweep(answer, too_far))
     return replace(
         report,
         measures=(*report.measures, *extra),
@@ -95,9 +103,10 @@ def survey(
     )
 
 
-def _about(options: CostOptions, given: Any) -> list[Fact]:
+def _about(options: CostOptions, given: Any, guessed: bool) -> list[Fact]:
     """What was counted: the input, the number format, the plan."""
-    facts = [Fact(Text("input", "输入"), described(given))]
+    label = Text("input (assumed)", "输入（假定）") if guessed else Text("input", "输入")
+    facts = [Fact(label, described(given))]
     wanted = (
         (Text("weights", "权重"), options.dtype),
         (Text("autocast", "autocast"), options.autocast),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.core.finding import Severity
+from torchstone.core.finding import Location, Severity
 from torchstone.core.report import Report
 from torchstone.render.order import by_file
 from torchstone.render.style import Style, printable
@@ -18,12 +18,7 @@ def render(report: Report, style: Style) -> str:
             properties = {
                 "title": f"{item.rule} {item.name}",
                 "file": where.path,
-                "line": str(where.line),
-                "endLine": str(max(where.end_line, where.line)),
-                "col": str(where.column),
-            }
-            if where.end_line == where.line:
-                properties["endColumn"] = str(where.end_column)
+            } | _lines(where)
             parts = (
                 item.message(style.lang),
                 item.why.say(style.lang),
@@ -37,11 +32,25 @@ def render(report: Report, style: Style) -> str:
         place = {
             "title": "torchstone",
             "file": gap.location.path,
-            "line": str(gap.location.line or 1),
+            "line": str(gap.location.line or 1) if gap.location.path else "",
         }
         text = f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.close})"
         lines.append(_command("error" if gap.failed else "notice", place, text))
     return "".join(line + "\n" for line in lines)
+
+
+def _lines(where: Location) -> dict[str, str]:
+    """Nothing for what has no line, such as a tensor: GitHub would look for line 0."""
+    if not where.line:
+        return {}
+    found = {
+        "line": str(where.line),
+        "endLine": str(max(where.end_line, where.line)),
+        "col": str(where.column) if where.column else "",
+    }
+    if where.end_line == where.line:
+        found["endColumn"] = str(where.end_column)
+    return found
 
 
 def _command(level: str, properties: dict[str, str], message: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
 
 from torchstone.core.finding import Finding, Severity
@@ -13,6 +14,18 @@ def by_file(report: Report) -> list[tuple[str, list[Finding]]]:
     """Findings of each file (or other subject) together, in the report's order."""
     ordered = sorted(report.findings, key=lambda item: item.sort_key)
     return [(path, list(group)) for path, group in groupby(ordered, key=lambda item: item.path)]
+
+
+def worst_file_first(report: Report) -> list[tuple[str, list[Finding]]]:
+    """The same with the files that have most of the worst findings first."""
+
+    return sorted(by_file(report), key=lambda group: weight(group[1]))
+
+
+def weight(findings: Iterable[Finding]) -> tuple[int, ...]:
+    """Sorts what has more of the worst findings first."""
+    levels = [item.severity for item in findings]
+    return tuple(-levels.count(level) for level in Severity)
 
 
 def counts(report: Report) -> dict[Severity, int]:

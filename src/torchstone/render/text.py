@@ -10,7 +10,7 @@ from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.render import draw
-from torchstone.render.order import by_file, counts, worst_first
+from torchstone.render.order import counts, worst_file_first, worst_first
 from torchstone.render.style import SEVERITY_COLOUR, Style, cells, printable, wrapped
 from torchstone.render.words import COLOURS, CONFIDENCE, FIX, MARKS
 
@@ -33,7 +33,7 @@ def render(report: Report, style: Style) -> str:
 
 def _findings(report: Report, style: Style) -> list[str]:
     blocks = []
-    for path, findings in by_file(report):
+    for path, findings in worst_file_first(report):
         title = style.paint(f"File: {printable(path or report.subject or report.tool)}", "bold")
         blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
     return blocks
@@ -119,7 +119,8 @@ def _follow(report: Report, answer: Answer, style: Style) -> str:
     word = style.say("Next: ", "下一步：")
     lines = [f"{word}{printable(line)}" for line in answer.next]
     if style.detail == 1 and (report.measures or report.findings):
-        lines.append(style.say("More: -v, or -o report.html", "更多：-v，或 -o report.html"))
+        more = "-v, or -o report.html" if report.command else "report.to('html')"
+        lines.append(style.say(f"More: {more}", f"更多：{more.replace(', or', '，或')}"))
     return "\n".join(lines)
 
 
@@ -269,4 +270,8 @@ def _next(report: Report, style: Style) -> list[str]:
                 f"其中 {fixable} 个可安全修复：{command} 查看，--fix 应用。",
             )
         )
-    return [*lines, style.say("Why: ", "原因：") + f"torchstone explain {own[0].rule}"]
+    first = own[0]
+    place = f"{printable(first.path)}:{first.location.line}:{first.location.column}"
+    what = printable(first.what.say(style.lang))
+    lines.append(style.say(f"Fix first: {place} {what}", f"首先修复：{place} {what}"))
+    return [*lines, style.say("Why: ", "原因：") + f"torchstone explain {first.rule}"]

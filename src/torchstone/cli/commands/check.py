@@ -32,7 +32,7 @@ _MOST_ROUNDS = 10
 def run(options: CheckOptions, common: CommonOptions) -> int:
     stdin = sys.stdin.buffer.read() if "-" in options.paths else b""
     progress = Progress(common.lang, common.quiet)
-    report = check(options, stdin, progress)
+    report = check(options, stdin, progress, may_fork=True)
     progress.end()
     if options.write_baseline:
         return _write_baseline(report, options, common)
@@ -145,5 +145,5 @@ def _fixed(
             first = changes.get(change.path)
             changes[change.path] = fixer.joined(first, change) if first else change
             texts[change.path] = change.after.encode(change.encoding)
-        report = check(again, stdin, instead=texts)
+        report = check(again, stdin, instead=texts, may_fork=True)
     return list(changes.values()), report

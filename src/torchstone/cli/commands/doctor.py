@@ -64,6 +64,17 @@ _PACKAGES = (
     Part("pytest", "pip install pytest",
          Text("limits of cost in tests (pytest plugin); a project's tests in review",
               "在测试中限制代价（pytest 插件）；review 运行项目测试")),
+    Part("scipy", _extra("flow"), Text("flow plan, flow run", "flow plan、flow run")),
+    Part("pygraphviz", _extra("flow"), Text("flow: the graph as SVG", "flow：以 SVG 输出数据流图")),
+    Part("opencv-python-headless", "pip install opencv-python-headless",
+         Text("flow: cv2 operators moved to a device", "flow：把 cv2 算子迁移到设备")),
+    Part("librosa", "pip install librosa", Text("flow: audio operators of librosa", "flow：librosa 音频算子")),
+    Part("ray", _extra("ray"), Text("flow export --ray", "flow export --ray")),
+    Part("jaxtyping", _extra("jaxtyping"),
+         Text("dryrun: shape annotations checked and written", "dryrun：检查并生成形状标注")),
+    Part("gguf", _extra("gguf"), Text("tensor FILE.gguf with quantised tensors", "tensor：读取量化的 .gguf 文件")),
+    Part("accelerate", "pip install accelerate",
+         Text("dryrun and review of programs that use it", "dryrun 与 review 运行使用 accelerate 的程序")),
     Part("mcp", _extra("mcp"), Text("torchstone mcp, for agents", "torchstone mcp，供智能体使用")),
 )  # fmt: skip
 _PROGRAMS = (

@@ -11,10 +11,11 @@ from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
-from torchstone.lint.catalog import find_rule
+from torchstone.lint.catalog import all_rules, find_rule
 from torchstone.lint.page import rule_data, rule_page, rule_text
+from torchstone.lint.rule import Rule
 from torchstone.render.style import Style
-from torchstone.skills import Skill, find_skill
+from torchstone.skills import Skill, all_skills, find_skill
 
 HELP = Text(
     en="the page of a rule: why, when it is harmless, bad and good code",
@@ -47,7 +48,7 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
     only(common, "text", "markdown", "json")
     signals = [key for key in options.rule if key.startswith("watch-")]
     topics = {key: skill for key in options.rule if (skill := find_skill(key)) is not None}
-    rules = [find_rule(key) for key in options.rule if key not in signals and key not in topics]
+    rules = [_find_rule(key) for key in options.rule if key not in signals and key not in topics]
     if common.format == "json":
         data = [rule_data(rule) for rule in rules] + [_signal(key, common.lang) for key in signals]
         data += [_topic_data(skill, common.lang) for skill in topics.values()]
@@ -63,6 +64,21 @@ def run(options: ExplainOptions, common: CommonOptions) -> int:
         text += "\n".join(skill.body(common.lang) for skill in topics.values())
     put(text, common)
     return 0
+
+
+def _find_rule(key: str) -> Rule:
+    """A rule, or an error that names the nearest rule or topic, else all topics."""
+    try:
+        return find_rule(key)
+    except UsageError:
+        topics = tuple(all_skills())
+        names = [name for rule in all_rules() for name in (rule.code, rule.name)]
+        shown = ", ".join(topics)
+        more = Text(
+            f"topics: {shown}; rules: see `torchstone rules`",
+            f"主题：{shown}；规则参见 `torchstone rules`",
+        )
+        raise unknown("explain", key, (*names, *topics), more=more) from None
 
 
 def _topic_data(skill: Skill, lang: str) -> dict[str, str]:

@@ -43,7 +43,7 @@ def _first_to_fix(report: Report) -> Answer | None:
     first = worst_first(report.findings)[0]
     found = {level: count for level, count in counts(report).items() if count}
     en = ", ".join(f"{count} {level}" for level, count in found.items())
-    zh = "，".join(f"{count} 个{LEVELS[level].zh}级" for level, count in found.items())
+    zh = "、".join(f"{LEVELS[level].zh} {count}" for level, count in found.items())
     files = len({item.path for item in report.findings})
     place = str(first.location)
     why, remedy = (Text(item.say("en"), item.say("zh")) for item in (first.why, first.remedy))
@@ -52,7 +52,7 @@ def _first_to_fix(report: Report) -> Answer | None:
     check = f"torchstone check {report.subject}".rstrip()
     return Answer(
         headline=Text(f"{en} in {files} file{'s' if files > 1 else ''}. Fix first: {first.message('en')}",
-                      f"{files} 个文件中有 {zh}问题。首先修复：{first.message('zh')}"),
+                      f"{files} 个文件中的问题：{zh}。首先修复：{first.message('zh')}"),
         state="bad" if first.severity is Severity.HIGH else "warning",
         about=(Fact(Text("where", "位置"), place), Fact(Text("rule", "规则"), f"{first.rule} {first.name}")),
         lines=tuple(item for item in (why, remedy) if item.en),

@@ -9,7 +9,7 @@ from torchstone.core.finding import Finding, Severity
 from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.markup import escape, markup
-from torchstone.render.order import counts, worst_first
+from torchstone.render.order import counts, weight, worst_first
 from torchstone.render.page.header import say
 from torchstone.render.style import Style
 from torchstone.render.words import CONFIDENCE, FIX_BADGE, LEVELS
@@ -63,11 +63,7 @@ def _by_file(kept: list[tuple[Finding, str]]) -> list[tuple[str, list[str]]]:
         )
     }
 
-    def weight(path: str) -> tuple[int, ...]:
-        levels = [item.severity for item, _ in groups[path]]
-        return tuple(-levels.count(level) for level in Severity)
-
-    order = sorted(groups, key=lambda path: (weight(path), path))
+    order = sorted(groups, key=lambda path: (weight(item for item, _ in groups[path]), path))
     return [(path, [entry for _, entry in groups[path]]) for path in order]
 
 

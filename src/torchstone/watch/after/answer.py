@@ -143,7 +143,7 @@ def _chart(run: Run, column: str) -> Plot | None:
     title = column_title(column)
     # an angle between two steps has no value at the first one: that is no event
     begin = int(np.isfinite(values).argmax())
-    keep = [row for row in kept_points(run, values).tolist() if row >= begin]
+    keep = [row for row in kept_points(run, column).tolist() if row >= begin]
     series = Series(
         title, tuple(run.scalars[keep, 0].tolist()), tuple(values[keep].tolist()),
         signal.unit if signal else "", "",

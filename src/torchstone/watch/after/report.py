@@ -109,7 +109,7 @@ def _curves(run: Run) -> list[Measure]:
             continue
         name = column.partition("[")[0]
         marks = tuple(float(a["step"]) for a in run.alerts if a["signal"] == name)
-        keep = kept_points(run, values)
+        keep = kept_points(run, column)
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
         series = Series(column_title(column), *points, unit, RECORDED, marks=marks)

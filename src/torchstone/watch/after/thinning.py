@@ -46,12 +46,20 @@ def around_alerts(
     return np.array(sorted(found), np.int64)
 
 
-def kept_points(run: Run, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of a run to draw: every extreme, every alert step, and all steps near an alert."""
+def kept_points(run: Run, column: str) -> NDArray[np.int64]:
+    """Rows of a run to draw: every extreme, every alert step, and all steps near an alert.
+
+    NaN in a loss is an event. In any other column it says that the step was not read (a gradient
+    norm that is not finite is recorded as infinite), and is no point of the curve.
+    """
+    values = run.column(column)
+    name = column.partition("[")[0]
+    alerted = np.array([int(a["step"]) for a in run.alerts if a["signal"] == name], np.int64)
+    drawn = ~np.isnan(values) | (name == "loss") | np.isin(run.scalars[:, 0], alerted)
     window = run.header.get("alert_window")
     near = around_alerts(
-        run.scalars[:, 0],
+        run.scalars[drawn, 0],
         (int(alert["step"]) for alert in run.alerts),
         window if isinstance(window, int) else 50,
     )
-    return thin_curve(values, near)
+    return np.flatnonzero(drawn)[thin_curve(values[drawn], near)]

@@ -357,7 +357,8 @@ class Judge:
             self._told_baseline = True
             log_line(f"[Monitor] Baseline established: {self.baseline()}")
         if call.step % self.settings.print_every == 0:
-            status = "ALERT" if self.episodes.open_at(call.step) else "OK"
+            broken = baselines.seen and math.isnan(main.last_norm)  # read, and not finite
+            status = "ALERT" if broken or self.episodes.open_at(call.step) else "OK"
             log_line(progress_line(call.step, main, "LEARNING" if learning else status))
 
     def _write(self, act: Callable[[Writer], object]) -> None:

@@ -269,6 +269,10 @@ def scalars(call: TrainingCall, optimizers: Iterable[WatchedOptimizer]) -> dict[
         for item in watched.values.values():
             for name, start in item.of_run:
                 row[name + tail] = float(item.values[start])
+        if "gradient" in watched.values and math.isnan(row[f"grad_norm{tail}"]):
+            row[f"grad_norm{tail}"] = (
+                math.inf
+            )  # read, and not finite; NaN says that nothing was read
     return row
 
 

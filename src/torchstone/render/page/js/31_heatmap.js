@@ -3,8 +3,12 @@ ts.charts.heatmap = (figure, data) => {
   const width = Math.max(figure.clientWidth, 240), columns = data.columns.length, rows = data.rows.length;
   const longest = Math.max(4, ...data.rows.map((name) => name.length));
   const left = Math.min(width * 0.4, 12 + 6.2 * longest), key = 34;
-  const cell = Math.max(2, Math.min(26, (width - left - 8) / Math.max(columns, 1))), high = Math.max(12, Math.min(18, cell));
-  const height = rows * high + 34 + key;
+  // Cells are as wide as their names where there is room for all; else names stand upright, or some are left out.
+  const letters = Math.max(1, ...data.columns.map((name) => name.length)), needed = 6.2 * letters + 8;
+  const cell = Math.max(2, Math.min(Math.max(26, Math.min(needed, 90)), (width - left - 8) / Math.max(columns, 1)));
+  const upright = cell < needed && cell >= 11 && columns <= 32, most = 18;
+  const below = upright ? 6.2 * Math.min(letters, most) + 6 : 14;
+  const high = Math.max(12, Math.min(18, cell)), height = rows * high + below + 20 + key;
   figure.querySelector("svg")?.remove();
   const svg = ts.svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", tabindex: 0, "aria-label": `${ts.say(data.name)}: ${ts.human(data.low, data.unit)} … ${ts.human(data.high, data.unit)}` });
   figure.querySelector(".canvas").prepend(svg);
@@ -22,10 +26,16 @@ ts.charts.heatmap = (figure, data) => {
       rect.dataset.at = `${r},${c}`;
     });
   });
-  const every = Math.max(1, Math.ceil(columns / Math.max(1, Math.floor((width - left) / 70))));
-  for (let c = 0; c < columns; c += every) ts.svg("text", { x: left + (c + 0.5) * cell, y: rows * high + 14, "text-anchor": c === 0 ? "start" : "middle", class: "tick" }, svg, data.columns[c]);
+  const every = upright ? 1 : Math.max(1, Math.ceil(needed / cell));
+  for (let c = 0; c < columns; c += every) {
+    const x = left + (c + 0.5) * cell, y = rows * high + (upright ? 6 : 14), name = data.columns[c];
+    const place = upright ? { x, y, "text-anchor": "end", transform: `rotate(-90 ${x} ${y})`, dy: "0.35em" } : { x: c === 0 && cell < needed ? left : x, y, "text-anchor": c === 0 && cell < needed ? "start" : "middle" };
+    const cut = upright && name.length > most;
+    const label = ts.svg("text", { ...place, class: "tick column" }, svg, cut ? `…${name.slice(1 - most)}` : name);
+    if (cut) ts.svg("title", {}, label, name);
+  }
   if (ts.say(data.x_name)) ts.svg("text", { x: 4, y: rows * high + 14, class: "axis" }, svg, ts.say(data.x_name));
-  const wide = Math.min(220, width - left - 8), top = rows * high + 24;
+  const wide = Math.min(220, width - left - 8), top = rows * high + below + 10;
   for (let i = 0; i < 44; i += 1) ts.svg("rect", { x: left + (i * wide) / 44, y: top, width: wide / 44 + 0.5, height: 9 }, svg).style.fill = ts.shade(i / 43);
   ts.svg("text", { x: left, y: top + 21, class: "tick" }, svg, ts.human(data.low, data.unit));
   ts.svg("text", { x: left + wide, y: top + 21, "text-anchor": "end", class: "tick" }, svg, `${ts.human(data.high, data.unit)}${data.log ? ts.pick(" (log)", "（对数）") : ""}`);
