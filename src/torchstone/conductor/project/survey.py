@@ -60,6 +60,9 @@ _COMPONENTS = {
 }  # fmt: skip
 _ENOUGH = {"MLA": 2, "MoE": 3}
 """Distinct names: `latent_dim` alone is also an autoencoder's, `top_k` a sampler's."""
+_TOGETHER = {"MLA": ("nope", "rope")}
+"""Parts of names that no other component has together, whatever the names: a head of rotated and
+unrotated parts."""
 _STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
 
@@ -232,13 +235,23 @@ def _features(table: dict[str, set[str]], found: Gathered) -> tuple[Feature, ...
     features: list[Feature] = []
     for name, words in table.items():
         seen = [word for word in sorted(words) if word in found.names]
-        if len(seen) >= _ENOUGH.get(name, 1):
+        told = _named_with(_TOGETHER.get(name, ()), found)
+        if len(seen) >= _ENOUGH.get(name, 1) or told:
+            seen += told
             places = sorted(
                 {place for word in seen for place in found.names[word]},
                 key=lambda place: (place.path, place.line, place.name),
             )
             features.append(Feature(name, tuple(places[:_MOST_PLACES])))
     return tuple(features)
+
+
+def _named_with(parts: tuple[str, ...], found: Gathered) -> list[str]:
+    """The names that have one of these parts, where every part stands in some name."""
+    named = {word: set(word.lower().split("_")) & set(parts) for word in found.names} if parts else {}  # fmt: skip
+    if set().union(*named.values()) != set(parts):
+        return []
+    return sorted(word for word, has in named.items() if has)
 
 
 def _modules(node: ast.Import | ast.ImportFrom, name: str) -> Iterator[str]:
