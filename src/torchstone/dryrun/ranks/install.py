@@ -16,6 +16,7 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 import torch.multiprocessing as torch_processes
 
+from torchstone.core.text import Text
 from torchstone.dryrun.ranks.group import DryGroup, DryWork, Link, check_splits
 from torchstone.dryrun.ranks.posts import NEW_GROUP
 from torchstone.dryrun.ranks.replicas import Replicas
@@ -182,7 +183,10 @@ def _replace_spawn(session: Session) -> None:
     def spawn(
         fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *a: Any, **k: Any
     ) -> None:
-        session.assume("multiprocessing.spawn", f"rank {own} of {nprocs} runs here")
+        runs = Text(
+            f"rank {own} of {nprocs} runs here", f"此处运行 {nprocs} 个 rank 中的 rank {own}"
+        )
+        session.assume("multiprocessing.spawn", runs)
         if own < nprocs:
             fn(own, *args)
 

@@ -12,6 +12,7 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
+from torchstone.dryrun.reporting.side_effects import SIDE_EFFECTS
 from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
@@ -24,8 +25,19 @@ _SHOWN = (
     "matched",
     "peak_memory_bytes",
     "communication_bytes",
+    *SIDE_EFFECTS,
 )
 """Figures that become tiles, in this order."""
+ENDINGS = {
+    "end": Text("ended", "正常结束"),
+    "budget": Text("enough steps", "步数已够"),
+    "time": Text("time limit", "到达时限"),
+    "exit": Text("sys.exit", "sys.exit"),
+    "error": Text("error", "出错"),
+    "blocked": Text("waits", "等待中"),
+    "died": Text("gone", "进程消失"),
+}
+"""How the program of a class of ranks ended, beside its lane."""
 _ASSUMED = "assumptions"
 _RUNS = frozenset(
     rule.id for rule in (rules.BROADCAST, rules.ANNOTATION, rules.DRIFT, rules.REPLICAS)
@@ -121,7 +133,10 @@ def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes |
             for index, mark in enumerate(lane.marks[: part + _AFTER]) if index >= start
         )  # fmt: skip
         name = _ranks(lane.ranks)
-        drawn.append(pictures.Lane(Text(f"rank {name} ({lane.ending})", f"rank {name}（{lane.ending}）"), marks))  # fmt: skip
+        end = ENDINGS.get(lane.ending, Text(lane.ending, lane.ending))
+        drawn.append(
+            pictures.Lane(Text(f"rank {name} ({end.en})", f"rank {name}（{end.zh}）"), marks)
+        )
     title = Text("What each class of ranks communicates, in order", "各类 rank 依次进行的通信")
     return pictures.Lanes(title, tuple(drawn), tuple(_waits(shown, fault)))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.pictures import Evidence, Table
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, Words
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import OperatorError, Record, TriedFix
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
@@ -121,15 +121,20 @@ def evidence_of(error: OperatorError) -> tuple[Evidence, ...]:
 
 
 def inputs_table(error: OperatorError) -> Table:
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Words, ...]] = []
     for item in error.operands:
         made = item.history[0] if item.history and not item.is_parameter else None
-        origin = f"{made.op} at {made.place}" if made else "parameter" if item.is_parameter else ""
+        origin = Text("parameter", "参数") if item.is_parameter else Text("", "")
+        if made:
+            origin = Text(f"{made.op} at {made.place}", f"{made.op}（{made.place}）")
         rows.append((item.name, shape_text(item.shape), item.dtype, item.device, origin))
     rows += ((name, value, "", "", "") for name, value in error.arguments)
-    module = f" in {error.module or 'model'} = {error.module_text}" if error.module_text else ""
+    module, zh = "", ""
+    if error.module_text:
+        module = f" in {error.module or 'model'} = {error.module_text}"
+        zh = f"（{error.module or '模型'} = {error.module_text}）"
     return Table(
-        Text(f"what {error.op} was given{module}", f"{error.op} 的输入{module}"),
+        Text(f"what {error.op} was given{module}", f"{error.op} 的输入{zh}"),
         (
             Text("argument", "参数"),
             Text("shape or value", "形状或值"),

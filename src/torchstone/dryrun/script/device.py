@@ -13,11 +13,14 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.attention import flex_attention
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+from torchstone.dryrun.script.as_written import run_on_one_device
 from torchstone.dryrun.script.calls import Calls
 from torchstone.dryrun.script.lazy import PRETEND as NAME
 from torchstone.dryrun.script.lazy import is_pretend
+from torchstone.dryrun.script.legacy_types import answer_legacy_types
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.places import HIDDEN, kind_of
 from torchstone.dryrun.script.recurrent import take_recurrent_apart
@@ -86,8 +89,19 @@ def pretend_cuda(session: Session, calls: Calls) -> PretendCuda:
     calls.translate = cuda.translate
     _answer_tensors(session, calls, cuda)
     _answer_module(session, cuda)
+    answer_legacy_types(calls)
+    _answer_defaults(cuda)
+    run_on_one_device()
+    put(flex_attention, "_validate_device", lambda *tensors: None)  # it knows devices by name
     take_recurrent_apart(calls)
     return cuda
+
+
+def _answer_defaults(cuda: PretendCuda) -> None:
+    """torch puts the default device into calls below all modes: it has to be the pretend one."""
+    set_device, get_device = torch.set_default_device, torch.get_default_device
+    put(torch, "set_default_device", lambda device: set_device(cuda.mapped(device)))
+    put(torch, "get_default_device", lambda: cuda.shown(get_device()))
 
 
 def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
@@ -112,9 +126,14 @@ def _answer_tensors(session: Session, calls: Calls, cuda: PretendCuda) -> None:
             args = (args[0], cuda.mapped(f"cuda:{args[1]}"), *args[2:])
         return calls.call(func, args, kwargs)
 
+    inner = calls.handlers[torch.tensor]
+    default_device = torch.get_default_device
+
     def from_data(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         target = cuda.mapped(kwargs.pop("device", None))
-        made = calls.call(func, args, kwargs)
+        if target is None and is_pretend(default := default_device()) and not is_fake(args[0]):
+            target = default
+        made = inner(func, args, kwargs if target is None else {**kwargs, "device": "cpu"})
         if target is None or target == made.device:
             return made
         with calls:
@@ -291,9 +310,9 @@ def _answer_module(session: Session, cuda: PretendCuda) -> None:
         "empty_cache": lambda: None,
         "ipc_collect": lambda: None,
         "memory_allocated": lambda device=None: session.live_bytes(),
-        "max_memory_allocated": lambda device=None: session.live_bytes(),
+        "max_memory_allocated": lambda device=None: session.peak_bytes(),
         "memory_reserved": lambda device=None: session.live_bytes(),
-        "max_memory_reserved": lambda device=None: session.live_bytes(),
+        "max_memory_reserved": lambda device=None: session.peak_bytes(),
         "memory_stats": lambda device=None: dict.fromkeys(_MEMORY_KEYS, 0),
         "memory_summary": lambda *args, **kwargs: "no memory is used in a dry run",
         "reset_peak_memory_stats": lambda device=None: None,
@@ -321,9 +340,17 @@ def _answer_module(session: Session, cuda: PretendCuda) -> None:
         "Stream": _Nothing,
         "Event": _Nothing,
         "is_current_stream_capturing": lambda: False,
+        "CUDAGraph": _Nothing,
+        "graph": _Nothing,
+        "make_graphed_callables": lambda callables, *args, **kwargs: callables,
+        "cudart": _Nothing,
     }
     for name, value in values.items():
         put(torch.cuda, name, value)
+    for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
+        put(torch.cuda.nvtx, name, lambda *args, **kwargs: 0)
+    for name in ("start", "stop", "init"):
+        put(torch.cuda.profiler, name, lambda *args, **kwargs: None)
     _answer_accelerator(cuda, values)
     put(torch, "Generator", _generator())
     put(torch.amp.GradScaler, "_maybe_opt_step", _always_step)

@@ -6,6 +6,7 @@ steers the program where it would never go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,16 +54,17 @@ def fake_parameters(session: Session) -> None:
     put(nn.Parameter, "__new__", new)
 
 
-def convert_modules() -> None:
+def convert_modules(keep_for_later: Callable[[Any, Any], bool]) -> None:
     """`module.to(...)`, `.half()`, `.cuda()`: torch's own swap refuses parameters that the fake
-    mode holds a reference to, so the contents are exchanged underneath them."""
+    mode holds a reference to, so the contents are exchanged underneath them. Tensors that have no
+    contents yet are told of the conversion."""
 
     def apply(module: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
         if recurse:
             for child in module.children():
                 child._apply(fn)
         for key, parameter in module._parameters.items():
-            if parameter is None:
+            if parameter is None or keep_for_later(parameter, fn):
                 continue
             parameter = _exchange(parameter, fn)
             if parameter.grad is not None:
@@ -70,7 +72,7 @@ def convert_modules() -> None:
                     parameter.grad = fn(parameter.grad)
             module._parameters[key] = parameter
         for key, buffer in module._buffers.items():
-            if buffer is not None:
+            if buffer is not None and not keep_for_later(buffer, fn):
                 module._buffers[key] = fn(buffer)
         return module
 

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.core.errors import TorchstoneError
+from torchstone.core.text import Text
 from torchstone.dryrun.annotations.check import AnnotationCheck
 from torchstone.dryrun.annotations.function_calls import FunctionCalls
 from torchstone.dryrun.annotations.observe import ShapeObserver
@@ -29,6 +30,8 @@ from torchstone.dryrun.compiling.recorded_calls import RecordedCalls
 from torchstone.dryrun.data_spec import parse_sample
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
 from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.script.as_written import run_as_written, script_as_written
+from torchstone.dryrun.script.backward_hooks import hold_back_errors
 from torchstone.dryrun.script.budget import limit_run
 from torchstone.dryrun.script.calls import Calls, follow_modules
 from torchstone.dryrun.script.checkpoints import keep_checkpoints
@@ -38,7 +41,7 @@ from torchstone.dryrun.script.device import pretend_cuda, register_backend
 from torchstone.dryrun.script.foreach import use_foreach_kernels
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.given_data import give_data
-from torchstone.dryrun.script.guards import guard
+from torchstone.dryrun.script.guards import NO_NETWORK, guard
 from torchstone.dryrun.script.lazy import PRETEND, convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.loaders import shorten_loaders
 from torchstone.dryrun.script.memory import DeviceMemory, follow_memory
@@ -47,6 +50,7 @@ from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
+from torchstone.dryrun.script.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.runtime.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
@@ -60,6 +64,17 @@ _PRETEND_ERRORS = (
 
 _NO_STRATEGY = "does not have a sharding strategy registered"
 """Played ranks use operators of the CPU, for some of which DTensor has none while it has those of CUDA."""
+_LIMITS = (
+    "Could not run '",
+    "no fake impl registered",
+    "its data is not allocated yet",
+    "Cannot access data pointer of Tensor",
+    "Cannot access storage of",
+    _NO_STRATEGY,
+)
+"""What torch says where native code looks for the values of a tensor that has none."""
+_OFFLINE = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
+"""What the Hugging Face hub raises where a file is not in its cache and the network is off."""
 
 
 def run_program(
@@ -83,7 +98,7 @@ def run_program(
     except SystemExit as end:
         record = exited(end)
     except KeyboardInterrupt:
-        record = Record(ending="time", ending_detail="interrupted")
+        record = Record(ending="time", ending_detail=Text("an interrupt", "中断"))
     except TorchstoneError:
         raise
     except BaseException as error:
@@ -94,6 +109,8 @@ def run_program(
 def conclude(world: World, record: Record) -> None:
     """Put the record of a program that has ended where it belongs."""
     session = world.session
+    if session.is_copy:
+        os._exit(0)
     signal.setitimer(signal.ITIMER_REAL, 0)
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
@@ -142,7 +159,8 @@ def prepare(session: Session, sink: Sink) -> World:
         session.note("real-parameters")
     else:
         fake_parameters(session)
-        convert_modules()
+        fake_uninitialized(session)
+        convert_modules(convert_uninitialized)
     follow_modules(session)
     answer_conversions(session, calls)
     shorten_loaders(session)
@@ -151,12 +169,15 @@ def prepare(session: Session, sink: Sink) -> World:
     keep_checkpoints(session)
     recorded = RecordedCalls(session) if settings.compile else None
     torch.compile = recorded.compile if recorded is not None else run_as_written
+    script_as_written(session)
+    torch.backends.mha.set_fastpath_enabled(False)  # fused layers are kernels of real devices
     if settings.cuda:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
             register_backend()
+            hold_back_errors(session)
         pretend_cuda(session, calls)
         use_foreach_kernels()
-        autocast_on_meta(Undo(), lambda _: None)
+        autocast_on_meta(Undo(), lambda _: None, {PRETEND: "cuda"})
     limit_run(session)
     overlay = None
     if settings.scratch:
@@ -183,11 +204,6 @@ def observe_functions(session: Session) -> ShapeObserver:
         functions.observers.append(shapes.observe)
         functions.start()
     return shapes
-
-
-def run_as_written(model: Any = None, **_: Any) -> Any:
-    """`torch.compile` gives back what it was given."""
-    return model if model is not None else lambda inner: inner
 
 
 def _use_own_temporary_folder(scratch: str) -> None:
@@ -222,7 +238,9 @@ def finish(world: World, record: Record) -> Record:
         replicas=replicas,
         notes=tuple(session.notes),
         memory=world.memory.result(),
-        written=tuple(world.overlay.written) if world.overlay is not None else (),
+        written=tuple(map(os.path.relpath, world.overlay.written)) if world.overlay else (),
+        processes=tuple(session.processes),
+        addresses=tuple(session.addresses),
         functions=world.shapes.functions(),
     )
 
@@ -270,6 +288,8 @@ def cause_of(error: BaseException) -> str:
             return str(cause)
         if isinstance(one, _PRETEND_ERRORS) or _is_our_limit(one):
             return "pretend"
+        if type(one).__name__ in _OFFLINE or NO_NETWORK in _text_of(one):
+            return "network"
     if isinstance(error, ModuleNotFoundError):
         return "missing-package"
     if isinstance(error, FileNotFoundError):
@@ -281,9 +301,7 @@ def _is_our_limit(error: BaseException) -> bool:
     """torch has no kernel for the pretend device, or an operator of the user's own does not say its
     shapes: our limit, no fault of the program."""
     text = str(error) if isinstance(error, (NotImplementedError, RuntimeError)) else ""
-    return any(
-        word in text for word in (f"'{PRETEND}' backend", "no fake impl registered", _NO_STRATEGY)
-    )
+    return any(word in text for word in _LIMITS)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

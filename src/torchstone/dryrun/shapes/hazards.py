@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from torchstone.core.text import Text
 from torchstone.dryrun.record import Place
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
@@ -51,7 +52,8 @@ class Hazards:
             out = torch.broadcast_shapes(*both)
             self._session.hazard(
                 "DR201", function_name(func), lambda: operands_of(func, args, kwargs),
-                f"{both[0]} with {both[1]} gives {tuple(out)}",
+                Text(f"{both[0]} with {both[1]} gives {tuple(out)}",
+                     f"{both[0]} 与 {both[1]} 得到 {tuple(out)}"),
             )  # fmt: skip
 
     def _float64(self, func: Any, args: Any, kwargs: dict[str, Any], result: torch.Tensor) -> None:
@@ -66,7 +68,7 @@ class Hazards:
         if narrow and wide:
             self._session.hazard(
                 "DR202", function_name(func), lambda: operands_of(func, args, kwargs),
-                f"{function_name(func)} gives float64",
+                Text("the result is float64", "结果为 float64"),
             )  # fmt: skip
 
     def _written(self, args: Any) -> None:

@@ -8,7 +8,7 @@ from torchstone.core.quantity import human
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import Lane, RanksRecord
 from torchstone.dryrun.record import Memory
-from torchstone.dryrun.reporting.answer import common_prefix
+from torchstone.dryrun.reporting.answer import ENDINGS, common_prefix
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.reporting.memory import memory_evidence, share_of
 from torchstone.dryrun.reporting.progress import assumption_measures
@@ -55,7 +55,14 @@ def _lanes_table(lanes: tuple[Lane, ...]) -> Table:
         if len(lanes) > 1 and common < len(marks):
             marks.insert(common, "!")
         more = "…" if lane.total > _BAR else ""
-        rows.append((ranks_text(lane.ranks), "".join(marks) + more, lane.total, lane.ending))
+        rows.append(
+            (
+                ranks_text(lane.ranks),
+                "".join(marks) + more,
+                lane.total,
+                ENDINGS.get(lane.ending, lane.ending),
+            )
+        )
     return Table(
         Text("what each class of ranks communicates, in order", "各类 rank 依次进行的通信"),
         (Text("ranks", "rank"), Text("communications", "通信"), Text("count", "次数"),
