@@ -112,12 +112,13 @@ def _sides(posts: Iterable[Post]) -> list[Side]:
     for post in posts:
         splits = (post.in_splits, post.out_splits)
         grouped[(post.signature(), post.stack, splits)].append(post)
-    return [Side(tuple(post.rank for post in same), *_text(same[0])) for same in grouped.values()]
+    return [Side(tuple(post.rank for post in same), *_text(same)) for same in grouped.values()]
 
 
-def _text(post: Post) -> tuple[str, tuple[Place, ...], str, str]:
-    """What a post does, where, inside of what, and the same in Chinese."""
-    call = post.text()
+def _text(same: list[Post]) -> tuple[str, tuple[Place, ...], str, str]:
+    """What equal posts do, where, inside of what, and the same in Chinese."""
+    post = same[0]
+    call = post.text(tuple(item.peer for item in same))
     if not post.in_splits and not post.out_splits:
         return call, post.stack, post.inside, ""
     sends, takes = list(post.in_splits), list(post.out_splits)

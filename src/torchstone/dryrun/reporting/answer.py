@@ -128,7 +128,7 @@ def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes |
     drawn = []
     for lane in shown:
         marks = tuple(
-            Mark(index - start, mark.op, "bad" if index == part and _parts(lanes, part) else "plain",
+            Mark(index - start, mark.op, "bad" if _is_bad(lanes, lane, index, part, fault) else "plain",
                  str(mark.place), mark.op)
             for index, mark in enumerate(lane.marks[: part + _AFTER]) if index >= start
         )  # fmt: skip
@@ -139,6 +139,14 @@ def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes |
         )
     title = Text("What each class of ranks communicates, in order", "各类 rank 依次进行的通信")
     return pictures.Lanes(title, tuple(drawn), tuple(_waits(shown, fault)))
+
+
+def _is_bad(
+    lanes: tuple[Lane, ...], lane: Lane, index: int, part: int, fault: RankFault | None
+) -> bool:
+    """Where the classes part, and what the ranks of a deadlock wait in."""
+    waits = fault is not None and bool(fault.waits) and lane.ending == "blocked"
+    return (index == part and _parts(lanes, part)) or (waits and index == lane.total - 1)
 
 
 def _waits(lanes: tuple[Lane, ...], fault: RankFault | None) -> list[Wait]:

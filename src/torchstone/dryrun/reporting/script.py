@@ -17,7 +17,7 @@ from torchstone.dryrun.reporting.compilation import (
     compile_gaps,
     compile_measures,
 )
-from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.hazards import SHOWN, constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
 from torchstone.dryrun.reporting.progress import measures_of
@@ -56,6 +56,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         gaps=tuple(gaps),
         rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
         subject=subject,
+        environment=ENVIRONMENT,
     )
     return replace(made, answer=script_answer(made))
 

@@ -10,7 +10,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.record import Place
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
-from torchstone.dryrun.shapes.history import function_name, operands_of, step_of
+from torchstone.dryrun.shapes.history import Step, function_name, operands_of, step_of
 
 _PAIRED = frozenset(
     "sub __sub__ __rsub__ add __add__ mul __mul__ div __truediv__ eq __eq__ ne lt gt le ge "
@@ -102,7 +102,13 @@ def _is_written_out(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Was an axis inserted on the very line of the call: `a[:, None] * b` is an outer product."""
     here = own_spot(5)
     steps = [step for item in (left, right) if (step := step_of(item)) is not None]
-    return any(step.op.rpartition(".")[2] in _INSERTS and step.spot == here for step in steps)
+    return any(step.spot == here and _inserts_axis(step) for step in steps)
+
+
+def _inserts_axis(step: Step) -> bool:
+    """`x[:, :1]` cuts an axis down and inserts none."""
+    more = step.before is None or len(step.shape) > len(step.before.shape)
+    return step.op.rpartition(".")[2] in _INSERTS and more
 
 
 def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

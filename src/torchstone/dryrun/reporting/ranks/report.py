@@ -11,7 +11,7 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.reporting.answer import ranks_answer
-from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.memory import fit_findings
 from torchstone.dryrun.reporting.ranks.faults import fault_finding
 from torchstone.dryrun.reporting.ranks.hazards import rank_hazard_finding
@@ -46,6 +46,7 @@ def report_on(subject: str, ranks: RanksRecord, device: Device | None = None) ->
         gaps=tuple(gaps),
         rules=known,
         subject=subject,
+        environment=ENVIRONMENT,
     )
     return replace(made, answer=ranks_answer(made, ranks))
 
