@@ -77,6 +77,7 @@ def test_broken_files_do_not_hide_the_rest(
         (["explain", "numerical-isues"], "did you mean 'numerical_issues'"),
         (["config", "selekt"], "did you mean"),
         (["check", "model.py", "-o", "model.py/x.json"], "a place that can be written"),
+        (["check", "model.py", "-o", "x.html", "--format", "json"], "expected --format html"),
     ],
 )
 def test_mistakes_are_told_in_one_line(
@@ -141,6 +142,14 @@ def test_output_goes_to_the_file_and_its_ending_names_the_format(
         json.loads((project / "out" / "report.json").read_text("utf-8"))["schema"]
         == "torchstone/report/1"
     )
+
+
+def test_the_file_that_is_named_is_nearer_than_the_configured_format(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.torchstone]\nformat = "json"\n')
+    assert run(["check", "model.py", "-o", "report.html", "-q"]) == 1
+    assert (project / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    assert run(["check", "model.py", "-o", "report.json", "--format", "sarif", "-q"]) == 1
+    assert "sarif" in (project / "report.json").read_text("utf-8")
 
 
 def test_configuration_is_read_and_flags_win(
@@ -326,3 +335,12 @@ def test_progress_only_on_a_terminal_and_after_a_second(
     assert ("检查中 3/10 train.py" in sys.stderr.getvalue()) is shown  # type: ignore[attr-defined]
     progress.end()
     assert sys.stderr.getvalue().endswith("\r\x1b[K") is shown  # type: ignore[attr-defined]
+
+
+def test_watch_takes_the_newest_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["watch"]) == 2
+    assert "expected one RUN" in capsys.readouterr().err
+    for name in ("20260101-000000-1", "20260102-000000-1"):
+        (project / ".torchstone/watch" / name).mkdir(parents=True)
+    assert run(["watch"]) == 2
+    assert "20260102-000000-1" in capsys.readouterr().err

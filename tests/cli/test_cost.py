@@ -112,6 +112,35 @@ def test_points_of_a_sweep_that_do_not_fit_are_on_the_first_screen(
     assert capsys.readouterr().out.startswith("✓ ")
 
 
+def test_repeated_flags_add_up_and_a_replaced_batch_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    words = ["cost", "idle.py:Net", "--input", "8,4", "--lang", "en"]
+    (project / "idle.py").write_text(IDLE)
+    assert (
+        run([*words, "--device", "h100", "--device", "a100", "--batch", "4", "--batch", "2"]) == 0
+    )
+    said = capsys.readouterr().out
+    assert "on NVIDIA H100" in said
+    assert "on NVIDIA A100" in said
+    assert "input (--batch replaces 8): (4, 4) float32" in said
+    assert said.startswith("! Partial: ")
+    assert not [item for item in recwarn if "Partial" in str(item.message)], "said twice"
+    assert run([*words, "--batch", "8"]) == 0
+    assert "input: (8, 4) float32" in capsys.readouterr().out
+
+
+IDLE = """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.idle = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        return self.used(x)
+"""
+
+
 def test_what_does_not_fit_is_a_finding(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "mine.toml").write_text(
         '[tiny]\ntitle = "Tiny"\nmemory_bytes = 100_000\nmemory_bytes_per_second = 1e9\n'

@@ -223,6 +223,16 @@ def test_bars_lanes_time_lines_strips_and_documents(opened: Open) -> None:
     assert page.locator("tbody tr td:first-child").all_text_contents() == ["b", "a", "c"]
 
 
+_OVERLAPS = """() => [...document.querySelectorAll('figure svg')].flatMap(svg => {
+      const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+      const found = [];
+      boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
+        if (p.left + 1 < q.right && q.left + 1 < p.right && p.top + 2 < q.bottom && q.top + 2 < p.bottom) found.push(`${a} / ${b}`);
+      }));
+      return found;
+    })"""
+
+
 def test_nothing_overlaps_on_a_narrow_screen(opened: Open) -> None:
     page = opened(
         Plot("Loss", (spiked(), Series("other", (0.0, 5999.0), (0.0, 1e6), "", HOW)), "step", ""),
@@ -232,15 +242,23 @@ def test_nothing_overlaps_on_a_narrow_screen(opened: Open) -> None:
         width=400,
     )  # fmt: skip
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    overlaps = page.evaluate("""() => [...document.querySelectorAll('figure svg')].flatMap(svg => {
-      const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
-      const found = [];
-      boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
-        if (p.left + 1 < q.right && q.left + 1 < p.right && p.top + 2 < q.bottom && q.top + 2 < p.bottom) found.push(`${a} / ${b}`);
-      }));
-      return found;
-    })""")
+    overlaps = page.evaluate(_OVERLAPS)
     assert overlaps == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_parts_are_seen_beside_limits_that_are_far_away(opened: Open, width: int) -> None:
+    parts = (Part("weights", 2.0**23), Part("gradients", 2.0**23))
+    limits = tuple(
+        Limit(name, size * 2.0**30) for name, size in (("A100", 76), ("H100", 76), ("RTX", 22))
+    )
+    page = opened(Stack("Memory", parts, "B", "", limits), width=width)
+    for rect in page.locator("figure[data-kind=stack] rect").all():
+        box = rect.bounding_box()
+        assert box is not None
+        assert box["width"] > width / 4
+    assert page.locator("figure[data-kind=stack] text.tick").all_text_contents() == ["RTX 22 GiB →", "A100, H100 76 GiB →"]  # fmt: skip
+    assert page.evaluate(_OVERLAPS) == []
 
 
 def test_a_large_report_is_folded_and_small(browser: Browser, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import jsonschema
 import pytest
 
 from tests.samples import every_evidence, finding, full_report
+from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.errors import UsageError
 from torchstone.core.finding import Location
-from torchstone.core.pictures import Evidence
+from torchstone.core.pictures import Evidence, Limit, Part, Plot, Series, Stack
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.render import draw, formats, render
@@ -190,3 +191,22 @@ def test_unknown_format_names_the_nearest() -> None:
 def test_width_counts_chinese_twice() -> None:
     assert cells("ab中文") == 6
     assert printable("a\x00b") == "a\\x00b"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [50, 80])
+def test_first_screens_stay_within_the_terminal(width: int, lang: str) -> None:
+    long = Text("share of the values that a cast flushes to zero", "转换后刷零的数值所占的比例")
+    parts = tuple(Part(long, 2.0**n) for n in range(20, 26))
+    answer = Answer(
+        long, "bad", about=(Fact(long, "1 × 3 × 224 × 224"),) * 3,
+        tiles=(Tile(Text("time on NVIDIA GeForce RTX 4090 24 GB", "在 NVIDIA GeForce RTX 4090 24 GB 上的时间"), "14.6 µs", long),) * 2,
+        pictures=(
+            Stack(long, parts, "B", "", (Limit("NVIDIA H100 SXM5 80 GB", 2.0**36),)),
+            Plot(long, (Series(long, tuple(map(float, range(90))), tuple(map(float, range(90))), "", ""),)),
+        ),
+        lines=(long, Text("a " * 90, "长" * 90)),
+    )  # fmt: skip
+    text = render(Report("cost", answer=answer), "text", lang=lang, width=width)
+    assert max(map(cells, text.splitlines())) <= width
+    assert "▁" in text

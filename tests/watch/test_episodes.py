@@ -163,3 +163,21 @@ def test_alerts_of_an_older_run_are_grouped_by_their_distance(recorded: Path) ->
     assert len(run.episodes) == 1
     run.alerts[-1]["step"] += 500
     assert [len(episode) for episode in run.episodes] == [len(run.alerts) - 1, 1]
+
+
+def test_a_run_of_nan_only_has_a_report_and_no_baseline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    toy = Toy()
+    toy.loss_factor = float("nan")
+    with caplog.at_level(logging.INFO):
+        toy.watched(None, steps=70, folder=tmp_path / "run")
+    assert "[Monitor] No baseline: no value so far was finite" in caplog.text
+    report = report_of(load_run(tmp_path / "run"))
+    assert report.answer is not None
+    assert report.answer.headline == Text(
+        "Not healthy since step 1: NaN or infinity in the gradients",
+        "自第 1 步起异常：梯度中有 NaN 或无穷大",
+    )
+    assert {tile.value for tile in report.answer.tiles} >= {"NaN"}
+    assert "NaN" in report.to("html")

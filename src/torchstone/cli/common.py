@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from torchstone.core.errors import UsageError
 from torchstone.core.options import option
-from torchstone.core.text import LANGS
+from torchstone.core.text import LANGS, Text
 from torchstone.render import formats
 
 
@@ -63,3 +65,24 @@ class CommonOptions:
     command: str = ""
     """The command line itself, for pages that say how they were made."""
     date: str = ""
+
+
+ENDINGS = {".json": "json", ".sarif": "sarif", ".md": "markdown", ".html": "html"}
+"""The format that the ending of a file names."""
+_SAME_ENDING = {".json": ("json", "sarif"), ".md": ("markdown", "agent", "text", "concise")}
+"""What else a file of this ending may hold: SARIF is JSON, and plain text is Markdown."""
+
+
+def check_ending(output: str, format: str) -> None:
+    """Refuse a format that the file's ending denies: a browser shows JSON as no page."""
+    ending = Path(output).suffix
+    named = ENDINGS.get(ending)
+    if named and format not in _SAME_ENDING.get(ending, (named,)):
+        raise UsageError(
+            f"-o {output}",
+            f"--format {format}",
+            Text(f"--format {named} for a file that ends in {ending}",
+                 f"以 {ending} 结尾的文件应使用 --format {named}"),
+            Text("leave --format out, or give the file another ending",
+                 "请去掉 --format，或换一个扩展名"),
+        )  # fmt: skip

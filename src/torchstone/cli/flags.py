@@ -59,8 +59,8 @@ def _add(parser: Parser, item: Option, lang: str, choices: tuple[str, ...]) -> N
     parser.add_argument(
         *names,
         dest=item.name,
-        action="append" if item.many else "store",
-        default=None if item.many else UNSET,
+        action="append" if item.many or about.listed else "store",
+        default=None if item.many or about.listed else UNSET,
         choices=choices or None,
         type=item.scalar,
         metavar=None if choices else about.metavar or item.key.upper(),
@@ -82,8 +82,10 @@ def given(cls: type, parsed: argparse.Namespace) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in options_of(cls):
         value = getattr(parsed, item.name, UNSET)
-        if value is UNSET or (item.many and not value):
+        if value is UNSET or ((item.many or item.about.listed) and not value):
             continue
+        if item.about.listed:
+            value = ",".join(value)
         if item.many:
             listed = [part for words in value for part in words.split(",") if part]
             whole = item.about.positional or not item.about.split

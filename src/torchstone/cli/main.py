@@ -17,7 +17,7 @@ from typing import Any
 
 from torchstone._version import __version__
 from torchstone.cli.command import Subcommand, UnknownCommandError
-from torchstone.cli.common import CommonOptions
+from torchstone.cli.common import ENDINGS, CommonOptions, check_ending
 from torchstone.cli.flags import Parser, add_options, given
 from torchstone.cli.settings import find_config, read_table, split_table
 from torchstone.core.errors import TorchstoneError
@@ -110,6 +110,10 @@ def _call(module: ModuleType, command: Subcommand, words: list[str], lang: str, 
         own_flags["arguments"] = (*own_flags.get("arguments", ()), *passed_on)
     name = command.title.partition(" ")[0]
     common, mine = _configured(module, name, flags, own, own_flags)
+    if "output" in flags and "format" in flags:
+        check_ending(flags["output"], flags["format"])
+    elif Path(flags.get("output", "")).suffix in ENDINGS:
+        common.pop("format", None)  # the file that is named now is nearer than the configuration
     common_options = CommonOptions(
         **{**common, **flags}, command=line, date=time.strftime("%Y-%m-%d %H:%M %z")
     )

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from torchstone.cli.common import CommonOptions
+from torchstone.cli.common import ENDINGS, CommonOptions
 from torchstone.core.files import write_atomically
 from torchstone.core.options import unknown
 from torchstone.core.report import Report
@@ -50,10 +50,9 @@ def format_for(report: Report, options: CommonOptions) -> str:
     """The format asked for; else by the file's ending, else text, shortened when it is long."""
     if options.format:
         return options.format
-    endings = {".json": "json", ".sarif": "sarif", ".md": "markdown", ".html": "html"}
     ending = Path(options.output).suffix
-    if ending in endings:
-        return endings[ending]
+    if ending in ENDINGS:
+        return ENDINGS[ending]
     return "concise" if len(report.findings) > LONG else "text"
 
 

@@ -32,6 +32,8 @@ class About:
     positional: bool = False
     split: bool = True
     """A list may be written with commas; False where commas belong to one value."""
+    listed: bool = False
+    """A text of values with commas between them: a flag given again adds to it."""
 
 
 def option(default: Any, en: str, zh: str, **about: Any) -> Any:

@@ -51,19 +51,19 @@ class CostOptions:
     )  # fmt: skip
     batch: str = option(
         "1", "batch sizes, such as 1,8,32: the first is reported in full",
-        "批大小，如 1,8,32：第一个给出完整报告", metavar="SIZES",
+        "批大小，如 1,8,32：第一个给出完整报告", metavar="SIZES", listed=True,
     )  # fmt: skip
     seq: str = option(
         "", "sequence lengths, such as 1k,8k,128k (1k = 1024)",
-        "序列长度，如 1k,8k,128k（1k = 1024）", metavar="SIZES",
+        "序列长度，如 1k,8k,128k（1k = 1024）", metavar="SIZES", listed=True,
     )  # fmt: skip
     context: str = option(
         "", "count one decoded token after so many cached ones, such as 1k,8k",
-        "统计已缓存这么多 token 之后解码一个 token 的代价，如 1k,8k", metavar="SIZES",
+        "统计已缓存这么多 token 之后解码一个 token 的代价，如 1k,8k", metavar="SIZES", listed=True,
     )  # fmt: skip
     device: str = option(
         "", "devices to estimate time and memory for, such as h100,a100,910b",
-        "要估算时间与内存的设备，如 h100,a100,910b", metavar="NAMES",
+        "要估算时间与内存的设备，如 h100,a100,910b", metavar="NAMES", listed=True,
     )  # fmt: skip
     devices: str = option(
         "", "a TOML file with devices of your own", "包含自定义设备的 TOML 文件", metavar="FILE"

@@ -57,6 +57,14 @@ class InputMaker:
             )  # fmt: skip
         return made
 
+    def replaced_batch(self, batch: int) -> str:
+        """The batch sizes of the given inputs that --batch takes the place of; nothing when it
+        was not given or says the same."""
+        if self._given is None or self._options.batch == "1":
+            return ""
+        sizes = {shape[0] for shape in shapes_of(self._given) if shape}
+        return ", ".join(map(str, sorted(sizes - {batch})))
+
     def _made(self, batch: int, length: int | None) -> Any:
         options = self._options
         if self._given is None:

@@ -62,9 +62,7 @@ def survey(
     steps = len(batches) * len(lengths) + len(contexts)
     progress(0, steps, options.target)
     given = inputs(batches[0], lengths[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PartialCostWarning)  # the report says it itself
-        report = _measured(model, given, options, stages, batches[0], lengths[0])
+    report = _measured(model, given, options, stages, batches[0], lengths[0])
     report = replace(report, subject=options.target)
     report = replace(report, answer=cost_answer(report))
     extra = [*_notes(options, target, model, given, stages, report), *times_on(report, devices)]
@@ -93,7 +91,8 @@ def survey(
     extra += [*map(room_on, verdicts), *utilised(report, options, devices)]
     times = [(item, roofline(report.cost, item).total()) for item in devices]
     guessed = not options.input and target.inputs is None
-    answer = with_devices(report, _about(options, given, guessed), times, verdicts)
+    replaced = "" if guessed else inputs.replaced_batch(batches[0])
+    answer = with_devices(report, _about(options, given, guessed, replaced), times, verdicts)
     report = replace(report, answer=with_sweep(answer, too_far))
     return replace(
         report,
@@ -103,9 +102,11 @@ def survey(
     )
 
 
-def _about(options: CostOptions, given: Any, guessed: bool) -> list[Fact]:
+def _about(options: CostOptions, given: Any, guessed: bool, replaced: str) -> list[Fact]:
     """What was counted: the input, the number format, the plan."""
     label = Text("input (assumed)", "输入（假定）") if guessed else Text("input", "输入")
+    if replaced:
+        label = Text(f"input (--batch replaces {replaced})", f"输入（--batch 取代了 {replaced}）")
     facts = [Fact(label, described(given))]
     wanted = (
         (Text("weights", "权重"), options.dtype),
@@ -164,20 +165,22 @@ def _measured(
     batch: int,
     length: int | None,
 ) -> CostReport:
-    return measure_cost(
-        model,
-        inputs,
-        options.train,
-        optimizer=options.optimizer,
-        stages=stages,
-        convention=options.convention,
-        causal=options.attention == "causal",
-        batch=batch,
-        sequence=length or _length(inputs),
-        autocast=low_format(options.autocast) if options.autocast else None,
-        replay=not options.no_replay,
-        fused=not options.no_fuse,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PartialCostWarning)  # the report says it itself
+        return measure_cost(
+            model,
+            inputs,
+            options.train,
+            optimizer=options.optimizer,
+            stages=stages,
+            convention=options.convention,
+            causal=options.attention == "causal",
+            batch=batch,
+            sequence=length or _length(inputs),
+            autocast=low_format(options.autocast) if options.autocast else None,
+            replay=not options.no_replay,
+            fused=not options.no_fuse,
+        )
 
 
 def _length(inputs: Any) -> int | None:

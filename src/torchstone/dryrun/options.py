@@ -30,11 +30,11 @@ class DryRunOptions:
     )
     symbolic: str = option(
         "", "module:Model: names of axes that hold for all sizes, such as B,T",
-        "module:Model：对任意大小都成立的轴名，如 B,T", config=False, metavar="AXES",
+        "module:Model：对任意大小都成立的轴名，如 B,T", config=False, metavar="AXES", listed=True,
     )  # fmt: skip
     batch_sizes: str = option(
         "", "run the script with loaders of these batch sizes too, such as 1,7",
-        "另外以这些批大小运行脚本，如 1,7", metavar="SIZES",
+        "另外以这些批大小运行脚本，如 1,7", metavar="SIZES", listed=True,
     )  # fmt: skip
     data: str = option(
         "", "samples of the datasets instead of their files: 3x224x224,:int64<1000, or name=SHAPE:DTYPE",

@@ -48,9 +48,13 @@ def joined(*parts: Words) -> Text:
     return Text("".join(words(p, "en") for p in parts), "".join(words(p, "zh") for p in parts))
 
 
+_NARROWEST = 20
+"""Columns below which broken lines would be harder to read than long ones."""
+
+
 def wrapped(text: str, width: int, indent: str) -> list[str]:
     """A line broken at spaces, or between Chinese characters, where it would pass the width."""
-    if width < 40 or cells(text) <= width:
+    if width < _NARROWEST or cells(text) <= width:
         return [text]
     lines: list[str] = []
     current, room = "", 0
@@ -63,6 +67,15 @@ def wrapped(text: str, width: int, indent: str) -> list[str]:
         current += part
         room += cells(part)
     return [*lines, current]
+
+
+def wrapped_inside(text: str, style: Style) -> list[str]:
+    """The title of a piece of evidence, which stands some columns inside."""
+    return wrapped(printable(text), style.width - INSIDE if style.width else 0, "  ")
+
+
+INSIDE = 6
+"""Columns before a row of evidence, at the most."""
 
 
 def _pieces(text: str) -> list[str]:

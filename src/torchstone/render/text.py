@@ -105,12 +105,14 @@ def _tile_lines(tiles: tuple[Tile, ...], style: Style) -> list[str]:
     labels = [printable(style.words(tile.label)) for tile in tiles]
     values = [printable(style.words(tile.value)) for tile in tiles]
     wide, long = (max(map(cells, column), default=0) for column in (labels, values))
+    narrow = 0 < style.width < 2 * (wide + long)  # no room for columns: one after the other
+    wide, long, indent = (0, 0, 6) if narrow else (wide, long, wide + 4)
     lines = []
     for tile, label, value in zip(tiles, labels, values, strict=True):
         shown = style.paint(value, "bold", COLOURS[tile.state]) if tile.state != "plain" else value
-        room = " " * (long - cells(value))
-        row = f"  {label}{' ' * (wide - cells(label))}  {shown}{room}  {printable(style.words(tile.note))}"
-        lines += wrapped(row.rstrip(), style.width, " " * (wide + 4))
+        gap, room = " " * (wide - cells(label)), " " * (long - cells(value))
+        row = f"  {label}{gap}  {shown}{room}  {printable(style.words(tile.note))}"
+        lines += wrapped(row.rstrip(), style.width, " " * indent)
     return lines
 
 
@@ -140,7 +142,8 @@ def _finding(item: Finding, style: Style) -> str:
         for evidence in item.evidence:
             if style.detail > 1 or isinstance(evidence, Snippet):
                 lines += (_INDENT + row for row in draw.text(evidence, style))
-        lines.append(_INDENT + style.paint(printable(_footer(item, style)), "dim"))
+        footer = wrapped(_INDENT + printable(_footer(item, style)), style.width, _INDENT)
+        lines += (_INDENT + style.paint(row.removeprefix(_INDENT), "dim") for row in footer)
     return "\n".join(lines)
 
 
@@ -196,10 +199,12 @@ def _measures(report: Report, style: Style) -> str:
             )
         label = item.label.get(style.lang) or item.name
         if item.name == "note":  # words, not a number
-            rows.append(printable(f"{label}{colon}{style.words(item.how)}"))
+            said = f"{label}{colon}{style.words(item.how)}"
+            rows += wrapped(printable(said), style.width, "  ")
             continue
         value = quantity.human(item.value, item.unit)
-        rows.append(printable(f"{label}{colon}{value}{spread} ({style.words(item.how)})"))
+        said = f"{label}{colon}{value}{spread} ({style.words(item.how)})"
+        rows += wrapped(printable(said), style.width, "  ")
         shown = item.evidence if style.detail > 1 else item.evidence[:1]
         for evidence in shown:
             rows += ("  " + row for row in draw.text(evidence, style))
@@ -243,7 +248,7 @@ def summary(report: Report, style: Style) -> str:
     noun = "finding" if total == 1 else "findings"
     head = style.say(f"{total} {noun} ({shown})", f"{total} 个问题（{shown}）")
     lines = [f"{head}{tail}{stop}", *_next(report, style)]
-    return "\n".join(lines)
+    return "\n".join(row for line in lines for row in wrapped(line, style.width, "  "))
 
 
 def _extent(report: Report, style: Style) -> str:

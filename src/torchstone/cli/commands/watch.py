@@ -28,8 +28,8 @@ class WatchOptions:
     """Which run, and what to ask of it."""
 
     words: tuple[str, ...] = option(
-        (), "RUN (the folder that the run printed), or diff A B",
-        "RUN（运行开始时打印的文件夹），或 diff A B",
+        (), "RUN (the folder that the run printed; the newest by default), or diff A B",
+        "RUN（运行开始时打印的文件夹；默认取最新一次），或 diff A B",
         config=False, positional=True, metavar="RUN",
     )  # fmt: skip
     follow: bool = option(
@@ -57,6 +57,7 @@ def run(options: WatchOptions, common: CommonOptions) -> int:
     words = options.words
     if options.replay:
         words = (*words, options.replay)
+    words = words or _newest_run()
     wanted = 3 if words[:1] == ("diff",) else 1
     if len(words) != wanted:
         raise UsageError(
@@ -87,6 +88,12 @@ def run(options: WatchOptions, common: CommonOptions) -> int:
     report = report_of(load_run(words[0]), asked)
     show(report, common)
     return 1 if report.findings else 0
+
+
+def _newest_run() -> tuple[str, ...]:
+    """The run of this folder that began last: their names begin with the date."""
+    runs = sorted(item for item in Path(".torchstone/watch").glob("*") if item.is_dir())
+    return (str(runs[-1]),) if runs else ()
 
 
 def _check_rate(rate: float) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from torchstone.core.thinning import columns_of
+from torchstone.render.style import INSIDE, Style, cells, cut
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SERIES_COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
@@ -15,7 +16,21 @@ def finite(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def spark(values: Sequence[float | None], width: int = 60) -> str:
+_WIDEST, _NARROWEST = 60, 10
+"""Blocks of a row: more tell nothing new, fewer show no course."""
+
+
+def spark_line(name: str, values: Sequence[float | None], ends: str, style: Style) -> str:
+    """A name, a row of blocks and its ends, within the columns of the terminal."""
+    if not style.width:
+        return f"{name} {spark(values)} {ends}"
+    room = style.width - INSIDE - cells(ends) - 3
+    label = cut(name, max(room - _NARROWEST, _NARROWEST))
+    width = min(max(room - cells(label), _NARROWEST), _WIDEST)
+    return f"{label} {spark(values, width)} {ends}"
+
+
+def spark(values: Sequence[float | None], width: int = _WIDEST) -> str:
     """A row of blocks in which every extreme is seen; what is not a number is `!`, a hole a space."""
     picked = columns_of(values, width)
     good = finite(picked)

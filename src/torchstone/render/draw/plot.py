@@ -8,7 +8,7 @@ from torchstone.core.text import Text
 from torchstone.core.thinning import thinned
 from torchstone.render.draw import _scale
 from torchstone.render.draw._figure import Json, figure, points, said
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, cells, printable
 
 _POINTS = 1600
 """Points of one curve: twice as many as a wide chart has pixels to show their extremes in."""
@@ -22,7 +22,7 @@ _X_NAMES = {
 
 def text(evidence: Plot, style: Style) -> list[str]:
     lines = [printable(style.words(evidence.name))]
-    width = max((len(style.words(series.name)) for series in evidence.series), default=0)
+    wide = max((cells(style.words(series.name)) for series in evidence.series), default=0)
     for series in evidence.series:
         good = _scale.finite(series.y)
         low, high = (min(good), max(good)) if good else (0.0, 0.0)
@@ -30,8 +30,10 @@ def text(evidence: Plot, style: Style) -> list[str]:
             ends = f"{human(low, series.unit)} … {human(high, series.unit)}"
         else:
             ends = f"{_scale.number(low)} … {_scale.number(high)} {series.unit}"
-        row = f"  {style.words(series.name):<{width}} {_scale.spark(series.y)} {ends if good else '–'}"
-        lines.append(printable(row.rstrip()))
+        name = style.words(series.name)
+        label = name + " " * (wide - cells(name))
+        row = _scale.spark_line(label, series.y, ends if good else "–", style)
+        lines.append(printable(f"  {row}".rstrip()))
     return lines
 
 

@@ -12,11 +12,8 @@ def text(evidence: Series, style: Style) -> list[str]:
     if not good:
         return [f"{printable(style.words(evidence.name))}: " + style.say("no values", "没有数值")]
     ends = f"{_scale.number(min(good))} … {_scale.number(max(good))} {evidence.unit}"
-    return [
-        printable(
-            f"{style.words(evidence.name)} {_scale.spark(evidence.y)} {ends} ({style.words(evidence.how)})"
-        )
-    ]
+    name, how = style.words(evidence.name), style.words(evidence.how)
+    return [printable(_scale.spark_line(name, evidence.y, f"{ends} ({how})", style))]
 
 
 def html(evidence: Series, style: Style) -> str:

@@ -7,7 +7,7 @@ from torchstone.core.quantity import human, scales
 from torchstone.core.text import Text
 from torchstone.render.draw import _scale
 from torchstone.render.markup import escape, markup
-from torchstone.render.style import Style, cells, cut, joined, printable
+from torchstone.render.style import Style, cells, cut, joined, printable, wrapped_inside
 
 _ROWS = 40
 _LONG = 12
@@ -47,7 +47,7 @@ def text(evidence: Table, style: Style) -> list[str]:
         return "  ".join(parts).rstrip()
 
     title = style.words(evidence.name) + (f" ({style.words(evidence.how)})" if evidence.how else "")
-    out = [printable(title)] if title else []
+    out = wrapped_inside(title, style) if title else []
     out += [style.paint(line(head), "bold"), *map(line, rows)]
     if len(evidence.rows) > _ROWS:
         more = len(evidence.rows) - _ROWS

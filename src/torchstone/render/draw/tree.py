@@ -7,7 +7,7 @@ from collections import Counter
 from torchstone.core.pictures import Branch, Tree
 from torchstone.core.quantity import human
 from torchstone.render.draw._figure import Json, figure, point
-from torchstone.render.style import Style, printable
+from torchstone.render.style import Style, printable, wrapped_inside
 
 _LINES, _DEPTH = 40, 12
 _DEEPEST = 60
@@ -17,7 +17,7 @@ def text(evidence: Tree, style: Style) -> list[str]:
     total = evidence.root.value or 1.0
     whole = human(evidence.root.value, evidence.unit)
     head = f"{style.words(evidence.name)}: {whole} ({style.words(evidence.how)})"
-    lines = [printable(head)]
+    lines = wrapped_inside(head, style)
     stack: list[tuple[Branch, int]] = [(evidence.root, 0)]
     while stack and len(lines) <= _LINES:
         branch, depth = stack.pop()

@@ -14,7 +14,7 @@ from torchstone.core.pictures import Plot, Series
 from torchstone.core.text import Text
 from torchstone.watch.after.replay import stretches_of
 from torchstone.watch.after.thinning import kept_points
-from torchstone.watch.after.titles import column_title
+from torchstone.watch.after.titles import column_title, named_title
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.learn.baselines import Baselines
 from torchstone.watch.measure.signal import Signal, all_signals
@@ -63,9 +63,13 @@ def _headline(steps: int, episodes: list[list[dict[str, Any]]], run: Run) -> Tex
     step, what = int(first["step"]), column_title(str(first["signal"]))
     count = len(episodes)
     more = Text(f" ({count} episodes)", f"（共 {count} 个异常片段）") if count > 1 else Text("", "")
+    signal = next((s for s in all_signals() if s.name == first["signal"]), None)
+    left = Text(" left its usual range", "偏离通常范围")
+    if signal is not None and signal.limits is None:  # a state such as NaN has no usual range
+        left = Text("", "")
     return Text(
-        f"Not healthy since step {step:,}: {what.en} left its usual range{more.en}",
-        f"自第 {step:,} 步起异常：{what.zh}偏离通常范围{more.zh}",
+        f"Not healthy since step {step:,}: {what.en}{left.en}{more.en}",
+        f"自第 {step:,} 步起异常：{what.zh}{left.zh}{more.zh}",
     )
 
 
@@ -78,8 +82,8 @@ def _episode(episode: list[dict[str, Any]]) -> Text:
     if also:
         names = list(dict.fromkeys(str(item["signal"]) for item in also))
         more = len(names) - _ALSO
-        en += f". Also: {', '.join(column_title(name).en for name in names[:_ALSO])}"
-        zh += f"。另有：{'、'.join(column_title(name).zh for name in names[:_ALSO])}"
+        en += f". Also: {', '.join(named_title(name).en for name in names[:_ALSO])}"
+        zh += f"。另有：{'、'.join(named_title(name).zh for name in names[:_ALSO])}"
         en, zh = (f"{en} and {more} more", f"{zh}等 {len(names)} 项") if more > 0 else (en, zh)
     if signal is not None:
         en, zh = f"{en}. Next: {signal.remedy.en}", f"{zh}。下一步：{signal.remedy.zh}"
@@ -113,6 +117,8 @@ def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
     for name in ("loss", "grad_norm"):
         values = run.column(name)
         good = values[np.isfinite(values)]
+        if len(values) and not len(good):
+            tiles.append(Tile(column_title(name), "NaN", Text("at every step", "每一步"), "bad"))
         if len(good):
             low, high = float(good.min()), float(good.max())
             tiles.append(Tile(column_title(name), f"{good[-1]:.4g}",
@@ -140,7 +146,7 @@ def _chart(run: Run, column: str) -> Plot | None:
     signal = next((s for s in all_signals() if s.name == name), None)
     marks = [alert for alert in run.alerts if alert["signal"] == name]
     low, high = _usual(run, column, signal)
-    title = column_title(column)
+    title = named_title(column)
     # an angle between two steps has no value at the first one: that is no event
     begin = int(np.isfinite(values).argmax())
     keep = [row for row in kept_points(run, column).tolist() if row >= begin]

@@ -21,7 +21,7 @@ from torchstone.runtime.number_formats import FORMATS, NumberFormat
 from torchstone.watch.after.answer import run_answer
 from torchstone.watch.after.replay import replay
 from torchstone.watch.after.thinning import kept_points
-from torchstone.watch.after.titles import RECORDED, column_title
+from torchstone.watch.after.titles import RECORDED, named_title
 from torchstone.watch.after.what_if import best_scale, gradient_counts, what_if
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.measure.signal import all_signals
@@ -112,10 +112,10 @@ def _curves(run: Run) -> list[Measure]:
         keep = kept_points(run, column)
         unit = next((s.unit for s in all_signals() if s.name == name), "")
         points = (tuple(steps[keep]), tuple(values[keep]))
-        series = Series(column_title(column), *points, unit, RECORDED, marks=marks)
+        series = Series(named_title(column), *points, unit, RECORDED, marks=marks)
         found.append(measure(
-            column, float(good[-1]), unit, column_title(column),
-            (Plot(column_title(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
+            column, float(good[-1]), unit, named_title(column),
+            (Plot(named_title(column), (series,), "step", unit, log_y=bool((good > 0).all())),),
         ))  # fmt: skip
     return found
 
@@ -147,7 +147,7 @@ def _layers(run: Run) -> list[Measure]:
 
 
 def _layer_title(name: str, tail: str) -> Text:
-    title = column_title(name)
+    title = named_title(name)
     return Text(f"{title.en} by layer{tail}", f"各层{title.zh}{tail}")
 
 
@@ -160,7 +160,7 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
     moved = np.where(good, logs, -1e9).max(axis=0) - np.where(good, logs, 1e9).min(axis=0)
     order = np.argsort(-moved)[:_ROWS]
     order = np.sort(order)
-    title = column_title(name)
+    title = named_title(name)
     return Heatmap(
         Text(f"{title.en}, layer by step", f"{title.zh}，层 × 步"),
         tuple(layers[i] for i in order), tuple(str(step) for step in steps),
@@ -186,10 +186,10 @@ def _asked(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Meas
 
 def _exponents(run: Run) -> list[Measure]:
     names, counts = gradient_counts(run)
-    if not counts.any():
-        return []
-    whole = counts.sum(axis=0)[1:255]
+    whole = counts.sum(axis=0)[1:255]  # without zeros, subnormals, Inf and NaN
     used = np.flatnonzero(whole)
+    if not len(used):
+        return []
     low, high = int(used[0]), int(used[-1]) + 1
     share = whole[low:high] / max(whole.sum(), 1)
     x = tuple(float(e) for e in np.arange(low, high) + 1 - 127)
@@ -290,7 +290,7 @@ def _of_layer(run: Run, name: str, layer: str) -> Series | None:
         found = [(s, v) for s, v in found if math.isfinite(v)]
         if found:
             x, y = zip(*found, strict=True)
-            title = column_title(name)
+            title = named_title(name)
             return Series(Text(f"{title.en}: {layer}", f"{title.zh}：{layer}"), x, y, "", RECORDED)
     return None
 
@@ -308,7 +308,7 @@ def _around(run: Run, name: str, layer: str, step: int) -> list[Evidence]:
         values = run.column(column)[near]
         if np.isfinite(values).any():
             found.append(Series(
-                column_title(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
+                named_title(column), tuple(run.scalars[near, 0]), tuple(values), "", RECORDED,
                 marks=(float(step),),
             ))  # fmt: skip
     return found

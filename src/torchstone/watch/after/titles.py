@@ -21,3 +21,12 @@ def column_title(column: str) -> Text:
     known = known or _OTHERS.get(name, Text(name, name))
     tail = column[len(name) :]
     return Text(known.en + tail, known.zh + tail)
+
+
+def named_title(column: str) -> Text:
+    """A recorded column in words, with the name that the [ALERT] lines use."""
+    title = column_title(column)
+    name = column.partition("[")[0]
+    if title.en.startswith(name):
+        return Text(title.en, f"{title.zh}（{name}）")
+    return Text(f"{title.en} ({name})", f"{title.zh}（{name}）")

@@ -355,7 +355,9 @@ class Judge:
         learning = call.step < self.settings.warmup_steps
         if not self._told_baseline and baselines.seen >= baselines.warmup and not learning:
             self._told_baseline = True
-            log_line(f"[Monitor] Baseline established: {self.baseline()}")
+            usual = self.baseline()
+            none = "No baseline: no value so far was finite"
+            log_line(f"[Monitor] {f'Baseline established: {usual}' if usual else none}")
         if call.step % self.settings.print_every == 0:
             broken = baselines.seen and math.isnan(main.last_norm)  # read, and not finite
             status = "ALERT" if broken or self.episodes.open_at(call.step) else "OK"

@@ -71,6 +71,10 @@ class Window:
         self.values[:, new] = self.raw[:, new] = logs[new]
         self.blocks[:, new] = np.where(np.isfinite(self.blocks[:, new]), logs[new], np.nan)
 
+    def has_begun(self, column: int) -> bool:
+        """The series has had a finite value, so that something is normal for it."""
+        return bool(self._known[column])
+
     def forget_blocks(self) -> None:
         """What was hundreds of steps ago says nothing any more."""
         self.blocks[:] = np.nan

@@ -97,10 +97,10 @@ def baseline_of(
     for watched in optimizers:
         learner = watched.learners["gradient"]
         for signal, start, _ in learner.spans:
-            if signal.of == "run":
+            if signal.of == "run" and learner.baselines.past.has_begun(start):
                 name = signal.name if len(optimizers) == 1 else f"{signal.name}[{watched.name}]"
                 found[name] = _usual(learner.baselines, start)
-    if loss_column is not None and losses.seen:
+    if loss_column is not None and losses.past.has_begun(loss_column):
         found["loss"] = _usual(losses, loss_column)
     return found
 

@@ -1,11 +1,29 @@
 // Parts of a whole as one bar with limits; spans on a time line; events of processes in lanes.
+ts.wide = (text) => [...text].reduce((sum, c) => sum + (c > "\u2e7f" ? 12 : 6.6), 0);
+
+ts.mergedLimits = (limits) => {
+  const found = new Map();
+  for (const limit of limits) found.set(limit.v, [...(found.get(limit.v) || []), ts.say(limit.n)]);
+  return [...found].map(([v, names]) => ({ v, names })).sort((p, q) => p.v - q.v);
+};
+
 ts.charts.stack = (figure, data) => {
   const width = Math.max(figure.clientWidth, 240), left = 0;
   const whole = data.parts.reduce((sum, part) => sum + part.v, 0);
-  const end = Math.max(whole, ...data.limits.map((l) => l.v)) || 1;
+  // A limit far beyond the whole would squeeze the parts into one line: it is named at the end of the scale, with an arrow.
+  const limits = ts.mergedLimits(data.limits), far = (limit) => limit.v > 4 * whole && whole > 0;
+  const end = Math.max(whole, ...limits.filter((l) => !far(l)).map((l) => l.v)) * (limits.some(far) ? 1.15 : 1) || 1;
   const at = (v) => left + (v / end) * (width - left - 2);
   figure.querySelector("svg")?.remove(); figure.querySelector(".legend")?.remove();
-  const high = 26, top = data.limits.length ? 18 : 2, height = top + high + 6;
+  const rows = [], labels = limits.map((limit) => {
+    const x = far(limit) ? width - 1 : Math.min(at(limit.v), width - 1), text = `${limit.names.join(", ")} ${ts.human(limit.v, data.unit)}${far(limit) ? " →" : ""}`, wide = Math.min(ts.wide(text), width);
+    const start = Math.min(Math.max(x - wide / 2, 0), width - wide);
+    let row = rows.findIndex((busy) => busy < start);
+    if (row < 0) row = rows.push(0) - 1;
+    rows[row] = start + wide + 8;
+    return { x, text, start, row, far: far(limit) };
+  });
+  const high = 26, top = rows.length * 15 + (rows.length ? 3 : 2), height = top + high + 6;
   const svg = ts.svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${ts.say(data.name)}: ${data.parts.map((p) => `${ts.say(p.n)} ${ts.human(p.v, data.unit)}`).join(", ")}` });
   const canvas = figure.querySelector(".canvas"), tip = ts.tip(figure);
   canvas.prepend(svg);
@@ -19,12 +37,9 @@ ts.charts.stack = (figure, data) => {
     rect.addEventListener("pointerleave", () => tip.hide());
     sum += part.v;
   });
-  let busy = -Infinity;
-  for (const limit of [...data.limits].sort((p, q) => p.v - q.v)) {
-    const x = Math.min(at(limit.v), width - 1), text = `${ts.say(limit.n)} ${ts.human(limit.v, data.unit)}`, wide = text.length * 6.6;
-    ts.svg("line", { x1: x, x2: x, y1: top - 4, y2: top + high + 4, class: "limit" }, svg);
-    const start = Math.min(Math.max(x - wide / 2, 0), width - wide);
-    if (start > busy) { ts.svg("text", { x: start, y: 11, class: "tick" }, svg, text); busy = start + wide + 8; }
+  for (const label of labels) {
+    if (!label.far) ts.svg("line", { x1: label.x, x2: label.x, y1: top - 4, y2: top + high + 4, class: "limit" }, svg);
+    ts.svg("text", { x: label.start, y: label.row * 15 + 11, class: "tick" }, svg, label.text);
   }
   const legend = ts.html("div", { class: "legend" }, canvas);
   data.parts.forEach((part, i) => { const item = ts.html("span", {}, legend); ts.html("i", {}, item).style.background = ts.colour(i); item.append(`${ts.say(part.n)} ${ts.human(part.v, data.unit)}`); });
