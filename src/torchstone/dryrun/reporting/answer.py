@@ -6,7 +6,7 @@ from torchstone.core import pictures
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Severity
-from torchstone.core.pictures import Evidence, Mark, Wait
+from torchstone.core.pictures import Evidence, Mark, Series, Wait
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.core.text import Text, words
@@ -85,9 +85,15 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         state=state,  # type: ignore[arg-type]
         tiles=tuple(_tiles(report)),
         lines=tuple(Text(item.say("en"), item.say("zh")) for item in lines if item),
-        pictures=(*more, *source[:2]),
+        pictures=(*more, *source[:2], *_memory_curve(report)),
         assumptions=_assumptions(report),
     )
+
+
+def _memory_curve(report: Report) -> list[Evidence]:
+    """Bytes alive over the run, where memory was followed."""
+    found = (item for item in report.measures if item.name == "peak_memory_bytes")
+    return [one for item in found for one in item.evidence if isinstance(one, Series)]
 
 
 def _tiles(report: Report) -> list[Tile]:

@@ -31,6 +31,12 @@ _PHASES = {
     "other": Text("outside of modules", "模块之外"),
 }
 _OUTSIDE = _PHASES["other"]
+_BEGINS = {
+    "backward": Text("backward", "反向"),
+    "optimizer": Text("optimizer step", "优化步"),
+}
+_MOST_MARKS = 8
+"""Marks on the curve: those of the first steps; more would hide it."""
 
 
 def memory_measures(records: tuple[Record, ...], device: Device | None) -> tuple[Measure, ...]:
@@ -78,12 +84,25 @@ def memory_evidence(memory: Memory) -> tuple[Evidence, ...]:
             )
         )
     if len(memory.curve) > 1:
-        xs = tuple(float(i) for i in range(len(memory.curve)))
-        found.append(
-            Series(Text("memory over the run", "显存随运行的变化"), xs,
-                   tuple(float(size) for size in memory.curve), "B", _HOW, "allocations")
-        )  # fmt: skip
+        found.append(_over_the_run(memory))
     return tuple(found)
+
+
+def _over_the_run(memory: Memory) -> Series:
+    """Bytes alive at each allocation, with the places where a phase of a step begins."""
+    xs = tuple(float(i) for i in range(len(memory.curve)))
+    phases = memory.phases
+    begins = [
+        at for at, phase in enumerate(phases)
+        if phase in _BEGINS and (not at or phases[at - 1] != phase)
+    ]  # fmt: skip
+    shown = begins if len(begins) <= _MOST_MARKS else begins[:_MOST_MARKS]
+    return Series(
+        Text("memory over the run", "显存随运行的变化"), xs,
+        tuple(float(size) for size in memory.curve), "B", _HOW, "allocations",
+        marks=tuple(float(at) for at in shown),
+        mark_names=tuple(_BEGINS[phases[at]] for at in shown),
+    )  # fmt: skip
 
 
 def fit_findings(memory: Memory | None, device: Device | None) -> list[Finding]:

@@ -97,10 +97,10 @@ def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
                 "questions about values, which a dry run does not have, and their answers",
                 "关于取值的提问（空跑没有真实数值）及给出的回答",
             ),
-            Text("assumptions", "假定"),
+            Text("assumptions", "假设"),
             evidence=(
                 Table(
-                    Text("assumed values", "假定的值"),
+                    Text("assumed values", "假设的值"),
                     (Text("line", "行"), Text("question", "提问"), Text("answer", "回答"),
                      Text("times", "次数")),
                     tuple((*key, count) for key, count in rows.items()),

@@ -143,11 +143,16 @@ def inputs_table(error: OperatorError) -> Table:
             Text("made by", "来源"),
         ),
         tuple(rows),
-        Text(
-            f"torch's own message: {error.message.splitlines()[0] if error.message else ''}",
-            f"torch 的原始信息：{error.message.splitlines()[0] if error.message else ''}",
-        ),
+        _own_message(error),
     )
+
+
+def _own_message(error: OperatorError) -> Text | str:
+    """What torch says; nothing of a call that it accepts."""
+    if not error.message:
+        return ""
+    first = error.message.splitlines()[0]
+    return Text(f"torch's own message: {first}", f"torch 的原始信息：{first}")
 
 
 def history_tables(error: OperatorError) -> list[Evidence]:
@@ -196,7 +201,7 @@ def raised(record: Record) -> Finding:
     if guessed:
         why = Text(
             "the program stops here; values that were assumed may have led to it (see the assumptions)",
-            "程序会在此停止；可能由假定的值引起（见假定列表）",
+            "程序会在此停止；可能由假设的值引起（见假设列表）",
         )
     places = (stop.place, stop.inside)
     evidence: list[Evidence] = [item for place in places if (item := snippet_at(place))]
