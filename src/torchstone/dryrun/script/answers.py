@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from torch.utils._pytree import tree_map_only
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.assertions import asserted_value
-from torchstone.dryrun.script.lazy import is_pretend, make_fake
+from torchstone.dryrun.script.lazy import fake_input, is_pretend, make_fake
 from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 from torchstone.dryrun.script.writes import written_tensors
@@ -111,12 +112,26 @@ class Answers(TorchDispatchMode):
         if kwargs and "out" in func._overloadname:
             check_out(func, args, kwargs)
         try:
-            result = self._observed(func, args, kwargs, func(*args, **kwargs))
+            given, named = (
+                self._without_real(func, args, kwargs, tensors) if fake else (args, kwargs)
+            )
+            result = self._observed(func, args, kwargs, func(*given, **named))
             return result if self.with_choices is None else self.with_choices(func, args, result)
         except DataDependentOutputException:
             return self._value(func, args)
         except DynamicOutputShapeException:
             return self._some_elements(func, args, kwargs)
+
+    def _without_real(
+        self, func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]
+    ) -> tuple[Any, Any]:
+        """Real inputs beside fake ones as fakes too: the fake mode would convert each with all that could
+        be known of it, and would not use what it keeps of earlier calls."""
+        gives_back = func._schema.is_mutable and func._schema.returns  # what it was given, written
+        if gives_back or all(is_fake(item) for item in tensors):
+            return args, kwargs
+        made = _replaced((args, tuple(kwargs.values())), partial(fake_input, self.session.mode))
+        return made[0], dict(zip(kwargs, made[1], strict=True))
 
     def _real(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
@@ -225,6 +240,15 @@ class Answers(TorchDispatchMode):
         sizes = torch.tensor([sum(n > step for n in known) for step in range(max(known))])
         with self.session.mode:
             return source.new_empty((sum(known), *source.shape[2:])), sizes
+
+
+def _replaced(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Arguments with other tensors in the place of real ones."""
+    if isinstance(value, torch.Tensor):
+        return value if is_fake(value) else make(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)([_replaced(item, make) for item in value])
+    return value
 
 
 def is_all(tensor: torch.Tensor) -> bool:

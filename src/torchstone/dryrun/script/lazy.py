@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.script.patches import put
@@ -19,6 +19,9 @@ from torchstone.dryrun.script.session import Session, is_fake
 
 PRETEND = "pretend"
 """The name of the backend that answers for CUDA."""
+
+
+_META = torch.device("meta")
 
 
 def is_pretend(device: object) -> bool:
@@ -38,6 +41,24 @@ def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
         return mode.from_tensor(tensor, static_shapes=True)
 
 
+def fake_input(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
+    """A fake in the place of a real input of one operator, whose storage nobody shares: many times faster."""
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided:
+        return make_fake(mode, tensor)
+    if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+        return make_fake(mode, tensor)
+    with _disable_current_modes():
+        meta = torch.ops.aten.empty_strided.default(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META
+        )
+    return FakeTensor(mode, meta, tensor.device)
+
+
+def _has_own_storage(tensor: torch.Tensor) -> bool:
+    """Is it all that its storage holds? Parameters that are parts of one storage stay so."""
+    return not is_fake(tensor) and tensor.untyped_storage().nbytes() == tensor.nbytes
+
+
 def fake_parameters(session: Session) -> None:
     """From now on every `nn.Parameter` holds a fake tensor."""
     original = nn.Parameter.__new__
@@ -46,7 +67,7 @@ def fake_parameters(session: Session) -> None:
         plain = type(data) is torch.Tensor or type(data) is nn.Parameter
         if plain and data.device.type != "meta" and data.layout is torch.strided:
             real = data.detach()
-            data = make_fake(session.mode, real)
+            data = (fake_input if _has_own_storage(real) else make_fake)(session.mode, real)
             if session.on_parameter is not None and data is not real:
                 session.on_parameter(real, data)
         return original(cls, data, requires_grad)
