@@ -11,7 +11,7 @@ from torchstone.dryrun.ranks.coordinator import Blocked, Played
 from torchstone.dryrun.ranks.differences import replica_faults
 from torchstone.dryrun.ranks.matching import Disagreement
 from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
-from torchstone.dryrun.ranks.uniform import EQUAL, OF_ONE_RANK
+from torchstone.dryrun.ranks.process.uniform import EQUAL, OF_ONE_RANK
 from torchstone.dryrun.ranks_record import RankFault, Side, Wait
 from torchstone.dryrun.record import Place, Record
 

@@ -19,11 +19,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from torchstone.core.text import Text
-from torchstone.dryrun.script.assertions import asserted_value
-from torchstone.dryrun.script.lazy import fake_input, is_pretend, make_fake
+from torchstone.dryrun.script.fakes.assertions import asserted_value
+from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
+from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
-from torchstone.dryrun.script.writes import written_tensors
 from torchstone.dryrun.shapes.history import step_of
 from torchstone.dryrun.shapes.refusals import CHECKS, check_out
 

@@ -18,10 +18,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from torchstone.core.text import Text
-from torchstone.dryrun.ranks.group import DryGroup
 from torchstone.dryrun.ranks.posts import Post
-from torchstone.dryrun.ranks.provenance import Provenance
-from torchstone.dryrun.ranks.uniform import Uniform
+from torchstone.dryrun.ranks.process.group import DryGroup
+from torchstone.dryrun.ranks.process.provenance import Provenance
+from torchstone.dryrun.ranks.process.uniform import Uniform
 from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import DRIFT
 from torchstone.dryrun.script.places import Spot, own_spot, place_of

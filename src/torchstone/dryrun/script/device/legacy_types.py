@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.calls import Calls
+from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 
 _DTYPES = {

@@ -9,7 +9,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import UninitializedTensorMixin, is_lazy  # type: ignore[attr-defined]
 
-from torchstone.dryrun.script.lazy import make_fake
+from torchstone.dryrun.script.fakes.lazy import make_fake
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 

@@ -10,8 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.text import Text
-from torchstone.dryrun.script.answers import scalar_for
-from torchstone.dryrun.script.calls import Calls
+from torchstone.dryrun.script.fakes.answers import scalar_for
+from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 

@@ -17,10 +17,12 @@ import torch.distributed.distributed_c10d as c10d
 import torch.multiprocessing as torch_processes
 
 from torchstone.core.text import Text
-from torchstone.dryrun.ranks.group import DryGroup, DryWork, Link, check_splits
 from torchstone.dryrun.ranks.posts import NEW_GROUP
-from torchstone.dryrun.ranks.replicas import Replicas
-from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.ranks.process.group import DryGroup, check_splits
+from torchstone.dryrun.ranks.process.link import Link
+from torchstone.dryrun.ranks.process.replicas import Replicas
+from torchstone.dryrun.ranks.process.work import DryWork
+from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 
