@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from torchstone import __version__
+from torchstone._version import __version__
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Confidence, Finding, Location, fingerprint
 from torchstone.core.pictures import Evidence
