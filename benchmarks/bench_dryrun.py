@@ -20,8 +20,8 @@ def wrong_calls() -> tuple[Counter[str], list[str], list[str]]:
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.utils._pytree import tree_map_only
 
-    from torchstone.dryrun.script.answers import Answers
-    from torchstone.dryrun.script.lazy import make_fake, make_mode
+    from torchstone.dryrun.script.fakes.answers import Answers
+    from torchstone.dryrun.script.fakes.lazy import make_fake, make_mode
     from torchstone.dryrun.script.session import Session
     from torchstone.dryrun.script.settings import ScriptSettings
     from torchstone.dryrun.script.world import quiet_torch

@@ -280,9 +280,9 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
 
 
 def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
-    rows = [(item.tool, item.why, item.close) for item in made.plan.skipped]
+    rows = [(item.tool, item.why, Text(item.close, item.close)) for item in made.plan.skipped]
     rows += [
-        (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), gap.close)
+        (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), Text(gap.close, gap.say_close("zh")))
         for result in made.execution.results for gap in result.report.gaps
     ][:20]  # fmt: skip
     if not rows:

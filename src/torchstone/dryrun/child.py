@@ -60,9 +60,10 @@ def run(settings: ScriptSettings, write: int) -> None:
 
 def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
     """A symbolic run: its constraints, or the error that it met."""
-    from torchstone.dryrun.script.lazy import make_mode
+    from torchstone.dryrun.script.endings import failed
+    from torchstone.dryrun.script.fakes.lazy import make_mode
     from torchstone.dryrun.script.session import Session
-    from torchstone.dryrun.script.world import failed, quiet_torch
+    from torchstone.dryrun.script.world import quiet_torch
     from torchstone.dryrun.shapes.symbolic import find_constraints
 
     quiet_torch()

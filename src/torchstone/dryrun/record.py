@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchstone.core.text import Words
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -93,8 +95,8 @@ class OperatorError:
 class Assumption:
     """A question that only real values could answer, and the answer that was given instead."""
 
-    question: str
-    answer: str
+    question: Words
+    answer: Words
     place: Place
     count: int = 1
 
@@ -108,7 +110,7 @@ class Hazard:
     place: Place
     module: str = ""
     operands: tuple[Operand, ...] = ()
-    detail: str = ""
+    detail: Words = ""
     count: int = 1
     declared: Place = Place()
     """Where the annotation stands that does not hold."""
@@ -147,7 +149,7 @@ class Stop:
     module: str = ""
     cause: str = "program"
     """`program` (the user's own), `pretend` (fake tensors cannot go on), `network`, `input`,
-    `missing-package`, `missing-file`."""
+    `missing-package`, `missing-file`, `data` (samples were given, and the dataset is asked for more)."""
     stack: tuple[Place, ...] = ()
 
 
@@ -249,7 +251,7 @@ class Record:
     """The `bool(tensor)` at which this path left its parent, with its own answer."""
     ending: str = "end"
     """`end`, `budget`, `time`, `exit`, `error`."""
-    ending_detail: str = ""
+    ending_detail: Words = ""
     ending_place: Place = Place()
     progress: Progress = Progress()
     error: OperatorError | None = None
@@ -259,6 +261,10 @@ class Record:
     memory: Memory | None = None
     written: tuple[str, ...] = ()
     """Files that were written, into the scratch folder only."""
+    processes: tuple[str, ...] = ()
+    """Commands and copies of itself that the program started."""
+    addresses: tuple[str, ...] = ()
+    """What it asked of the network, which was refused."""
     notes: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] | None = None
     """Of a symbolic run; None when there was none."""

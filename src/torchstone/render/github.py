@@ -34,7 +34,7 @@ def render(report: Report, style: Style) -> str:
             "file": gap.location.path,
             "line": str(gap.location.line or 1) if gap.location.path else "",
         }
-        text = f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.close})"
+        text = f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.say_close(style.lang)})"
         lines.append(_command("error" if gap.failed else "notice", place, text))
     return "".join(line + "\n" for line in lines)
 

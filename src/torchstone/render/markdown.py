@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
 from torchstone.core.pictures import Cell, Table
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
@@ -26,10 +27,15 @@ def render(report: Report, style: Style) -> str:
         for gap in report.gaps:
             line = f":{gap.location.line}" if gap.location.line else ""
             out.append(
-                f"- **{_plain(gap.subject)}{line}**: {_plain(gap.reason.say(style.lang))} – {_code(gap.close)}"
+                f"- **{_plain(gap.subject)}{line}**: {_plain(gap.reason.say(style.lang))} – {_act(gap, style)}"
             )
         out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _act(gap: Gap, style: Style) -> str:
+    act = gap.say_close(style.lang)
+    return _code(act) if gap.is_command() else _plain(act)
 
 
 def _top(report: Report, style: Style) -> list[str]:

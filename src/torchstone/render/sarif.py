@@ -147,7 +147,9 @@ def _artifact(path: str) -> dict[str, str]:
 def _notification(gap: Gap, style: Style) -> dict[str, Any]:
     out: dict[str, Any] = {
         "level": "error" if gap.failed else "note",
-        "message": {"text": f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.close})"},
+        "message": {
+            "text": f"{gap.subject}: {gap.reason.say(style.lang)} ({gap.say_close(style.lang)})"
+        },
         "descriptor": {"id": gap.reason.id or "gap"},
     }
     if gap.location.path:

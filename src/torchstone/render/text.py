@@ -178,7 +178,11 @@ def gap_line(gap: Gap, style: Style) -> str:
     line = f":{gap.location.line}" if gap.location.line else ""
     head = f"{style.paint(word, 'magenta')}{colon}{printable(gap.subject)}{line}"
     reason = printable(gap.reason.say(style.lang)).rstrip(".。")
-    run = style.say("Run: ", "运行：") + printable(gap.close) if gap.close.strip("–- ") else ""
+    head_of_act = (
+        style.say("Run: ", "运行：") if gap.is_command() else style.say("To do: ", "处理：")
+    )
+    act = gap.say_close(style.lang)
+    run = head_of_act + printable(act) if act.strip("–- ") else ""
     said = f"{head}{style.say(' – ', '，')}{reason}{stop}{run}".rstrip()
     return "\n".join(wrapped(said, style.width, "  "))
 

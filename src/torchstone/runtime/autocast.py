@@ -9,7 +9,8 @@ format, sums and losses in float32, the rest as it comes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -91,13 +92,70 @@ def _widest(args: Any) -> torch.dtype | None:
     return torch.float32 if torch.float32 in floats or len(floats) > 1 else floats.pop()
 
 
-def autocast_on_meta(undo: Undo, tell: Callable[[str], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """What an autocast region asks for."""
+
+    device_type: str
+    enabled: bool
+    dtype: torch.dtype
+
+    def casts(self) -> bool:
+        return self.enabled and self.dtype != torch.float32
+
+
+class _Regions:
+    """The autocast regions that are open, the innermost last."""
+
+    def __init__(self, same_as: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        self._same_as = same_as
+        self._tell = tell
+        self._wanted: dict[int, _Region] = {}
+        self._open: list[tuple[int, _Region, contextlib.AbstractContextManager[Any]]] = []
+
+    def type_of(self, device_type: str) -> str:
+        return self._same_as.get(device_type, device_type)
+
+    def want(
+        self, region: object, device_type: str, dtype: torch.dtype | None, enabled: bool
+    ) -> None:
+        low = torch.float16 if device_type == "cuda" else torch.bfloat16
+        self._wanted[id(region)] = _Region(device_type, enabled, dtype or low)
+
+    def enter(self, region: object) -> None:
+        wanted = self._wanted.get(id(region), _Region("cpu", False, torch.bfloat16))
+        inner = self._context(wanted)
+        inner.__enter__()
+        self._open.append((id(region), wanted, inner))
+
+    def leave(self, region: object, *error: Any) -> None:
+        at = max(n for n, (key, _, _) in enumerate(self._open) if key == id(region))
+        self._open.pop(at)[2].__exit__(*error)
+
+    def _context(self, wanted: _Region) -> contextlib.AbstractContextManager[Any]:
+        if wanted.casts():
+            self._tell(str(wanted.dtype).removeprefix("torch."))
+            refused = _REFUSED_BY_CUDA if wanted.device_type == "cuda" else frozenset[str]()
+            return MetaAutocast(wanted.dtype, refused)
+        around = self.innermost(wanted.device_type)
+        if around is None and self._open:  # of another device: activation checkpointing names both
+            return contextlib.nullcontext()
+        return _Paused()
+
+    def innermost(self, device_type: str) -> _Region | None:
+        wanted = self.type_of(device_type)
+        found = (item for _, item, _ in reversed(self._open) if item.device_type == wanted)
+        return next(found, None)
+
+
+def autocast_on_meta(
+    undo: Undo, tell: Callable[[str], None], same_as: Mapping[str, str] | None = None
+) -> None:
     """From now on autocast regions work on meta tensors. `tell` is called with the number format
-    of each region that casts."""
+    of each region that casts; `same_as` names device types that stand for others."""
     kind: Any = torch.amp.autocast_mode.autocast
     before = kind.__init__, kind.__enter__, kind.__exit__
-    regions: dict[int, list[contextlib.AbstractContextManager[Any]]] = {}
-    wanted: dict[int, tuple[bool, torch.dtype, frozenset[str]]] = {}
+    regions = _Regions({"meta": "cpu"} if same_as is None else same_as, tell)
 
     def init(
         region: Any,
@@ -106,31 +164,46 @@ def autocast_on_meta(undo: Undo, tell: Callable[[str], None]) -> None:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
-        known = "cpu" if device_type == "meta" else device_type
+        known = regions.type_of(device_type)
         before[0](region, known, dtype, enabled and known == "cpu", cache_enabled)
-        low = torch.float16 if device_type == "cuda" else torch.bfloat16
-        refused = _REFUSED_BY_CUDA if device_type == "cuda" else frozenset[str]()
-        wanted[id(region)] = (enabled, dtype or low, refused)
+        regions.want(region, known, dtype, enabled)
 
     def enter(region: Any) -> Any:
-        enabled, dtype, refused = wanted.get(id(region), (False, torch.bfloat16, frozenset[str]()))
-        inner: contextlib.AbstractContextManager[Any] = (
-            MetaAutocast(dtype, refused) if enabled and dtype != torch.float32 else _Paused()
-        )
-        if isinstance(inner, MetaAutocast):
-            tell(str(dtype).removeprefix("torch."))
-        inner.__enter__()
-        regions.setdefault(id(region), []).append(inner)
-        return before[1](region)
+        result = before[1](region) if region.device == "cpu" else region
+        regions.enter(region)
+        return result
 
     def leave(region: Any, *error: Any) -> Any:
-        result = before[2](region, *error)
-        regions[id(region)].pop().__exit__(*error)
-        return result
+        regions.leave(region, *error)
+        return before[2](region, *error) if region.device == "cpu" else False
 
     undo.set(kind, "__init__", init)
     undo.set(kind, "__enter__", enter)
     undo.set(kind, "__exit__", leave)
+    _answer_questions(undo, regions)
+
+
+def _answer_questions(undo: Undo, regions: _Regions) -> None:
+    """Activation checkpointing and code of the user's own ask which region is open."""
+    is_enabled, dtype_of = torch.is_autocast_enabled, torch.get_autocast_dtype
+    available: Any = torch.amp.autocast_mode.is_autocast_available
+
+    def is_autocast_enabled(device_type: str = "cuda") -> bool:
+        found = regions.innermost(device_type)
+        return found.enabled if found is not None else is_enabled(regions.type_of(device_type))
+
+    def get_autocast_dtype(device_type: str) -> torch.dtype:
+        found = regions.innermost(device_type)
+        return found.dtype if found is not None else dtype_of(regions.type_of(device_type))
+
+    def is_autocast_available(device_type: str) -> bool:
+        return bool(available(regions.type_of(device_type)))
+
+    undo.set(torch, "is_autocast_enabled", is_autocast_enabled)
+    undo.set(torch, "get_autocast_dtype", get_autocast_dtype)
+    undo.set(torch, "get_autocast_gpu_dtype", lambda: get_autocast_dtype("cuda"))
+    undo.set(torch.amp, "is_autocast_available", is_autocast_available)
+    undo.set(torch.amp.autocast_mode, "is_autocast_available", is_autocast_available)
 
 
 class _Paused(TorchFunctionMode):

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from torchstone.dryrun import expect_same_collectives
-from torchstone.dryrun.ranks.provenance import Provenance
-from torchstone.dryrun.script.lazy import make_fake, make_mode
+from torchstone.dryrun.ranks.process.provenance import Provenance
+from torchstone.dryrun.script.fakes.lazy import make_fake, make_mode
 
 CHANGES = ("seed", "nobody-seeds", "step-on-rank-zero", "left-out", "statistics")
 

@@ -6,7 +6,7 @@ import torch
 
 from torchstone.dryrun.ranks.matching import Match
 from torchstone.dryrun.ranks.posts import Post
-from torchstone.dryrun.ranks.values import from_bytes, results, to_bytes, with_splits
+from torchstone.dryrun.ranks.process.values import from_bytes, results, to_bytes, with_splits
 
 
 def match(op: str, **facts: object) -> Match:

@@ -21,7 +21,7 @@ from torch import nn
 from torchstone.core.codec import from_data, to_data
 from torchstone.dryrun.compiling.recorded_calls import Compiled, shape_of
 from torchstone.dryrun.record import Compilation, CompileNote, Place
-from torchstone.dryrun.script.answers import scalar_for
+from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all
 from torchstone.dryrun.script.places import short_path
 

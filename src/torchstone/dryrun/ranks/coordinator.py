@@ -11,7 +11,7 @@ from typing import Any
 from torchstone.core.codec import from_data
 from torchstone.dryrun.ranks.matching import Disagreement, Match, Matcher
 from torchstone.dryrun.ranks.posts import Post
-from torchstone.dryrun.ranks.values import results
+from torchstone.dryrun.ranks.process.values import results
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Place, Record
 

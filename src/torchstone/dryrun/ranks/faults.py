@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from torchstone.core.text import words
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Blocked, Played
 from torchstone.dryrun.ranks.differences import replica_faults
 from torchstone.dryrun.ranks.matching import Disagreement
 from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
-from torchstone.dryrun.ranks.uniform import EQUAL
+from torchstone.dryrun.ranks.process.uniform import EQUAL, OF_ONE_RANK
 from torchstone.dryrun.ranks_record import RankFault, Side, Wait
 from torchstone.dryrun.record import Place, Record
 
@@ -83,7 +84,7 @@ def _what_raised(record: Record) -> str:
     if record.stop is not None:
         first = record.stop.message.splitlines()[0] if record.stop.message else ""
         return f"{record.stop.exception}: {first}"
-    return f"sys.exit({record.ending_detail})"
+    return f"sys.exit({words(record.ending_detail, 'en')})"
 
 
 # -- ranks that disagree
@@ -111,16 +112,18 @@ def _sides(posts: Iterable[Post]) -> list[Side]:
     for post in posts:
         splits = (post.in_splits, post.out_splits)
         grouped[(post.signature(), post.stack, splits)].append(post)
-    return [
-        Side(tuple(post.rank for post in same), _text(same[0]), same[0].stack, same[0].inside)
-        for same in grouped.values()
-    ]
+    return [Side(tuple(post.rank for post in same), *_text(same)) for same in grouped.values()]
 
 
-def _text(post: Post) -> str:
-    if post.in_splits or post.out_splits:
-        return f"{post.text()} sends {list(post.in_splits)}, takes {list(post.out_splits)}"
-    return post.text()
+def _text(same: list[Post]) -> tuple[str, tuple[Place, ...], str, str]:
+    """What equal posts do, where, inside of what, and the same in Chinese."""
+    post = same[0]
+    call = post.text(tuple(item.peer for item in same))
+    if not post.in_splits and not post.out_splits:
+        return call, post.stack, post.inside, ""
+    sends, takes = list(post.in_splits), list(post.out_splits)
+    zh = f"{call} 发送 {sends}，接收 {takes}"
+    return f"{call} sends {sends}, takes {takes}", post.stack, post.inside, zh
 
 
 def _branch(sides: list[Side]) -> tuple[Place, str]:
@@ -133,9 +136,8 @@ def _local_value(played: Played) -> Place:
     """Where rank 0 was given a value of its own, in the passes in which it was."""
     if played.answers == EQUAL or 0 not in played.records:
         return Place()
-    asked = [
-        item.place for item in played.records[0].assumptions if "this rank alone" in item.question
-    ]
+    said = played.records[0].assumptions
+    asked = [item.place for item in said if item.question == OF_ONE_RANK]
     return asked[0] if asked else Place()
 
 
@@ -264,6 +266,7 @@ def _drift(played: Played) -> list[RankFault]:
     for rank, record in played.records.items():
         for hazard in record.hazards:
             if hazard.rule == "DR608" and hazard.place not in found:
-                side = Side((rank,), hazard.detail, (hazard.place,))
+                said = hazard.detail
+                side = Side((rank,), words(said, "en"), (hazard.place,), text_zh=words(said, "zh"))
                 found[hazard.place] = RankFault("DR608", "drift", (side,), hazard=hazard)
     return list(found.values())

@@ -21,16 +21,21 @@ import torch
 import torch.distributed as dist
 
 from torchstone.core.codec import to_data
-from torchstone.dryrun.ranks.choices import Choices
 from torchstone.dryrun.ranks.coordinator import Coordinator, Played
-from torchstone.dryrun.ranks.group import Link
-from torchstone.dryrun.ranks.install import NEEDS_REAL, find_names, follow_broadcasts, install
-from torchstone.dryrun.ranks.provenance import Provenance
-from torchstone.dryrun.ranks.replicas import Replicas
-from torchstone.dryrun.ranks.uniform import EQUAL, PASSES, Uniform
+from torchstone.dryrun.ranks.process.choices import Choices
+from torchstone.dryrun.ranks.process.install import (
+    NEEDS_REAL,
+    find_names,
+    follow_broadcasts,
+    install,
+)
+from torchstone.dryrun.ranks.process.link import Link
+from torchstone.dryrun.ranks.process.provenance import Provenance
+from torchstone.dryrun.ranks.process.replicas import Replicas
+from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.lazy import make_mode
+from torchstone.dryrun.script.fakes.lazy import make_mode
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
 

@@ -50,14 +50,16 @@ class Post:
         """What must be the same on every rank of the group."""
         return (self.op, self.dtype, self.shape, self.root, self.reduce)
 
-    def text(self) -> str:
-        """`all_reduce(float32, (4, 4), sum)`."""
+    def text(self, peers: tuple[int, ...] = ()) -> str:
+        """`all_reduce(float32, (4, 4), sum)`; with the peers of several ranks that do the same."""
         parts = [self.dtype, str(self.shape) if self.dtype else "", self.reduce]
         if self.root >= 0:
             parts.append(f"root {self.root}")
         if self.is_p2p:
             arrow = "to" if self.op == SEND else "from"
-            parts.append(f"{arrow} rank {self.peer if self.peer != ANY else 'any'}")
+            others = list(dict.fromkeys(peers)) or [self.peer]
+            names = ", ".join("any" if peer == ANY else str(peer) for peer in others)
+            parts.append(f"{arrow} rank {names}")
             if self.tag:
                 parts.append(f"tag {self.tag}")
         if self.op == NEW_GROUP:

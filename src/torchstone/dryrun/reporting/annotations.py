@@ -6,7 +6,7 @@ from torchstone.core.evidence import Diff
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Table
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Hazard, Stop
 from torchstone.dryrun.reporting.findings import TOOL, make_finding, snippet_at
@@ -36,7 +36,7 @@ def annotation_finding(item: Hazard) -> Finding:
         Text("{name} of {function} is {shape} {dtype}, annotated {wanted}{axes}",
              "{function} 的 {name} 为 {shape} {dtype}，注解为 {wanted}{axes_zh}"),
         {"name": held.name, "function": item.op, "shape": shape_text(held.shape),
-         "dtype": held.dtype, "wanted": item.detail,
+         "dtype": held.dtype, "wanted": words(item.detail, "en"),
          "axes": f" with {item.axes}" if item.axes else "",
          "axes_zh": f"（{item.axes}）" if item.axes else ""},
         rules.ANNOTATION.why,

@@ -6,12 +6,13 @@ from torchstone.core import pictures
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Severity
-from torchstone.core.pictures import Evidence, Mark, Wait
+from torchstone.core.pictures import Evidence, Mark, Series, Wait
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.core.text import Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
+from torchstone.dryrun.reporting.side_effects import SIDE_EFFECTS
 from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
@@ -24,8 +25,19 @@ _SHOWN = (
     "matched",
     "peak_memory_bytes",
     "communication_bytes",
+    *SIDE_EFFECTS,
 )
 """Figures that become tiles, in this order."""
+ENDINGS = {
+    "end": Text("ended", "正常结束"),
+    "budget": Text("enough steps", "步数已够"),
+    "time": Text("time limit", "到达时限"),
+    "exit": Text("sys.exit", "sys.exit"),
+    "error": Text("error", "出错"),
+    "blocked": Text("waits", "等待中"),
+    "died": Text("gone", "进程消失"),
+}
+"""How the program of a class of ranks ended, beside its lane."""
 _ASSUMED = "assumptions"
 _RUNS = frozenset(
     rule.id for rule in (rules.BROADCAST, rules.ANNOTATION, rules.DRIFT, rules.REPLICAS)
@@ -73,9 +85,15 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         state=state,  # type: ignore[arg-type]
         tiles=tuple(_tiles(report)),
         lines=tuple(Text(item.say("en"), item.say("zh")) for item in lines if item),
-        pictures=(*more, *source[:2]),
+        pictures=(*more, *source[:2], *_memory_curve(report)),
         assumptions=_assumptions(report),
     )
+
+
+def _memory_curve(report: Report) -> list[Evidence]:
+    """Bytes alive over the run, where memory was followed."""
+    found = (item for item in report.measures if item.name == "peak_memory_bytes")
+    return [one for item in found for one in item.evidence if isinstance(one, Series)]
 
 
 def _tiles(report: Report) -> list[Tile]:
@@ -116,14 +134,25 @@ def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes |
     drawn = []
     for lane in shown:
         marks = tuple(
-            Mark(index - start, mark.op, "bad" if index == part and _parts(lanes, part) else "plain",
+            Mark(index - start, mark.op, "bad" if _is_bad(lanes, lane, index, part, fault) else "plain",
                  str(mark.place), mark.op)
             for index, mark in enumerate(lane.marks[: part + _AFTER]) if index >= start
         )  # fmt: skip
         name = _ranks(lane.ranks)
-        drawn.append(pictures.Lane(Text(f"rank {name} ({lane.ending})", f"rank {name}（{lane.ending}）"), marks))  # fmt: skip
+        end = ENDINGS.get(lane.ending, Text(lane.ending, lane.ending))
+        drawn.append(
+            pictures.Lane(Text(f"rank {name} ({end.en})", f"rank {name}（{end.zh}）"), marks)
+        )
     title = Text("What each class of ranks communicates, in order", "各类 rank 依次进行的通信")
     return pictures.Lanes(title, tuple(drawn), tuple(_waits(shown, fault)))
+
+
+def _is_bad(
+    lanes: tuple[Lane, ...], lane: Lane, index: int, part: int, fault: RankFault | None
+) -> bool:
+    """Where the classes part, and what the ranks of a deadlock wait in."""
+    waits = fault is not None and bool(fault.waits) and lane.ending == "blocked"
+    return (index == part and _parts(lanes, part)) or (waits and index == lane.total - 1)
 
 
 def _waits(lanes: tuple[Lane, ...], fault: RankFault | None) -> list[Wait]:

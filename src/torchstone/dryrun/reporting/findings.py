@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import version
 from pathlib import Path
 
+from torchstone._version import __version__
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Confidence, Finding, Location, fingerprint
 from torchstone.core.pictures import Evidence
@@ -12,6 +15,11 @@ from torchstone.dryrun.record import Place
 from torchstone.dryrun.rules import Rule
 
 TOOL = "dryrun"
+ENVIRONMENT = {
+    "torchstone": __version__,
+    "torch": version("torch"),
+    "python": platform.python_version(),
+}
 _AROUND = 2
 """Lines of source shown before and after the one that matters."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.pictures import Evidence, Table
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Constraint, Hazard, OperatorError
 from torchstone.dryrun.reporting.annotations import annotation_finding
@@ -40,8 +40,13 @@ def hazard_finding(hazard: Hazard) -> Finding:
     }
     return make_finding(
         rule,
-        Text("{op}: {detail} ({shapes})", "{op}：{detail}（{shapes}）"),
-        {"op": hazard.op, "detail": hazard.detail, "shapes": shapes},
+        Text("{op}: {detail} ({shapes})", "{op}：{detail_zh}（{shapes}）"),
+        {
+            "op": hazard.op,
+            "detail": words(hazard.detail, "en"),
+            "detail_zh": words(hazard.detail, "zh"),
+            "shapes": shapes,
+        },
         rule.why,
         Message(f"{rule.name}-fix", fixes[rule.id]),
         hazard.place,

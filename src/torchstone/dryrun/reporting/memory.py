@@ -24,6 +24,20 @@ _NAMES = {
     "activations": Text("activations", "激活"),
 }
 
+_PHASES = {
+    "forward": Text("in the forward pass", "前向传播中"),
+    "backward": Text("in the backward pass", "反向传播中"),
+    "optimizer": Text("in the optimizer step", "优化步中"),
+    "other": Text("outside of modules", "模块之外"),
+}
+_OUTSIDE = _PHASES["other"]
+_BEGINS = {
+    "backward": Text("backward", "反向"),
+    "optimizer": Text("optimizer step", "优化步"),
+}
+_MOST_MARKS = 8
+"""Marks on the curve: those of the first steps; more would hide it."""
+
 
 def memory_measures(records: tuple[Record, ...], device: Device | None) -> tuple[Measure, ...]:
     memory = largest(records)
@@ -51,12 +65,12 @@ def largest(records: tuple[Record, ...]) -> Memory | None:
 
 
 def memory_evidence(memory: Memory) -> tuple[Evidence, ...]:
+    phase = _PHASES.get(memory.peak_phase, _PHASES["other"])
     parts = Table(
         Text("what was alive at the peak", "峰值时存活的内容"),
         (Text("part", "部分"), Text("bytes", "字节")),
         tuple((_NAMES.get(part.name, part.name), part.bytes) for part in memory.at_peak),
-        Text(f"in the {memory.peak_phase}, at {memory.peak_place}",
-             f"阶段 {memory.peak_phase}，位于 {memory.peak_place}"),
+        Text(f"{phase.en}, at {memory.peak_place}", f"{phase.zh}，位于 {memory.peak_place}"),
         ("", "B"),
     )  # fmt: skip
     found: list[Evidence] = [parts]
@@ -65,17 +79,30 @@ def memory_evidence(memory: Memory) -> tuple[Evidence, ...]:
             Table(
                 Text("activations at the peak by kind of module", "峰值时各类模块的激活"),
                 (Text("module", "模块"), Text("bytes", "字节")),
-                tuple((part.name, part.bytes) for part in memory.modules),
+                tuple((part.name or _OUTSIDE, part.bytes) for part in memory.modules),
                 units=("", "B"),
             )
         )
     if len(memory.curve) > 1:
-        xs = tuple(float(i) for i in range(len(memory.curve)))
-        found.append(
-            Series(Text("memory over the run", "显存随运行的变化"), xs,
-                   tuple(float(size) for size in memory.curve), "B", _HOW, "allocations")
-        )  # fmt: skip
+        found.append(_over_the_run(memory))
     return tuple(found)
+
+
+def _over_the_run(memory: Memory) -> Series:
+    """Bytes alive at each allocation, with the places where a phase of a step begins."""
+    xs = tuple(float(i) for i in range(len(memory.curve)))
+    phases = memory.phases
+    begins = [
+        at for at, phase in enumerate(phases)
+        if phase in _BEGINS and (not at or phases[at - 1] != phase)
+    ]  # fmt: skip
+    shown = begins if len(begins) <= _MOST_MARKS else begins[:_MOST_MARKS]
+    return Series(
+        Text("memory over the run", "显存随运行的变化"), xs,
+        tuple(float(size) for size in memory.curve), "B", _HOW, "allocations",
+        marks=tuple(float(at) for at in shown),
+        mark_names=tuple(_BEGINS[phases[at]] for at in shown),
+    )  # fmt: skip
 
 
 def fit_findings(memory: Memory | None, device: Device | None) -> list[Finding]:

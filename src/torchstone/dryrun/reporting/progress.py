@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
-from torchstone.core.text import Text
+from torchstone.core.text import Text, Words, words
 from torchstone.dryrun.record import Constraint, Record
 from torchstone.dryrun.reporting.findings import TOOL
 
@@ -36,10 +36,10 @@ def _symbolic(constraints: tuple[Constraint, ...], proven: bool) -> Measure:
 
 _ENDINGS = {
     "end": Text("ran to its end", "运行到结束"),
-    "budget": Text("stopped after {detail}, as asked", "按要求在 {detail} 后停止"),
-    "time": Text("stopped after {detail}", "在 {detail} 后停止"),
+    "budget": Text("was stopped after {detail}, as asked", "按要求在{detail}后停止"),
+    "time": Text("was stopped after {detail}", "在{detail}后停止"),
     "exit": Text("called sys.exit({detail})", "调用了 sys.exit({detail})"),
-    "error": Text("stopped by an error", "因错误停止"),
+    "error": Text("was stopped by an error", "因错误停止"),
     "blocked": Text("could not go on", "无法继续"),
 }
 
@@ -64,8 +64,8 @@ def _progress(record: Record) -> Measure:
         done.optimizer_steps,
         "",
         Text(
-            "the program " + how.en.replace("{detail}", record.ending_detail) + place,
-            "程序" + how.zh.replace("{detail}", record.ending_detail) + place,
+            "the program " + how.en.replace("{detail}", words(record.ending_detail, "en")) + place,
+            "程序" + how.zh.replace("{detail}", words(record.ending_detail, "zh")) + place,
         ),
         Text("optimizer steps", "优化器步数"),
         evidence=(
@@ -81,7 +81,7 @@ def _progress(record: Record) -> Measure:
 
 def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
     """Questions that only real values could answer, with the answers that were given."""
-    rows: dict[tuple[str, str, str], int] = {}
+    rows: dict[tuple[str, Words, Words], int] = {}
     for record in records:
         for item in record.assumptions:
             key = (str(item.place), item.question, item.answer)
@@ -97,10 +97,10 @@ def assumption_measures(records: tuple[Record, ...]) -> list[Measure]:
                 "questions about values, which a dry run does not have, and their answers",
                 "关于取值的提问（空跑没有真实数值）及给出的回答",
             ),
-            Text("assumptions", "假定"),
+            Text("assumptions", "假设"),
             evidence=(
                 Table(
-                    Text("assumed values", "假定的值"),
+                    Text("assumed values", "假设的值"),
                     (Text("line", "行"), Text("question", "提问"), Text("answer", "回答"),
                      Text("times", "次数")),
                     tuple((*key, count) for key, count in rows.items()),

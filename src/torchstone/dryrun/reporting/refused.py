@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.pictures import Evidence, Table
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, Words
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import OperatorError, Record, TriedFix
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
@@ -121,15 +121,20 @@ def evidence_of(error: OperatorError) -> tuple[Evidence, ...]:
 
 
 def inputs_table(error: OperatorError) -> Table:
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Words, ...]] = []
     for item in error.operands:
         made = item.history[0] if item.history and not item.is_parameter else None
-        origin = f"{made.op} at {made.place}" if made else "parameter" if item.is_parameter else ""
+        origin = Text("parameter", "参数") if item.is_parameter else Text("", "")
+        if made:
+            origin = Text(f"{made.op} at {made.place}", f"{made.op}（{made.place}）")
         rows.append((item.name, shape_text(item.shape), item.dtype, item.device, origin))
     rows += ((name, value, "", "", "") for name, value in error.arguments)
-    module = f" in {error.module or 'model'} = {error.module_text}" if error.module_text else ""
+    module, zh = "", ""
+    if error.module_text:
+        module = f" in {error.module or 'model'} = {error.module_text}"
+        zh = f"（{error.module or '模型'} = {error.module_text}）"
     return Table(
-        Text(f"what {error.op} was given{module}", f"{error.op} 的输入{module}"),
+        Text(f"what {error.op} was given{module}", f"{error.op} 的输入{zh}"),
         (
             Text("argument", "参数"),
             Text("shape or value", "形状或值"),
@@ -138,11 +143,16 @@ def inputs_table(error: OperatorError) -> Table:
             Text("made by", "来源"),
         ),
         tuple(rows),
-        Text(
-            f"torch's own message: {error.message.splitlines()[0] if error.message else ''}",
-            f"torch 的原始信息：{error.message.splitlines()[0] if error.message else ''}",
-        ),
+        _own_message(error),
     )
+
+
+def _own_message(error: OperatorError) -> Text | str:
+    """What torch says; nothing of a call that it accepts."""
+    if not error.message:
+        return ""
+    first = error.message.splitlines()[0]
+    return Text(f"torch's own message: {first}", f"torch 的原始信息：{first}")
 
 
 def history_tables(error: OperatorError) -> list[Evidence]:
@@ -191,7 +201,7 @@ def raised(record: Record) -> Finding:
     if guessed:
         why = Text(
             "the program stops here; values that were assumed may have led to it (see the assumptions)",
-            "程序会在此停止；可能由假定的值引起（见假定列表）",
+            "程序会在此停止；可能由假设的值引起（见假设列表）",
         )
     places = (stop.place, stop.inside)
     evidence: list[Evidence] = [item for place in places if (item := snippet_at(place))]

@@ -17,11 +17,12 @@ from torchstone.dryrun.reporting.compilation import (
     compile_gaps,
     compile_measures,
 )
-from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.hazards import SHOWN, constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
 from torchstone.dryrun.reporting.progress import measures_of
 from torchstone.dryrun.reporting.refused import raised, refused_call
+from torchstone.dryrun.reporting.side_effects import side_effect_measures
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.runtime.devices import Device
@@ -37,7 +38,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     for record in outcome.records:
         findings += findings_of(record)
         findings += fit_findings(record.memory, device)
-        gaps += gaps_of(record)
+        gaps += gaps_of(record, outcome.output)
         if record.compilation is not None:
             gaps += compile_gaps(record.compilation)
             measures += compile_measures(record.compilation)
@@ -48,12 +49,14 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         findings=tuple(_once(findings)),
         measures=(
             *measures_of(outcome.records),
+            *side_effect_measures(outcome.records),
             *measures,
             *memory_measures(outcome.records, device),
         ),
         gaps=tuple(gaps),
         rules={rule.id: rule.info() for rule in rules.SINGLE_PROCESS},
         subject=subject,
+        environment=ENVIRONMENT,
     )
     return replace(made, answer=script_answer(made))
 

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import signal
+
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, words
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
 
 _CLOSE = {
-    "network": "fetch the data or weights before, so that the program finds them in its cache",
-    "input": "give the answer as an argument of the script",
-    "missing-file": "put the file there, or run from the folder in which the script expects it",
-    "ranks": "play every rank: torchstone dryrun SCRIPT --world-size N",
-    "signal": "leave that line out: a dry run may only signal processes that the program has started",
-    "pretend": "replace the operator, or run that part alone on real tensors",
+    "network": Text(
+        "fetch the data or weights before, so that the program finds them in its cache; or give --data",
+        "请先下载数据或权重，使程序能在缓存中找到；或使用 --data",
+    ),
+    "input": Text("give the answer as an argument of the script", "请把答案作为脚本参数传入"),
+    "missing-file": Text(
+        "put the file there, run from the folder in which the script expects it, or give --data",
+        "请放好文件，或在脚本所期望的目录中运行，或使用 --data",
+    ),
+    "data": Text(
+        "leave --data out where the files are there, or leave that line out",
+        "若有数据文件，请去掉 --data；或略过该行",
+    ),
+    "ranks": Text(
+        "play every rank: torchstone dryrun SCRIPT --world-size N",
+        "模拟每个 rank：torchstone dryrun SCRIPT --world-size N",
+    ),
+    "signal": Text(
+        "leave that line out: a dry run may only signal processes that the program has started",
+        "请去掉该行：空跑中只能向程序自己启动的进程发送信号",
+    ),
+    "pretend": Text(
+        "replace the operator, or run that part alone on real tensors",
+        "请替换该算子，或单独用真实张量运行该部分",
+    ),
 }
+_SEE = Text("see the line", "请查看该行")
 _SAYS = {
     "network": Text("the program needs the network ({message})", "程序需要网络（{message}）"),
     "input": Text(
@@ -31,10 +53,15 @@ _SAYS = {
         "the program starts its ranks itself ({message}): with one process nothing of them is seen",
         "程序自行启动各个 rank（{message}）：单进程运行看不到它们",
     ),
+    "data": Text(
+        "the dataset was made without its files, as --data asks, and lacks what they hold ({message})",
+        "按 --data 的要求，数据集未读取文件，缺少其中的内容（{message}）",
+    ),
     "missing-file": Text("a file is missing ({message})", "缺少文件（{message}）"),
     "pretend": Text(
-        "fake tensors cannot go on here ({kind}: {message}); before it {done} were checked",
-        "虚拟张量无法继续（{kind}：{message}）；此前已检查 {done}",
+        "fake tensors cannot go on here ({kind}: {message}); before it {operators} operators and {steps} "
+        "optimizer steps were checked",
+        "虚拟张量无法继续（{kind}：{message}）；此前已检查 {operators} 个算子、{steps} 个优化步",
     ),
 }
 
@@ -67,18 +94,18 @@ def refuse_unusable(subject: str, main: Record | None, output: str) -> None:
         tail = [line for line in output.strip().splitlines() if line.strip()][-1:]
         raise InputError(
             f"dryrun: {subject}",
-            f"sys.exit({main.ending_detail}): {tail[0][:200] if tail else ''}",
+            f"sys.exit({words(main.ending_detail, 'en')}): {tail[0][:200] if tail else ''}",
             Text("a script that runs with these arguments", "可用这些参数运行的脚本"),
             Text("pass its arguments after --", "请在 -- 之后传入脚本参数"),
         )
 
 
-def gaps_of(record: Record) -> list[Gap]:
+def gaps_of(record: Record, output: str = "") -> list[Gap]:
     found = (
         [_stopped(record, record.stop)] if record.stop and record.stop.cause != "program" else []
     )
     if record.ending == "exit" and record.ending_detail not in ("0", ""):
-        found.append(_exited(record))
+        found.append(_exited(record, output))
     if record.ending == "time":
         found.append(_out_of_time(record))
     if "unconfined" in record.notes:
@@ -88,33 +115,50 @@ def gaps_of(record: Record) -> list[Gap]:
 
 def _stopped(record: Record, stop: Stop) -> Gap:
     text = _SAYS.get(stop.cause, Text("{kind}: {message}", "{kind}：{message}"))
-    done = (
-        f"{record.progress.operators} operators, {record.progress.optimizer_steps} optimizer steps"
-    )
-    message = stop.message.splitlines()[0] if stop.message else ""
+    done = record.progress
+    given = {
+        "kind": stop.exception,
+        "message": stop.message.splitlines()[0] if stop.message else "",
+        "operators": str(done.operators),
+        "steps": str(done.optimizer_steps),
+    }
+    close = _CLOSE.get(stop.cause, _SEE)
     return Gap(
         stop.place.path or "script",
-        Message(
-            f"stop-{stop.cause}", text, {"kind": stop.exception, "message": message, "done": done}
-        ),
-        _CLOSE.get(stop.cause, "see the line"),
+        Message(f"stop-{stop.cause}", text, given),
+        close.en,
         Location(stop.place.path, stop.place.line),
         failed=True,
         tool=TOOL,
+        close_zh=close.zh,
     )
 
 
-def _exited(record: Record) -> Gap:
-    place = record.ending_place
+def _exited(record: Record, output: str) -> Gap:
+    """A number is an exit code; text is what the program says on its way out."""
+    place, said = record.ending_place, words(record.ending_detail, "en")
+    text = Text("the program ended itself with code {code}{printed}",
+                "程序以代码 {code} 自行结束{printed_zh}")  # fmt: skip
+    if not said.lstrip("-").isdigit():
+        text = Text("the program ended itself and says: {code}", "程序自行结束，并给出：{code}")
     return Gap(
         place.path or "script",
-        Message("stop-exit", Text("the program ended itself with code {code}", "程序以代码 {code} 自行结束"),
-                {"code": record.ending_detail}),
-        "look at what it printed, or give other arguments after --",
+        Message("stop-exit", text, {"code": said, **_printed(output)}),
+        "give other arguments after --",
         Location(place.path, place.line),
         failed=True,
         tool=TOOL,
-    )  # fmt: skip
+        close_zh="请在 -- 之后给出其他参数",
+    )
+
+
+def _printed(output: str) -> dict[str, str]:
+    """The last line that the program printed, as the end of a sentence; nothing when there is none."""
+    lines = [line for line in output.strip().splitlines() if line.strip()]
+    if not lines:
+        return {"printed": "", "printed_zh": ""}
+    last = lines[-1].strip()[:200]
+    return {"printed": f"; it printed last: {last}", "printed_zh": f"；最后输出：{last}"}
 
 
 def _out_of_time(record: Record) -> Gap:
@@ -126,7 +170,7 @@ def _out_of_time(record: Record) -> Gap:
         "程序运行 {limit} 后仍未结束；此前检查了 {steps} 个优化步与 {backwards} 次反向传播",
     )
     given = {
-        "limit": record.ending_detail,
+        "limit": words(record.ending_detail, "en"),
         "steps": str(done.optimizer_steps),
         "backwards": str(done.backwards),
     }
@@ -137,6 +181,7 @@ def _out_of_time(record: Record) -> Gap:
         Location(place.path, place.line),
         failed=not (done.optimizer_steps or done.backwards or done.training_forwards),
         tool=TOOL,
+        close_zh="请增大 --max-seconds，或在 -- 之后给脚本更小的参数",
     )
 
 
@@ -145,22 +190,35 @@ def _unconfined() -> Gap:
         "the kernel has no Landlock: writes are kept apart in Python only, native code could still write",
         "内核不支持 Landlock：写入仅在 Python 层隔离，原生代码仍可能写文件",
     )
-    return Gap("confinement", Message("unconfined", text), "run on Linux 5.13 or newer", tool=TOOL)
+    return Gap("confinement", Message("unconfined", text), "run on Linux 5.13 or newer", tool=TOOL,
+               close_zh="请在 Linux 5.13 或更新版本上运行")  # fmt: skip
 
 
 def nothing_left(subject: str, outcome: Outcome) -> Gap:
     """The process is gone without a word."""
-    tail = [line for line in outcome.output.strip().splitlines() if line.strip()][-1:] or [""]
+    code = outcome.exit_code
     if outcome.killed:
-        text = Text("the process did not come back to Python and was killed; it printed last: {tail}",
-                    "进程长时间未返回 Python，已被终止；最后输出：{tail}")  # fmt: skip
+        text = Text("the process did not come back to Python and was killed{printed}",
+                    "进程长时间未返回 Python，已被终止{printed_zh}")  # fmt: skip
+    elif code < 0:
+        text = Text("the process was ended by the signal {signal} before it could report{printed}",
+                    "进程被信号 {signal} 终止，未能给出报告{printed_zh}")  # fmt: skip
     else:
-        text = Text("the process ended with code {code} before it could report; it printed last: {tail}",
-                    "进程以代码 {code} 结束，未能给出报告；最后输出：{tail}")  # fmt: skip
+        text = Text("the process ended with code {code} before it could report (os._exit){printed}",
+                    "进程以代码 {code} 结束（os._exit），未能给出报告{printed_zh}")  # fmt: skip
+    given = {"code": str(code), "signal": _signal_name(-code), **_printed(outcome.output)}
     return Gap(
         subject,
-        Message("died", text, {"code": str(outcome.exit_code), "tail": tail[0][:200]}),
+        Message("died", text, given),
         "run the script itself to see more",
         failed=True,
         tool=TOOL,
+        close_zh="请直接运行脚本以了解更多",
     )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

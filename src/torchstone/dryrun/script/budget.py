@@ -14,6 +14,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from torchstone.core.text import Text
 from torchstone.dryrun.script.session import EndOfRun, Session
 
 
@@ -23,7 +24,8 @@ def limit_run(session: Session) -> None:
 
     def before_step(*_: Any) -> None:
         if counts.optimizer_steps >= settings.max_steps:
-            session.end("budget", f"{settings.max_steps} optimizer steps")
+            most = settings.max_steps
+            session.end("budget", Text(f"{most} optimizer steps", f" {most} 个优化步"))
 
     def after_step(*_: Any) -> None:
         counts.optimizer_steps += 1
@@ -46,7 +48,8 @@ def _count_backwards(session: Session) -> None:
     def backward(*args: Any, **kwargs: Any) -> None:
         counts.backwards += not _inside_a_pipeline(sys._getframe(1))
         if counts.backwards > settings.max_backwards and not counts.optimizer_steps:
-            session.end("budget", f"{settings.max_backwards} backward passes")
+            most = settings.max_backwards
+            session.end("budget", Text(f"{most} backward passes", f" {most} 次反向传播"))
         original(*args, **kwargs)
 
     torch.autograd.backward = backward

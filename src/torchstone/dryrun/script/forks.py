@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from torchstone.core.codec import from_data, to_data
+from torchstone.core.text import Text
 from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.script.places import library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session
@@ -71,7 +72,11 @@ class Forks:
         child = _fork()
         if child:
             _wait(child)
-            session.assume(question, f"{usual} (the other way was run as path {number})")
+            session.assume(
+                question,
+                Text(f"{usual} (the other way was run as path {number})",
+                     f"{usual}（另一分支作为路径 {number} 运行）"),
+            )  # fmt: skip
             return usual
         other = not usual
         session.parent, session.path = session.path, number

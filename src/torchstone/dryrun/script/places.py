@@ -21,6 +21,9 @@ _INSTALLED = tuple(
     }
 )
 
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+"""Folders of installed packages wherever they are: the user's own, and those on PYTHONPATH."""
+
 HIDDEN, LIBRARY, OWN = 0, 1, 2
 _kinds: dict[CodeType, int] = {}
 
@@ -35,7 +38,7 @@ def kind_of(code: CodeType) -> int:
         name = code.co_filename
         if name.startswith((_OURS, _TORCH, "<")):
             kind = HIDDEN
-        elif name.startswith(_INSTALLED):
+        elif name.startswith(_INSTALLED) or any(part in name for part in _PACKAGES):
             kind = LIBRARY
         else:
             kind = OWN

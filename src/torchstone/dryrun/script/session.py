@@ -13,6 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from torchstone.core.text import Words
 from torchstone.dryrun.record import (
     Assumption,
     Hazard,
@@ -29,7 +30,7 @@ from torchstone.dryrun.script.settings import ScriptSettings
 class EndOfRun(BaseException):
     """Ends the user's program from inside: enough was seen. No `except Exception` catches it."""
 
-    def __init__(self, how: str, detail: str = "") -> None:
+    def __init__(self, how: str, detail: Words = "") -> None:
         super().__init__(how, detail)
         self.how = how
         self.detail = detail
@@ -64,13 +65,17 @@ class Session:
     counts: Counts = field(default_factory=Counts)
     modules: list[nn.Module] = field(default_factory=list)
     batch: str = ""
-    answers: Counter[tuple[str, str, Spot | None]] = field(default_factory=Counter)
+    answers: Counter[tuple[Words, Words, Spot | None]] = field(default_factory=Counter)
     hazards: dict[tuple[str, str, Spot | None], Hazard] = field(default_factory=dict)
     hazard_counts: Counter[tuple[str, str, Spot | None]] = field(default_factory=Counter)
     errors: dict[int, OperatorError] = field(default_factory=dict)
     """Refused calls by the id of the exception, which `kept` keeps alive."""
     kept: list[BaseException] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    processes: dict[str, None] = field(default_factory=dict)
+    addresses: dict[str, None] = field(default_factory=dict)
+    is_copy: bool = False
+    """In a process that the program has forked itself: what it does is not told."""
     path: int = 0
     parent: int = -1
     branch: Assumption | None = None
@@ -91,6 +96,8 @@ class Session:
     number_of: Callable[[torch.Tensor], int] = lambda tensor: 0
     """A number for how a value was made, where ranks are played."""
     give_number: Callable[[torch.Tensor, int], None] = lambda tensor, number: None
+    held_back: BaseException | None = None
+    """What a hook has raised in the backward pass that is under way."""
     ended: EndOfRun | None = None
     leave: Callable[[], None] = lambda: None
     """Puts the record where it belongs and ends the process, whatever the program is doing."""
@@ -98,8 +105,9 @@ class Session:
     """What the values of a storage without values add up to, where that is known: counts of elements."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
+    peak_bytes: Callable[[], int] = lambda: 0
 
-    def assume(self, question: str, answer: str) -> None:
+    def assume(self, question: Words, answer: Words) -> None:
         """Write down a question that was answered without the value."""
         self.answers[question, answer, own_spot(2)] += 1
 
@@ -113,7 +121,7 @@ class Session:
         )
 
     def hazard(
-        self, rule: str, op: str, operands: Callable[[], tuple[Operand, ...]], detail: str = ""
+        self, rule: str, op: str, operands: Callable[[], tuple[Operand, ...]], detail: Words = ""
     ) -> None:
         """Write down a hazard once per line; the operands are described the first time only."""
         key = (rule, op, own_spot(2))
@@ -144,12 +152,18 @@ class Session:
         extra = module.extra_repr().split("\n")[0]
         return f"{type(module).__name__}({extra})"
 
-    def end(self, how: str, detail: str = "") -> None:
+    def end(self, how: str, detail: Words = "") -> None:
         """End the program here; a program that has caught it once is not asked again."""
         if self.ended is not None:
             self.leave()
         self.ended = self.ended or EndOfRun(how, detail)
         raise self.ended
+
+    def raise_held_back(self) -> None:
+        """Raise what was held back while torch could not be left."""
+        if self.held_back is not None:
+            error, self.held_back = self.held_back, None
+            raise error
 
     def where(self) -> Place:
         return place_of(own_spot(2))

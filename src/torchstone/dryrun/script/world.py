@@ -7,59 +7,47 @@ import logging
 import os
 import signal
 import tempfile
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.core.errors import TorchstoneError
+from torchstone.core.text import Text
 from torchstone.dryrun.annotations.check import AnnotationCheck
 from torchstone.dryrun.annotations.function_calls import FunctionCalls
 from torchstone.dryrun.annotations.observe import ShapeObserver
 from torchstone.dryrun.compiling.graph_breaks import compile_calls
 from torchstone.dryrun.compiling.recorded_calls import RecordedCalls
 from torchstone.dryrun.data_spec import parse_sample
-from torchstone.dryrun.record import OperatorError, Place, Record, Stop
-from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.budget import limit_run
-from torchstone.dryrun.script.calls import Calls, follow_modules
-from torchstone.dryrun.script.checkpoints import keep_checkpoints
-from torchstone.dryrun.script.confine import confine
-from torchstone.dryrun.script.conversions import answer_conversions
-from torchstone.dryrun.script.device import pretend_cuda, register_backend
-from torchstone.dryrun.script.foreach import use_foreach_kernels
+from torchstone.dryrun.script.data.checkpoints import keep_checkpoints
+from torchstone.dryrun.script.data.given_data import give_data
+from torchstone.dryrun.script.data.loaders import shorten_loaders
+from torchstone.dryrun.script.device.as_written import run_as_written, script_as_written
+from torchstone.dryrun.script.device.cuda import pretend_cuda, register_backend
+from torchstone.dryrun.script.device.foreach import use_foreach_kernels
+from torchstone.dryrun.script.endings import ended, exited, failed
+from torchstone.dryrun.script.fakes.answers import Answers
+from torchstone.dryrun.script.fakes.backward_hooks import hold_back_errors
+from torchstone.dryrun.script.fakes.calls import Calls, follow_modules
+from torchstone.dryrun.script.fakes.conversions import answer_conversions
+from torchstone.dryrun.script.fakes.lazy import PRETEND, convert_modules, fake_parameters, make_mode
+from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
+from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
-from torchstone.dryrun.script.given_data import give_data
-from torchstone.dryrun.script.guards import guard
-from torchstone.dryrun.script.lazy import PRETEND, convert_modules, fake_parameters, make_mode
-from torchstone.dryrun.script.loaders import shorten_loaders
-from torchstone.dryrun.script.memory import DeviceMemory, follow_memory
-from torchstone.dryrun.script.overlay import Overlay, keep_writes
-from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
+from torchstone.dryrun.script.walls.confine import confine
+from torchstone.dryrun.script.walls.guards import guard
+from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.runtime.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
-
-_PRETEND_ERRORS = (
-    UnsupportedOperatorException,
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
-
-
-_NO_STRATEGY = "does not have a sharding strategy registered"
-"""Played ranks use operators of the CPU, for some of which DTensor has none while it has those of CUDA."""
 
 
 def run_program(
@@ -83,7 +71,7 @@ def run_program(
     except SystemExit as end:
         record = exited(end)
     except KeyboardInterrupt:
-        record = Record(ending="time", ending_detail="interrupted")
+        record = Record(ending="time", ending_detail=Text("an interrupt", "中断"))
     except TorchstoneError:
         raise
     except BaseException as error:
@@ -94,6 +82,8 @@ def run_program(
 def conclude(world: World, record: Record) -> None:
     """Put the record of a program that has ended where it belongs."""
     session = world.session
+    if session.is_copy:
+        os._exit(0)
     signal.setitimer(signal.ITIMER_REAL, 0)
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
@@ -142,7 +132,8 @@ def prepare(session: Session, sink: Sink) -> World:
         session.note("real-parameters")
     else:
         fake_parameters(session)
-        convert_modules()
+        fake_uninitialized(session)
+        convert_modules(convert_uninitialized)
     follow_modules(session)
     answer_conversions(session, calls)
     shorten_loaders(session)
@@ -151,12 +142,15 @@ def prepare(session: Session, sink: Sink) -> World:
     keep_checkpoints(session)
     recorded = RecordedCalls(session) if settings.compile else None
     torch.compile = recorded.compile if recorded is not None else run_as_written
+    script_as_written(session)
+    torch.backends.mha.set_fastpath_enabled(False)  # fused layers are kernels of real devices
     if settings.cuda:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
             register_backend()
+            hold_back_errors(session)
         pretend_cuda(session, calls)
         use_foreach_kernels()
-        autocast_on_meta(Undo(), lambda _: None)
+        autocast_on_meta(Undo(), lambda _: None, {PRETEND: "cuda"})
     limit_run(session)
     overlay = None
     if settings.scratch:
@@ -183,11 +177,6 @@ def observe_functions(session: Session) -> ShapeObserver:
         functions.observers.append(shapes.observe)
         functions.start()
     return shapes
-
-
-def run_as_written(model: Any = None, **_: Any) -> Any:
-    """`torch.compile` gives back what it was given."""
-    return model if model is not None else lambda inner: inner
 
 
 def _use_own_temporary_folder(scratch: str) -> None:
@@ -222,103 +211,8 @@ def finish(world: World, record: Record) -> Record:
         replicas=replicas,
         notes=tuple(session.notes),
         memory=world.memory.result(),
-        written=tuple(world.overlay.written) if world.overlay is not None else (),
+        written=tuple(map(os.path.relpath, world.overlay.written)) if world.overlay else (),
+        processes=tuple(session.processes),
+        addresses=tuple(session.addresses),
         functions=world.shapes.functions(),
     )
-
-
-def ended(end: EndOfRun) -> Record:
-    return Record(ending=end.how, ending_detail=end.detail, ending_place=place_of(end.spot))
-
-
-def exited(end: SystemExit) -> Record:
-    code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    detail = str(code) if isinstance(end.code, (int, type(None))) else str(end.code)
-    return Record(ending="exit", ending_detail=detail, ending_place=last_place(end)[0])
-
-
-def failed(session: Session, error: BaseException) -> Record:
-    """What an uncaught exception says, with the refused call behind it if there is one."""
-    refused = refused_call(session, error)
-    place, inside = last_place(error)
-    stop = Stop(
-        exception=type(error).__name__,
-        message=_text_of(error),
-        place=place,
-        inside=inside,
-        module=getattr(error, "_dryrun_module", ""),
-        cause=cause_of(error),
-        stack=own_stack(error),
-    )
-    if refused is not None and stop.cause == "program":
-        return Record(ending="error", error=refused, stop=stop, ending_place=refused.place)
-    return Record(ending="error", stop=stop, ending_place=place)
-
-
-def refused_call(session: Session, error: BaseException) -> OperatorError | None:
-    """The refused call of an exception or of one that it came from."""
-    for one in _chain(error):
-        if id(one) in session.errors:
-            return session.errors[id(one)]
-    return None
-
-
-def cause_of(error: BaseException) -> str:
-    """Why a program stopped, looked for in the whole chain: libraries wrap what they meet."""
-    for one in _chain(error):
-        if cause := getattr(one, "_dryrun_cause", ""):
-            return str(cause)
-        if isinstance(one, _PRETEND_ERRORS) or _is_our_limit(one):
-            return "pretend"
-    if isinstance(error, ModuleNotFoundError):
-        return "missing-package"
-    if isinstance(error, FileNotFoundError):
-        return "missing-file"
-    return "program"
-
-
-def _is_our_limit(error: BaseException) -> bool:
-    """torch has no kernel for the pretend device, or an operator of the user's own does not say its
-    shapes: our limit, no fault of the program."""
-    text = str(error) if isinstance(error, (NotImplementedError, RuntimeError)) else ""
-    return any(
-        word in text for word in (f"'{PRETEND}' backend", "no fake impl registered", _NO_STRATEGY)
-    )
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """An exception and those that it came from."""
-    found: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in found:
-        found.append(current)
-        current = current.__cause__ or current.__context__
-    return found
-
-
-def last_place(error: BaseException) -> tuple[Place, Place]:
-    """The last line of the user's own code, and the library line below it if there is one."""
-    own, library = Place(), Place()
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        kind = kind_of(frame.f_code)
-        if kind == OWN:
-            own, library = place_of((frame.f_code, line)), Place()
-        elif kind == LIBRARY:
-            library = place_of((frame.f_code, line))
-    return own, library
-
-
-def own_stack(error: BaseException) -> tuple[Place, ...]:
-    """The lines that the exception went through, without torch's and ours."""
-    return tuple(
-        place_of((frame.f_code, line))
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if kind_of(frame.f_code) != HIDDEN
-    )[-12:]
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)[:600]
-    except Exception:  # an exception of the user may fail even to say what it is
-        return ""

@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
+from torchstone.core.text import Text
 from torchstone.dryrun.record import Place
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
-from torchstone.dryrun.shapes.history import function_name, operands_of, step_of
+from torchstone.dryrun.shapes.history import Step, function_name, operands_of, step_of
 
 _PAIRED = frozenset(
     "sub __sub__ __rsub__ add __add__ mul __mul__ div __truediv__ eq __eq__ ne lt gt le ge "
@@ -51,7 +52,8 @@ class Hazards:
             out = torch.broadcast_shapes(*both)
             self._session.hazard(
                 "DR201", function_name(func), lambda: operands_of(func, args, kwargs),
-                f"{both[0]} with {both[1]} gives {tuple(out)}",
+                Text(f"{both[0]} with {both[1]} gives {tuple(out)}",
+                     f"{both[0]} 与 {both[1]} 得到 {tuple(out)}"),
             )  # fmt: skip
 
     def _float64(self, func: Any, args: Any, kwargs: dict[str, Any], result: torch.Tensor) -> None:
@@ -66,7 +68,7 @@ class Hazards:
         if narrow and wide:
             self._session.hazard(
                 "DR202", function_name(func), lambda: operands_of(func, args, kwargs),
-                f"{function_name(func)} gives float64",
+                Text("the result is float64", "结果为 float64"),
             )  # fmt: skip
 
     def _written(self, args: Any) -> None:
@@ -100,7 +102,13 @@ def _is_written_out(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Was an axis inserted on the very line of the call: `a[:, None] * b` is an outer product."""
     here = own_spot(5)
     steps = [step for item in (left, right) if (step := step_of(item)) is not None]
-    return any(step.op.rpartition(".")[2] in _INSERTS and step.spot == here for step in steps)
+    return any(step.spot == here and _inserts_axis(step) for step in steps)
+
+
+def _inserts_axis(step: Step) -> bool:
+    """`x[:, :1]` cuts an axis down and inserts none."""
+    more = step.before is None or len(step.shape) > len(step.before.shape)
+    return step.op.rpartition(".")[2] in _INSERTS and more
 
 
 def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

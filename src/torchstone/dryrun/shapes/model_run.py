@@ -10,7 +10,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchstone.dryrun.script.lazy import PRETEND
+from torchstone.dryrun.script.fakes.lazy import PRETEND
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World
 from torchstone.dryrun.shapes.history import remember

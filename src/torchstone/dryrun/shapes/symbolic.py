@@ -21,8 +21,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Constraint
+from torchstone.dryrun.script.endings import last_place
 from torchstone.dryrun.script.settings import ScriptSettings
-from torchstone.dryrun.script.world import last_place
 from torchstone.dryrun.shapes.model_run import build, call
 
 TRIED = tuple(range(2, 18))

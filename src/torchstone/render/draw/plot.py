@@ -15,7 +15,7 @@ _POINTS = 1600
 _MANY_MARKS = 40
 _X_NAMES = {
     "step": Text("step", "步"), "operator": Text("operator", "算子"), "op": Text("operator", "算子"),
-    "exponent": Text("exponent", "指数"),
+    "exponent": Text("exponent", "指数"), "allocations": Text("allocation", "第几次分配"),
 }  # fmt: skip
 """Names of axes that tools write as one word."""
 

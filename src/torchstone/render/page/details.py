@@ -7,7 +7,6 @@ from torchstone.core import quantity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
-from torchstone.core.text import words
 from torchstone.render.draw import _scale
 from torchstone.render.markup import escape, markup
 from torchstone.render.page.answer import pictures
@@ -83,10 +82,11 @@ def skipped_section(gaps: tuple[Gap, ...]) -> str:
 
 
 def _close(gap: Gap) -> str:
-    close = words(gap.close, "en")
-    if not close.strip("–- "):
+    if not gap.close.strip("–- "):
         return ""
-    return f' <span class="run">{say("Run:", "运行：")} <code>{escape(close)}</code></span>'
+    if not gap.is_command():
+        return f' <span class="run">{say("To do:", "处理：")} {say(gap.close, gap.close_zh)}</span>'
+    return f' <span class="run">{say("Run:", "运行：")} <code>{escape(gap.close)}</code></span>'
 
 
 def footer(report: Report) -> str:

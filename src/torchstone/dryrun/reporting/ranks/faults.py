@@ -148,15 +148,21 @@ def _sides_table(fault: RankFault) -> Table:
     rows = tuple(
         (
             ranks_text(side.ranks),
-            side.text,
+            Text(side.text, side.text_zh or side.text),
             " < ".join(str(place) for place in side.stack[:4]),
             side.inside,
         )
         for side in fault.sides
     )
-    where = f" {fault.position + 1} of group {fault.group}" if fault.group else ""
+    number, group = fault.position + 1, fault.group
+    where = Text("what the ranks do", "各 rank 的行为")
+    if group:
+        where = Text(
+            f"what the ranks do at operation {number} of group {group}",
+            f"各 rank 在组 {group} 的第 {number} 次操作处的行为",
+        )
     return Table(
-        Text(f"what the ranks do at operation{where}", f"各 rank 在第{where} 次操作处的行为"),
+        where,
         (Text("ranks", "rank"), Text("does", "操作"), Text("line", "行"), Text("inside", "所在")),
         rows,
     )

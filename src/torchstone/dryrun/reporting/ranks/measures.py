@@ -8,7 +8,7 @@ from torchstone.core.quantity import human
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import Lane, RanksRecord
 from torchstone.dryrun.record import Memory
-from torchstone.dryrun.reporting.answer import common_prefix
+from torchstone.dryrun.reporting.answer import ENDINGS, common_prefix
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.reporting.memory import memory_evidence, share_of
 from torchstone.dryrun.reporting.progress import assumption_measures
@@ -23,7 +23,7 @@ def rank_measures(ranks: RanksRecord, device: Device | None) -> tuple[Measure, .
     played = len(ranks.played)
     whole = played == ranks.world_size
     how = Text(
-        f"{played} of {ranks.world_size} ranks run, {ranks.passes} pass(es)"
+        f"{played} of {ranks.world_size} ranks run, {ranks.passes} pass{'es' * (ranks.passes > 1)}"
         + ("" if whole else "; the others are of the same classes"),
         f"运行了 {ranks.world_size} 个 rank 中的 {played} 个，共 {ranks.passes} 遍"
         + ("" if whole else "；其余与之同类"),
@@ -55,7 +55,14 @@ def _lanes_table(lanes: tuple[Lane, ...]) -> Table:
         if len(lanes) > 1 and common < len(marks):
             marks.insert(common, "!")
         more = "…" if lane.total > _BAR else ""
-        rows.append((ranks_text(lane.ranks), "".join(marks) + more, lane.total, lane.ending))
+        rows.append(
+            (
+                ranks_text(lane.ranks),
+                "".join(marks) + more,
+                lane.total,
+                ENDINGS.get(lane.ending, lane.ending),
+            )
+        )
     return Table(
         Text("what each class of ranks communicates, in order", "各类 rank 依次进行的通信"),
         (Text("ranks", "rank"), Text("communications", "通信"), Text("count", "次数"),
@@ -72,7 +79,7 @@ def _volume(ranks: RanksRecord) -> Measure:
     steps = max(1, ranks.steps)
     total = sum(item.bytes for item in ranks.volume)
     rows = tuple(
-        (item.op, _link(item.link), item.phase or "–", item.inside or "–",
+        (item.op, _link(item.link), _PHASES.get(item.phase, "–"), item.inside or "–",
          item.calls, item.bytes / steps)
         for item in ranks.volume
     )  # fmt: skip
@@ -84,9 +91,9 @@ def _volume(ranks: RanksRecord) -> Measure:
         total / steps,
         "B",
         Text(
-            f"sent by one rank per optimizer step with ring algorithms ({ranks.steps} steps); "
+            f"sent by one rank {_per(ranks.steps).en} with ring algorithms; "
             f"{100 * overlap // max(1, total)} % is started in the backward and can overlap with it",
-            f"单个 rank 每优化步以环算法发送的字节（共 {ranks.steps} 步）；"
+            f"单个 rank 以环算法发送的字节（{_per(ranks.steps).zh}）；"
             f"其中 {100 * overlap // max(1, total)}% 在反向中发起，可与其重叠",
         ),
         Text("communication", "通信量"),
@@ -94,13 +101,23 @@ def _volume(ranks: RanksRecord) -> Measure:
             Table(
                 Text("communication of one rank", "单个 rank 的通信"),
                 (Text("operation", "操作"), Text("link", "链路"), Text("phase", "阶段"),
-                 Text("inside", "所在"), Text("calls", "次数"), Text("bytes per step", "每步字节")),
+                 Text("inside", "所在"), Text("calls", "次数"), Text("bytes per step", "每步字节") if ranks.steps else Text("bytes", "字节")),
                 rows,
                 units=("", "", "", "", "", "B"),
             ),
         ),
         tool=TOOL,
     )  # fmt: skip
+
+
+def _per(steps: int) -> Text:
+    if not steps:
+        return Text("in the whole run", "整个运行")
+    counted = "1 step" if steps == 1 else f"{steps} steps"
+    return Text(f"per optimizer step ({counted} run)", f"每优化步，共 {steps} 步")
+
+
+_PHASES = {"forward": Text("forward", "前向"), "backward": Text("backward", "反向")}
 
 
 def _link(name: str) -> Text:

@@ -11,7 +11,7 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.reporting.answer import ranks_answer
-from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.memory import fit_findings
 from torchstone.dryrun.reporting.ranks.faults import fault_finding
 from torchstone.dryrun.reporting.ranks.hazards import rank_hazard_finding
@@ -46,6 +46,7 @@ def report_on(subject: str, ranks: RanksRecord, device: Device | None = None) ->
         gaps=tuple(gaps),
         rules=known,
         subject=subject,
+        environment=ENVIRONMENT,
     )
     return replace(made, answer=ranks_answer(made, ranks))
 
@@ -65,7 +66,8 @@ def _out_of_time(ranks: RanksRecord) -> Gap:
     )
     given = {"count": str(len(ranks.out_of_time)), "played": str(len(ranks.played))}
     return Gap("time", Message("ranks-out-of-time", text, given),
-               "give --max-seconds a larger value, or --max-steps 1", failed=True, tool=TOOL)  # fmt: skip
+               "give --max-seconds a larger value, or --max-steps 1", failed=True, tool=TOOL,
+               close_zh="请增大 --max-seconds，或使用 --max-steps 1")  # fmt: skip
 
 
 def _died(ranks: RanksRecord) -> Gap:
@@ -74,7 +76,8 @@ def _died(ranks: RanksRecord) -> Gap:
         "rank {died} 的进程未给出报告即结束：os._exit、信号，或原生代码崩溃",
     )
     return Gap("ranks", Message("ranks-died", text, {"died": ranks_text(ranks.died)}),
-               "run the script itself to see more", failed=True, tool=TOOL)  # fmt: skip
+               "run the script itself to see more", failed=True, tool=TOOL,
+               close_zh="请直接运行脚本以了解更多")  # fmt: skip
 
 
 def _real_parameters() -> Gap:
@@ -83,4 +86,5 @@ def _real_parameters() -> Gap:
         "at their full size",
         "FullyShardedDataParallel 会访问参数存储：使用了完整大小的真实参数",
     )
-    return Gap("parameters", Message("real-parameters", text), "use fully_shard (FSDP2)", tool=TOOL)
+    return Gap("parameters", Message("real-parameters", text), "use fully_shard (FSDP2)", tool=TOOL,
+               close_zh="请使用 fully_shard（FSDP2）")  # fmt: skip

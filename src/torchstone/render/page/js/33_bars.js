@@ -72,7 +72,8 @@ ts.charts.timeline = (figure, data) => {
 };
 
 ts.charts.lanes = (figure, data) => {
-  const names = data.lanes.map((lane) => ts.say(lane.name)), left = Math.min(220, 16 + 7 * Math.max(4, ...names.map((n) => n.length))), row = 34;
+  const nameWidth = (name) => [...name].reduce((sum, letter) => sum + (letter > "\u2e7f" ? 11 : 6.5), 0);
+  const names = data.lanes.map((lane) => ts.say(lane.name)), left = Math.min(220, 30 + Math.max(28, ...names.map(nameWidth))), row = 34;
   const columns = Math.max(1, ...data.lanes.flatMap((lane) => lane.marks.map((m) => m.column + 1)));
   const room = Math.max(figure.clientWidth, 240), wide = Math.max(16, Math.min(90, (room - left - 8) / columns)), width = Math.max(room, left + columns * wide + 8);
   const height = data.lanes.length * row + 8;

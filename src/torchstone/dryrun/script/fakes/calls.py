@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from torchstone.dryrun.record import OperatorError, Place
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.places import library_spot, own_spot, place_of
+from torchstone.dryrun.script.places import OWN, kind_of, library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.shapes.history import (
     function_name,
@@ -60,9 +60,12 @@ class Calls(TorchFunctionMode):
             args, kwargs = self.translate(args, kwargs)
         try:
             result = func(*args, **kwargs)
+            self.session.raise_held_back()
         except EndOfRun:
             raise
         except Exception as error:
+            if raised_by_the_user(error):
+                raise
             self._refused(error, func, args, kwargs)
             if self.repair is not None:
                 repaired, result = self.repair(error, func, args, kwargs)
@@ -93,6 +96,14 @@ class Calls(TorchFunctionMode):
             batch=session.batch,
             written=self.writers(str(error)),
         )
+
+
+def raised_by_the_user(error: BaseException) -> bool:
+    """Was it raised by a line of the program that torch called: a hook, a backward of its own?"""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and kind_of(last.tb_frame.f_code) == OWN
 
 
 def _call_as_it_is(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -16,9 +18,13 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from torchstone.dryrun.script.lazy import is_pretend, make_fake
+from torchstone.core.text import Text
+from torchstone.dryrun.script.fakes.assertions import asserted_value
+from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
+from torchstone.dryrun.script.fakes.writes import written_tensors
+from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
-from torchstone.dryrun.script.writes import written_tensors
+from torchstone.dryrun.shapes.history import step_of
 from torchstone.dryrun.shapes.refusals import CHECKS, check_out
 
 aten = torch.ops.aten
@@ -27,6 +33,7 @@ LARGE = 1 << 20
 """Factories above a million elements give fake tensors: below it real ones cost less than 10 ms."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+_ALL = ("Tensor.all", "torch.all", "torch._is_all_true")
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
@@ -34,6 +41,8 @@ _FAKE = torch._C._TorchDispatchModeKey.FAKE
 
 class Answers(TorchDispatchMode):
     """Sees every operator, in the forward and in the backward."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, session: Session) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -64,6 +73,9 @@ class Answers(TorchDispatchMode):
         for kind in types:
             if kind not in _PLAIN:  # DTensor and its like take themselves apart first
                 return NotImplemented
+        if isinstance(func, HigherOrderOperator):
+            with self.session.mode:
+                return func(*args, **(kwargs or {}))
         other = torch._C._get_dispatch_mode(_FAKE)
         if other is not None and other is not self.session.mode:
             return func(
@@ -100,12 +112,26 @@ class Answers(TorchDispatchMode):
         if kwargs and "out" in func._overloadname:
             check_out(func, args, kwargs)
         try:
-            result = self._observed(func, args, kwargs, func(*args, **kwargs))
+            given, named = (
+                self._without_real(func, args, kwargs, tensors) if fake else (args, kwargs)
+            )
+            result = self._observed(func, args, kwargs, func(*given, **named))
             return result if self.with_choices is None else self.with_choices(func, args, result)
         except DataDependentOutputException:
             return self._value(func, args)
         except DynamicOutputShapeException:
             return self._some_elements(func, args, kwargs)
+
+    def _without_real(
+        self, func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]
+    ) -> tuple[Any, Any]:
+        """Real inputs beside fake ones as fakes too: the fake mode would convert each with all that could
+        be known of it, and would not use what it keeps of earlier calls."""
+        gives_back = func._schema.is_mutable and func._schema.returns  # what it was given, written
+        if gives_back or all(is_fake(item) for item in tensors):
+            return args, kwargs
+        made = _replaced((args, tuple(kwargs.values())), partial(fake_input, self.session.mode))
+        return made[0], dict(zip(kwargs, made[1], strict=True))
 
     def _real(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
@@ -169,10 +195,13 @@ class Answers(TorchDispatchMode):
             session.assume("torch.equal", "True")
             return True
         tensor = args[0]
+        if tensor.dtype == torch.bool and (said := asserted_value(own_spot())) is not None:
+            session.assume("bool(tensor)", Text(f"{said}, as asserted", f"{said}（按断言）"))
+            return said
         if session.answer_scalar is not None:
             return session.answer_scalar(tensor, str(func))
         if tensor.dtype == torch.bool and session.choose is not None:
-            return session.choose("bool(tensor)", False)
+            return session.choose("bool(tensor)", is_all(tensor))
         value = scalar_for(tensor.dtype)
         session.assume(".item()", repr(value))
         return value
@@ -184,7 +213,10 @@ class Answers(TorchDispatchMode):
         name = func._schema.name.removeprefix("aten::")
         if name == "_pack_padded_sequence":
             return self._packed(source, args[1], args[2])
-        self.session.assume(name, f"{count} of {source.numel()} elements")
+        total = source.numel()
+        self.session.assume(
+            name, Text(f"{count} of {total} elements", f"{total} 个元素中的 {count} 个")
+        )
         with self.session.mode:
             made = _dynamic_result(name, func, args, kwargs, source, count)
         weights = args[1] if len(args) > 1 else kwargs.get("weights")
@@ -198,13 +230,32 @@ class Answers(TorchDispatchMode):
         """A packed sequence: real lengths are known, fake ones are taken as full."""
         time = source.shape[1 if batch_first else 0]
         if is_fake(lengths):
-            self.session.assume("pack_padded_sequence", f"all sequences have length {time}")
+            self.session.assume(
+                "pack_padded_sequence",
+                Text(f"all sequences have length {time}", f"所有序列的长度都是 {time}"),
+            )
             known = [time] * lengths.shape[0]
         else:
             known = [int(length) for length in lengths.tolist()]
         sizes = torch.tensor([sum(n > step for n in known) for step in range(max(known))])
         with self.session.mode:
             return source.new_empty((sum(known), *source.shape[2:])), sizes
+
+
+def _replaced(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Arguments with other tensors in the place of real ones."""
+    if isinstance(value, torch.Tensor):
+        return value if is_fake(value) else make(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)([_replaced(item, make) for item in value])
+    return value
+
+
+def is_all(tensor: torch.Tensor) -> bool:
+    """Does it ask whether something holds for all elements? Checks of values (`isfinite(x).all()`) are
+    written to pass; `any` is asked for what should not be there."""
+    step = step_of(tensor)
+    return step is not None and step.op in _ALL
 
 
 def scalar_for(dtype: torch.dtype) -> bool | int | float | complex:
@@ -226,6 +277,9 @@ def _dynamic_result(
 
     if name == "nonzero":
         return ints(count, source.dim())
+    if name == "_ctc_loss":
+        steps, batch, longest = source.shape[0], source.shape[1], max(args[3], default=0)
+        return source.new_empty((batch,)), source.new_empty((batch, steps, 2 * longest + 1))
     if name == "masked_select":
         return torch.empty((count,), dtype=source.dtype, device=device)
     if name == "repeat_interleave":

@@ -11,15 +11,20 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from torchstone.dryrun.script.answers import scalar_for
+from torchstone.core.text import Text
+from torchstone.dryrun.script.fakes.answers import is_all, scalar_for
+from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
-from torchstone.dryrun.script.writes import written_tensors
 
 EQUAL, OTHER, NAN = "equal", "other", "nan"
 PASSES = (EQUAL, OTHER, NAN)
 """In the first pass all ranks get equal answers; in the others rank 0 gets its own."""
 _OTHER_FLOAT = 1e6
 _OTHER_INT = 3
+
+
+SHARED = Text(".item() of a value that all ranks share", "各 rank 共有的值的 .item()")
+OF_ONE_RANK = Text(".item() of a value of this rank alone", "仅本 rank 拥有的值的 .item()")
 
 
 class Uniform:
@@ -86,18 +91,18 @@ class Uniform:
 
     def answer(self, tensor: torch.Tensor, question: str) -> Any:
         """The answer to a question about a fake value."""
-        usual = scalar_for(tensor.dtype)
+        usual = is_all(tensor) if tensor.dtype == torch.bool else scalar_for(tensor.dtype)
         if self.holds(tensor):
-            self._session.assume(".item() of a value that all ranks share", repr(usual))
+            self._session.assume(SHARED, repr(usual))
             return usual
         self.local_questions += 1
-        value = self._other(tensor.dtype) if self._differs else usual
-        self._session.assume(".item() of a value of this rank alone", repr(value))
+        value = self._other(tensor.dtype, usual) if self._differs else usual
+        self._session.assume(OF_ONE_RANK, repr(value))
         return value
 
-    def _other(self, dtype: torch.dtype) -> Any:
+    def _other(self, dtype: torch.dtype, usual: Any) -> Any:
         if dtype == torch.bool:
-            return True
+            return not usual
         if dtype.is_floating_point:
             return float("nan") if self._answers == NAN else _OTHER_FLOAT
         return _OTHER_INT

@@ -111,7 +111,7 @@ class DeviceMemory:
 
     def mark(self, tensor: torch.Tensor, kind: str) -> None:
         """It has become clear what a tensor is; what is alive now was so at the peak, if older."""
-        if not is_fake(tensor):
+        if not is_fake(tensor) or tensor.layout is not torch.strided:
             return
         key = tensor.untyped_storage()._cdata
         piece = self._alive.get(key)
@@ -138,7 +138,7 @@ class DeviceMemory:
             place_of(self._peak_spot),
             self._peak_phase,
             tuple(
-                MemoryPart(name or "outside of modules", size)
+                MemoryPart(name, size)
                 for name, size in self._modules_at_peak.most_common(8)
                 if size
             ),
@@ -156,6 +156,7 @@ def follow_memory(session: Session, everywhere: bool) -> DeviceMemory:
     """From now on bytes on the device are counted."""
     memory = DeviceMemory(session, everywhere)
     session.live_bytes = lambda: memory.live
+    session.peak_bytes = lambda: memory.peak
 
     def before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         for group in optimizer.param_groups:

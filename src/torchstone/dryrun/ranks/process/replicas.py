@@ -17,10 +17,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from torchstone.dryrun.ranks.group import DryGroup
+from torchstone.core.text import Text
 from torchstone.dryrun.ranks.posts import Post
-from torchstone.dryrun.ranks.provenance import Provenance
-from torchstone.dryrun.ranks.uniform import Uniform
+from torchstone.dryrun.ranks.process.group import DryGroup
+from torchstone.dryrun.ranks.process.provenance import Provenance
+from torchstone.dryrun.ranks.process.uniform import Uniform
 from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import DRIFT
 from torchstone.dryrun.script.places import Spot, own_spot, place_of
@@ -108,7 +109,10 @@ class Replicas:
             replicated += self._uniform.holds(parameter)
         if local:
             self._local += map(weakref.ref, local)
-            detail = f"{len(local)} of {replicated} replicated parameters have gradients of this rank alone"
+            detail = Text(
+                f"{len(local)} of {replicated} replicated parameters have gradients of this rank alone",
+                f"{replicated} 个副本参数中有 {len(local)} 个只有本 rank 的梯度",
+            )
             self._session.hazard(
                 DRIFT.id, "optimizer.step",
                 lambda: tuple(operand("parameter", item) for item in local[:4]), detail,

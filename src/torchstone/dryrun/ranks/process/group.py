@@ -2,184 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
-from torch.futures import Future
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.ranks.posts import ANY, RECV, SEND, Post
-from torchstone.dryrun.ranks.values import LARGEST, from_bytes, to_bytes, with_splits
-from torchstone.dryrun.ranks.wire import Wire
-from torchstone.dryrun.record import Place
-from torchstone.dryrun.script.places import OWN, kind_of, place_of
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.ranks.process.link import Link
+from torchstone.dryrun.ranks.process.values import LARGEST, to_bytes, with_splits
+from torchstone.dryrun.ranks.process.work import DryWork, all_of, dtype_name
+from torchstone.dryrun.script.session import is_fake
 
-_STACK = 8
-"""Lines of the user's own code that go with a post: enough to see which call led there."""
-_INSIDE = (
-    ("torch/nn/parallel/distributed", "DDP"),
-    ("torch/distributed/fsdp", "FSDP"),
-    ("torch/distributed/tensor", "DTensor"),
-    ("torch/distributed/pipelining", "pipeline"),
-    ("accelerate/", "accelerate"),
-)
-
-
-# torch's stubs give these classes signatures that their own callers do not keep
-_Work: Any = Work
-_ProcessGroup: Any = dist.ProcessGroup
-
-
-def _ignore(tensor: torch.Tensor, post: Post, sequence: tuple[int, int]) -> None:
-    pass
-
-
-class Link:
-    """This rank's line to the coordinator, and what it has posted."""
-
-    def __init__(self, session: Session, wire: Wire, rank: int) -> None:
-        self.session = session
-        self.rank = rank
-        self.works: list[DryWork] = []
-        self.on_exchanged: Callable[[torch.Tensor, Post, tuple[int, int]], None] = _ignore
-        """Is told of tensors that a collective gives a new value, with the place of the collective in
-        the sequence of its group and of the tensor in its results."""
-        self.mark_stale: Callable[[torch.Tensor], None] = lambda tensor: None
-        self.mark_known: Callable[[torch.Tensor], None] = lambda tensor: None
-        self.is_stale: Callable[[torch.Tensor], bool] = lambda tensor: False
-        self._wire: Wire | None = wire
-        self._count = 0
-
-    def post(self, payload: bytes | None = None, **facts: Any) -> Post:
-        stack, inside = _own_stack()
-        phase = (
-            "backward"
-            if torch._C._current_graph_task_id() != -1
-            else ("forward" if self.session.modules else "")
-        )
-        post = Post(
-            rank=self.rank, number=self._count, stack=stack, inside=inside, phase=phase,
-            step=self.session.counts.optimizer_steps, **facts,
-        )  # fmt: skip
-        self._count += 1
-        if self._wire is not None:
-            self._wire.put({"post": asdict(post), "known": payload is not None}, payload or b"")
-        return post
-
-    def detach(self) -> None:
-        """A copy of this rank that tries a fix goes on alone: nobody hears it, and what others would
-        send is unknown."""
-        self._wire = None
-
-    def wait(self, number: int) -> bytes | None:
-        """Block until the post has been matched; its value, or None when that is unknown."""
-        if self._wire is None:
-            return None
-        self._wire.put({"wait": number})
-        answer = self._wire.take()
-        if answer is None or not answer[0].get("ok"):
-            self.session.end("blocked", "")
-            raise AssertionError("unreachable")
-        return answer[1] if answer[0].get("known") else None
-
-    def finish(self, record: str) -> None:
-        """Tell that the program has ended on this rank."""
-        lost = [work.post.number for work in self.works if not work.awaited]
-        assert self._wire is not None, "a trial has a sink of its own"
-        self._wire.put({"done": True, "unawaited": lost}, record.encode("utf-8", "surrogatepass"))
-
-
-def _own_stack() -> tuple[tuple[Place, ...], str]:
-    frame: FrameType | None = sys._getframe(2)
-    found: list[Place] = []
-    inside = ""
-    while frame is not None and len(found) < _STACK:
-        code = frame.f_code
-        if kind_of(code) == OWN:
-            found.append(place_of((code, frame.f_lineno)))
-        elif not found and not inside:
-            inside = next((name for part, name in _INSIDE if part in code.co_filename), "")
-        frame = frame.f_back
-    return tuple(found), inside
-
-
-class DryWork(_Work):  # type: ignore[misc]
-    """A communication that was started. Its outputs are filled when it is waited for."""
-
-    def __init__(
-        self, link: Link, post: Post, outputs: Sequence[torch.Tensor], result: Any, real: bool
-    ) -> None:
-        super().__init__()
-        self.link = link
-        self.post = post
-        self.awaited = False
-        self._outputs = list(outputs)
-        self._result = result
-        self._real = real
-
-    def wait(self, timeout: Any = None) -> bool:
-        if not self.awaited:
-            self.awaited = True
-            fill(self.link, self._outputs, self.link.wait(self.post.number))
-        return True
-
-    def get_future(self) -> Any:
-        """C++ asks for this; with fake tensors there is no value to wait for."""
-        if self._real:
-            self.wait()
-        self.awaited = True
-        future: Future[Any] = Future()
-        future.set_result(self._result)
-        return future
-
-    def is_completed(self) -> bool:
-        return self.awaited
-
-    def is_success(self) -> bool:
-        return True
-
-    def exception(self) -> None:
-        return None
-
-    def result(self) -> Any:
-        return self._result
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def source_rank(self) -> int:
-        return max(self.post.peer, 0)
-
-    _source_rank = source_rank
-
-
-def fill(link: Link, outputs: list[torch.Tensor], value: bytes | None) -> None:
-    """Put the bytes of a result into the outputs; without bytes they are unknown from now on."""
-    if value is None:
-        for tensor in outputs:
-            if not is_fake(tensor):
-                link.mark_stale(tensor)
-        return
-    at = 0
-    for tensor in outputs:
-        size = tensor.numel() * tensor.element_size()
-        piece, at = value[at : at + size], at + size
-        if is_fake(tensor) or len(piece) != size or not size:
-            continue
-        with torch.no_grad(), _disable_current_modes(), torch._C.DisableTorchFunction():
-            tensor.copy_(from_bytes(piece, _dtype(tensor)).reshape(tensor.shape))
-        link.mark_known(tensor)
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+_ProcessGroup: Any = (
+    dist.ProcessGroup
+)  # torch's stubs give it signatures that its callers do not keep
 
 
 def _payload(link: Link, tensors: Sequence[torch.Tensor]) -> bytes | None:
@@ -280,7 +119,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
             op=op,
             group=self.key,
             members=self.members,
-            dtype=_dtype(subject) if subject is not None else "",
+            dtype=dtype_name(subject) if subject is not None else "",
             shape=shape,
             root=self.members[root] if root >= 0 else -1,
             reduce=reduce,
@@ -340,11 +179,11 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         works = [
             self.allgather([out], [inp], opts) for out, inp in zip(outputs, inputs, strict=True)
         ]
-        return _all_of(self._link, works)
+        return all_of(self._link, works)
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         works = [self.all_gather_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True)]
-        return _all_of(self._link, works)
+        return all_of(self._link, works)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -384,7 +223,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         works = [
             self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True)
         ]
-        return _all_of(self._link, works)
+        return all_of(self._link, works)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -431,7 +270,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         tensors = list(tensors)
         post = self._link.post(
             _payload(self._link, tensors) if op == SEND else b"",
-            op=op, group=self.key, members=self.members, dtype=_dtype(tensors[0]),
+            op=op, group=self.key, members=self.members, dtype=dtype_name(tensors[0]),
             shape=tuple(int(n) for n in tensors[0].shape), peer=peer, tag=tag,
             bytes=sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         )  # fmt: skip
@@ -466,23 +305,3 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
 
     def _has_hooks(self) -> bool:
         return False
-
-
-class _AllWork(DryWork):
-    """Several communications that are waited for as one."""
-
-    def __init__(self, link: Link, works: list[Work]) -> None:
-        last = works[-1]
-        assert isinstance(last, DryWork)
-        super().__init__(link, last.post, [], last._result, last._real)
-        self._works = works
-
-    def wait(self, timeout: Any = None) -> bool:
-        self.awaited = True
-        for work in self._works:
-            work.wait()
-        return True
-
-
-def _all_of(link: Link, works: list[Work]) -> Work:
-    return _AllWork(link, works)

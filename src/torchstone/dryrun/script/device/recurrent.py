@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch._decomp import get_decompositions
 
-from torchstone.dryrun.script.calls import Calls, Handler
-from torchstone.dryrun.script.lazy import is_pretend
+from torchstone.dryrun.script.fakes.calls import Calls, Handler
+from torchstone.dryrun.script.fakes.lazy import is_pretend
 
 aten = torch.ops.aten
 _NAMES = ("gru", "lstm", "rnn_tanh", "rnn_relu")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.utils.data import Dataset, IterableDataset
 
+from torchstone.core.text import Text
 from torchstone.dryrun.data_spec import SampleField
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
 
 SAMPLES = 1000
 """Length of a dataset that cannot tell its own: no multiple of the usual batch sizes."""
+
+
+_GIVEN = (Text("dataset", "数据集"), Text("samples as given by --data", "--data 给出的样本"))
 
 
 def give_data(session: Session, fields: tuple[SampleField, ...]) -> None:
@@ -41,12 +45,12 @@ def _give(session: Session, cls: Any, fields: tuple[SampleField, ...]) -> None:
         size = len(dataset)
         if not -size <= index < size:
             raise IndexError(index)
-        session.assume("dataset", "samples as given by --data")
+        session.assume(*_GIVEN)
         return sample(fields, int(index))
 
     def count(dataset: Any) -> int:
         try:
-            return int(length(dataset)) if length is not None else SAMPLES
+            return (int(length(dataset)) if length is not None else 0) or SAMPLES
         except Exception:  # it counts files that are not there
             return SAMPLES
 
@@ -63,13 +67,31 @@ def _forgiving(session: Session, original: Any) -> Any:
         try:
             original(dataset, *args, **kwargs)
         except (OSError, RuntimeError, ImportError) as error:
-            session.assume(f"{type(dataset).__name__}()", f"goes on without: {type(error).__name__}: {str(error)[:80]}")  # fmt: skip
+            _answer_missing(type(dataset))
+            said = f"{type(error).__name__}: {str(error)[:80]}"
+            session.assume(
+                f"{type(dataset).__name__}()",
+                Text(f"goes on without: {said}", f"略过错误继续：{said}"),
+            )
 
     return init
 
 
+def _answer_missing(cls: Any) -> None:
+    """What a constructor without its files has not set is no error of the program."""
+    if hasattr(cls, "__getattr__"):
+        return
+
+    def missing(dataset: Any, name: str) -> NoReturn:
+        error = AttributeError(f"'{type(dataset).__name__}' object has no attribute '{name}'")
+        error._dryrun_cause = "data"  # type: ignore[attr-defined]
+        raise error
+
+    cls.__getattr__ = missing
+
+
 def _samples(session: Session, fields: tuple[SampleField, ...]) -> Iterator[Any]:
-    session.assume("dataset", "samples as given by --data")
+    session.assume(*_GIVEN)
     return (sample(fields, index) for index in range(SAMPLES))
 
 

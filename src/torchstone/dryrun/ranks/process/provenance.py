@@ -16,10 +16,10 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
+from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.places import Spot, own_spot
 from torchstone.dryrun.script.session import is_fake, tensors_in
-from torchstone.dryrun.script.writes import written_tensors
 
 Number = int
 _SAMPLED = 2048

@@ -11,8 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from torchstone.core.text import Text
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
+
+_NO_ALARM = Text("the alarm never comes", "闹钟信号不会到来")
+NO_NETWORK = "no network in a dry run"
+"""Is looked for in what a program raises: libraries put the text of an error into one of their own."""
 
 
 def guard(session: Session) -> None:
@@ -49,9 +54,9 @@ def _refuse_ranks() -> None:
 
 def _refuse_network(session: Session) -> None:
     def refused(address: object) -> OSError:
-        error = ConnectionError(f"no network in a dry run (asked for {address})")
+        error = ConnectionError(f"{NO_NETWORK} (asked for {address})")
         error._dryrun_cause = "network"  # type: ignore[attr-defined]
-        session.note(f"network: {address}")
+        session.addresses[_written_out(address)] = None
         return error
 
     class Socket(socket.socket):
@@ -75,20 +80,27 @@ def _refuse_network(session: Session) -> None:
     socket.create_connection = lambda address, *a, **k: getaddrinfo(address)
 
 
+def _written_out(address: object) -> str:
+    """`example.com:443`."""
+    return ":".join(map(str, address)) if isinstance(address, tuple) else str(address)
+
+
 def _note_processes(session: Session) -> None:
     def on_event(event: str, args: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen":
             words = args[1] if isinstance(args[1], str) else " ".join(map(str, args[1]))
-            session.note(f"process: {words[:120]}")
+            session.processes[words[:120]] = None
         elif event in ("os.system", "os.exec", "os.posix_spawn", "os.spawn"):
-            session.note(f"process: {str(args[0])[:120]}")
+            session.processes[os.fsdecode(args[0])[:120]] = None
 
     sys.addaudithook(on_event)
     real_fork = os.fork
 
     def fork() -> int:
-        session.note("process: os.fork()")
-        return real_fork()
+        session.processes["os.fork()"] = None
+        child = real_fork()
+        session.is_copy = session.is_copy or child == 0
+        return child
 
     os.fork = fork
 
@@ -100,11 +112,11 @@ def _keep_signals(session: Session) -> None:
     def set_handler(number: Any, handler: Any) -> Any:
         if number != signal.SIGALRM:
             return real_signal(number, handler)
-        session.assume("signal.signal(SIGALRM)", "the alarm never comes")
+        session.assume("signal.signal(SIGALRM)", _NO_ALARM)
         return signal.SIG_DFL
 
     def set_alarm(*_: Any) -> Any:
-        session.assume("an alarm", "it never comes")
+        session.assume("signal.alarm", _NO_ALARM)
         return 0
 
     def kill(process: int, number: int) -> None:

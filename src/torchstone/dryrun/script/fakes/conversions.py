@@ -9,11 +9,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from torchstone.dryrun.script.answers import scalar_for
-from torchstone.dryrun.script.calls import Calls
+from torchstone.core.text import Text
+from torchstone.dryrun.script.fakes.answers import scalar_for
+from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 
+_CTC = ("log_probs", "targets", "input_lengths", "target_lengths")
 _SPECIAL_DTYPES = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
 
@@ -25,7 +27,7 @@ def answer_conversions(session: Session, calls: Calls) -> None:
         if not is_fake(tensor):
             return func(*args, **kwargs)
         _refuse_as_eager(tensor, kwargs.get("force", False))
-        session.assume(".numpy()", f"ones of shape {tuple(tensor.shape)}")
+        session.assume(".numpy()", _ones(tensor))
         return np.ones(tuple(tensor.shape), dtype=_numpy_dtype(tensor.dtype))
 
     def array(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -39,7 +41,7 @@ def answer_conversions(session: Session, calls: Calls) -> None:
         tensor = args[0]
         if not is_fake(tensor):
             return func(*args, **kwargs)
-        session.assume(".tolist()", f"ones of shape {tuple(tensor.shape)}")
+        session.assume(".tolist()", _ones(tensor))
         return _nested(tuple(tensor.shape), scalar_for(tensor.dtype))
 
     def formatted(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -54,6 +56,27 @@ def answer_conversions(session: Session, calls: Calls) -> None:
     def represented(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return _described(args[0]) if is_fake(args[0]) else func(*args, **kwargs)
 
+    def from_data(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if args and isinstance(args[0], (list, tuple)):
+            with calls:
+                args = (_plain_numbers(args[0]), *args[1:])
+        return calls.call(func, args, kwargs)
+
+    def ctc_loss(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        given = dict(zip(_CTC, args, strict=False)) | kwargs
+        scores, targets = given["log_probs"], given["targets"]
+        full = (scores.shape[0], targets.shape[-1] if targets.dim() > 1 else 1)
+        for name, longest in zip(_CTC[2:], full, strict=False):
+            given[name] = lengths(given[name], longest)
+        return calls.call(func, (), given)
+
+    def lengths(given: Any, longest: int) -> list[int]:
+        """As numbers: torch would ask a tensor without values for them."""
+        if not is_fake(given):
+            return [int(length) for length in given]
+        session.assume("ctc_loss", Text(f"all lengths are {longest}", f"长度均为 {longest}"))
+        return [longest] * given.shape[0]
+
     plain_list = FakeTensor.tolist
 
     def listed(tensor: FakeTensor) -> Any:
@@ -61,15 +84,36 @@ def answer_conversions(session: Session, calls: Calls) -> None:
         total = session.totals.get(StorageWeakRef(storage))
         if total is None or tensor.numel() * tensor.itemsize != storage.nbytes():
             return plain_list(tensor)
-        session.assume(".tolist()", f"{total} in equal shares")
+        session.assume(".tolist()", Text(f"{total} in equal shares", f"{total} 平均分配"))
         return _shares(total, tensor.numel())
 
     put(FakeTensor, "tolist", listed)
+    calls.handlers[torch.nn.functional.ctc_loss] = ctc_loss
+    calls.handlers[torch.tensor] = from_data
+    calls.handlers[torch.as_tensor] = from_data
     calls.handlers[torch.Tensor.numpy] = numpy
     calls.handlers[torch.Tensor.__array__] = array
     calls.handlers[torch.Tensor.tolist] = tolist
     calls.handlers[torch.Tensor.__format__] = formatted
     calls.handlers[torch.Tensor.__repr__] = represented
+
+
+def _ones(tensor: torch.Tensor) -> Text:
+    shape = tuple(tensor.shape)
+    return Text(f"ones of shape {shape}", f"形状为 {shape} 的全 1")
+
+
+def _plain_numbers(data: Any) -> Any:
+    """Lists in which fake tensors are numbers: torch reads them from memory, which those do not have."""
+    if isinstance(data, (list, tuple)):
+        return [_plain_numbers(item) for item in data] if _holds_fake(data) else data
+    return data.tolist() if is_fake(data) else data
+
+
+def _holds_fake(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_holds_fake(item) for item in data)
+    return is_fake(data)
 
 
 def _refuse_as_eager(tensor: torch.Tensor, force: bool) -> None:

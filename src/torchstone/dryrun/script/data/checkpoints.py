@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from torchstone.dryrun.script.data.shared_checkpoints import SharedCheckpoints
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
-from torchstone.dryrun.script.shared_checkpoints import SharedCheckpoints
 
 _HOLDERS = ("accelerate.", "transformers.modeling", "transformers.trainer", "diffusers.", "peft.")
 """Modules that import functions of safetensors by name."""

@@ -16,10 +16,13 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 import torch.multiprocessing as torch_processes
 
-from torchstone.dryrun.ranks.group import DryGroup, DryWork, Link, check_splits
+from torchstone.core.text import Text
 from torchstone.dryrun.ranks.posts import NEW_GROUP
-from torchstone.dryrun.ranks.replicas import Replicas
-from torchstone.dryrun.script.answers import Answers
+from torchstone.dryrun.ranks.process.group import DryGroup, check_splits
+from torchstone.dryrun.ranks.process.link import Link
+from torchstone.dryrun.ranks.process.replicas import Replicas
+from torchstone.dryrun.ranks.process.work import DryWork
+from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 
@@ -182,7 +185,10 @@ def _replace_spawn(session: Session) -> None:
     def spawn(
         fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *a: Any, **k: Any
     ) -> None:
-        session.assume("multiprocessing.spawn", f"rank {own} of {nprocs} runs here")
+        runs = Text(
+            f"rank {own} of {nprocs} runs here", f"此处运行 {nprocs} 个 rank 中的 rank {own}"
+        )
+        session.assume("multiprocessing.spawn", runs)
         if own < nprocs:
             fn(own, *args)
 

@@ -1,0 +1,1 @@
+"""What stands inside of the process of a played rank."""

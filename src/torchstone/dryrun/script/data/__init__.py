@@ -1,0 +1,1 @@
+"""Data and files of a program: batches, samples that are given, checkpoints."""
