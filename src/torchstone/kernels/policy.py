@@ -41,9 +41,13 @@ _ATTRIBUTES = frozenset(
     "os sys subprocess gc inspect ctypes builtins importlib threading multiprocessing socket pickle "
     "shutil pathlib tempfile signal mmap _getframe f_back f_globals f_locals f_code gi_frame "
     "tb_frame cr_frame ag_frame tb_next func_globals func_code co_code tofile with_traceback "
-    "untyped_storage _untyped_storage set_ register_forward_hook register_forward_pre_hook".split()
+    "untyped_storage typed_storage storage share_memory_ set_ resize_ resize_as_ setflags dump dumps "
+    "register_forward_hook register_forward_pre_hook register_hook register_full_backward_hook "
+    "register_post_accumulate_grad_hook register_state_dict_pre_hook".split()
 )
 """Names that no kernel needs, on whatever object they are looked up."""
+_INNER = frozenset("base handle fn src rewriter py_func".split())
+"""What lies behind an array or a kernel; a candidate may use these names for members of its own."""
 _PATHS = tuple(
     "torch.load torch.save torch.hub torch.jit torch.compile torch.ops torch.library torch.utils "
     "torch.classes torch.multiprocessing torch.distributed torch.package torch.overrides "
@@ -64,6 +68,7 @@ _DUNDERS = frozenset({"__init__", "__call__", "__name__", "__version__", "__doc_
                       "__post_init__", "__len__", "__getitem__", "__iter__"})  # fmt: skip
 _DEFINED = _DUNDERS | {"__repr__", "__eq__", "__hash__", "__lt__", "__enter__", "__exit__"}
 """Methods of Python's own that a class may define: none that torch or numpy calls in its place."""
+_ASSIGNED = frozenset({"__all__", "__version__", "__slots__"})
 _REFERENCE = frozenset({"Model", "get_inputs", "get_init_inputs"})
 
 
@@ -122,6 +127,8 @@ def _imports(tree: ast.Module, implementation: str) -> Iterator[Breach]:
 
 def _names(tree: ast.Module) -> Iterator[Breach]:
     homes = homes_of(tree)
+    own = _own_members(tree)
+    yield from _bound_dunders(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             path = homes.get(node.id, "")
@@ -131,7 +138,14 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
                 yield breach(node, f"uses {path}", f"使用 {path}")
         elif isinstance(node, ast.Attribute):
             dunder = node.attr.startswith("__") and node.attr.endswith("__")
-            if node.attr in _ATTRIBUTES or (dunder and node.attr not in _DUNDERS):
+            private = node.attr in _INNER or (
+                node.attr.startswith("_") and not dunder and node.attr != "_version"
+            )
+            if (
+                node.attr in _ATTRIBUTES
+                or (dunder and node.attr not in _DUNDERS)
+                or (private and node.attr not in own)
+            ):
                 yield breach(node, f"reaches for .{node.attr}", f"访问 .{node.attr}")
             path = path_of(node, homes)
             if _beyond(path):
@@ -153,6 +167,41 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
         elif isinstance(node, ast.keyword) and node.arg == "forceobj":
             yield breach(node.value, "runs Python where a kernel should be compiled",
                           "在应编译的内核中运行 Python")  # fmt: skip
+
+
+def _own_members(tree: ast.Module) -> set[str]:
+    """Attributes that the candidate itself makes: on self, in a class, by name in register_buffer."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in ("self", "ctx"):
+                found.add(node.attr)
+        elif isinstance(node, ast.ClassDef):
+            found |= {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            found |= {
+                part.id for item in node.body for part in ast.walk(item)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }  # fmt: skip
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("register_buffer", "register_parameter") and node.args:
+                name = node.args[0]
+                found |= {str(name.value)} if isinstance(name, ast.Constant) else set()
+    return found
+
+
+def _bound_dunders(tree: ast.Module) -> Iterator[Breach]:
+    """A name of Python's own that is assigned: `__array_interface__ = …` hands over any memory."""
+    for node in ast.walk(tree):
+        names: list[str | None] = []
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names = [node.id]
+        elif isinstance(node, ast.alias):
+            names = [node.asname]
+        elif isinstance(node, ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            names = [node.name]
+        for name in names:
+            if name and name.startswith("__") and name.endswith("__") and name not in _ASSIGNED:
+                yield breach(node, f"assigns {name}", f"给 {name} 赋值")
 
 
 def _makes_class(call: ast.Call) -> bool:

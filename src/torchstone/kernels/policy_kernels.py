@@ -67,10 +67,23 @@ def kernel_breaches(tree: ast.Module, implementation: str) -> Iterator[Breach]:
         if isinstance(node, ast.Name) and id(node) not in inside
     }  # fmt: skip
     yield from _bodies(tree, bodies, kernels, implementation)
+    yield from _inspected(tree, kernels)
     if not kernels & used:
         yield Breach(0, Text("defines a kernel and never launches it", "定义了内核但从未启动"))
 
 
+def _inspected(tree: ast.Module, kernels: set[str]) -> Iterator[Breach]:
+    """A kernel is launched: what lies behind it could run Python instead, or be exchanged."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in kernels and node.attr not in _LAUNCHERS:
+                name = f"{node.value.id}.{node.attr}"
+                yield breach(node, f"uses {name} instead of launching the kernel",
+                             f"使用 {name}，而不是启动内核")  # fmt: skip
+
+
+_LAUNCHERS = frozenset({"forall", "reduce", "reduceat", "accumulate", "outer", "at"})
+"""Ways to launch: a number of threads in CUDA, the methods of a ufunc."""
 _INSIDE = frozenset("range min max abs int float bool len tuple isinstance print round pow sum "
                     "True False None".split())  # fmt: skip
 _LANGUAGES = {

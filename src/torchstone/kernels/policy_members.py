@@ -1,8 +1,8 @@
 """The part of the policy that is about modules: which of their members a kernel may use, and how.
 
-A module of the standard library is more than its name says: `functools.singledispatch` evaluates
-annotations, `functools.wraps` assigns attributes, `operator.attrgetter` walks them. So members are
-allowed one by one, and a module is never handed around, where it could be asked for the others.
+A module is more than its name says: `functools.singledispatch` evaluates annotations,
+`operator.attrgetter` walks attributes, `torch.onnx` writes files. So members are allowed one by
+one, and a module is never handed around, where it could be asked for the others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import string
 import sys
 from collections.abc import Iterator
 
+from torchstone.kernels.policy_allowed import ALLOWED
 from torchstone.kernels.syntax import Breach, breach, homes_of, path_of
 
 _MEMBERS = {
@@ -31,12 +32,13 @@ _MEMBERS = {
         "numbers": "Number Real Integral",
     }.items()
 }
+_KNOWN = _MEMBERS | ALLOWED
 _PACKAGES = frozenset({"torch", "numpy", "np", "triton", "numba", "scipy", "mindspore", "swft"})
 _MODULES = _PACKAGES | sys.stdlib_module_names
 _SUBMODULES = frozenset(
     {"torch.nn", "torch.nn.functional", "torch.nn.init", "torch.fft", "torch.linalg", "torch.special",
      "torch.autograd", "numpy.linalg", "numpy.fft", "triton.language", "numba.cuda", "scipy.special",
-     "scipy.linalg", "triton.language.extra.libdevice", "numba.types", *_MEMBERS}
+     "scipy.linalg", "triton.language.extra.libdevice", "numba.types", *_MEMBERS, *ALLOWED}
 )  # fmt: skip
 
 
@@ -67,19 +69,37 @@ def member_breaches(tree: ast.Module) -> Iterator[Breach]:
 def _imported(node: ast.ImportFrom) -> Iterator[Breach]:
     base = node.module or ""
     for item in node.names:
-        allowed = _MEMBERS.get(base)
-        if allowed is not None and item.name not in allowed:
-            yield _not_allowed(node, f"{base}.{item.name}")
+        if item.name != "*" and (unknown := _first_unknown(f"{base}.{item.name}")):
+            yield _not_allowed(node, unknown)
 
 
 def _used(node: ast.Attribute, path: str) -> Iterator[Breach]:
     """Members by their path; and modules that are reached through another one."""
     base, _, last = path.rpartition(".")
-    if base in _MEMBERS and last not in _MEMBERS[base]:
+    unknown = _first_unknown(path)
+    if unknown and unknown == path:  # what is looked up in it in turn is told once
         yield _not_allowed(node, path)
-    if base and last in _MODULES and path not in _SUBMODULES and _leads_on(base):
+    elif not unknown and last in _MODULES and path not in _SUBMODULES and _leads_on(base):
         yield breach(node, f"reaches the module {last} through {base}",
                      f"经由 {base} 访问模块 {last}")  # fmt: skip
+
+
+def _first_unknown(path: str) -> str:
+    """The part of a path that is no member that a kernel may use; empty where all are."""
+    parts = path.split(".")
+    for end in range(1, len(parts)):
+        module, longer = ".".join(parts[:end]), ".".join(parts[: end + 1])
+        if module not in _KNOWN:
+            return ""
+        if longer in _SUBMODULES:
+            continue
+        return "" if parts[end] in _KNOWN[module] or _is_dunder(parts[end]) else longer
+    return ""
+
+
+def _is_dunder(name: str) -> bool:
+    """`torch.__version__` and its like have a rule of their own."""
+    return name.startswith("__") and name.endswith("__")
 
 
 def _leads_on(base: str) -> bool:

@@ -1,19 +1,21 @@
 """The oracle: what the right answer is, and how far from it a right kernel may be.
 
-The answer is the problem run in double precision. The unit of error is what one rounding of the
-inputs does to it: `u·|answer| + sensitivity + u·scale/2`, where u is half an ulp of the output's
-format, sensitivity is measured by running the oracle on inputs and weights that are off by at most
-u, and scale is the largest answer to the problem's own inputs. How many units are allowed follows
-from the length of the sums, from the reference's own error, and from what rounding the inputs to
-ten bits would cost: a right kernel may add in another order, but not compute in a lower format.
+The answer is the problem run in double precision. The unit of error is what rounding does to it,
+element by element: `u·|answer| + sensitivity`, where u is half an ulp of the output's format, and
+sensitivity is measured by running the oracle on inputs and weights that are off by at most u, with
+every step of the way off by as much (`rounded_steps`). How many units are allowed follows from the
+length of the sums, from the reference's own error, and from what rounding the inputs to ten bits
+would cost: a right kernel may add in another order, but not compute in a lower format.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from torchstone.kernels.harness.cases import Answer, Case, kind_of, structure_of
@@ -28,11 +30,16 @@ from torchstone.kernels.harness.reference import (
     like,
     rebuilt,
 )
+from torchstone.kernels.harness.rounded_steps import RoundedSteps, rounded_array
 
 PERTURBATIONS = 6
 _LONGEST = 65536
 _LOW_UNITS = 4.0
-_FLOATS = (*LOW, torch.float64)
+_MOST_OWN_ERROR = 16.0
+"""Units by which the reference itself may be off and excuse a whole family; the most seen on the
+corpus is 13, an approximation of erf. An element that is off by more excuses itself alone."""
+_SPREAD_PLACES = 4
+"""Elements of an input whose reach is looked at: first, last and inner ones reach alike as a rule."""
 
 
 def rounding(dtype: torch.dtype) -> float:
@@ -114,16 +121,29 @@ class Oracle:
             changed = never if moved is None else moved[1][index]
             return Answer(given, given, torch.zeros(given.shape), changed, 0.0, stride, kind)
         right = right.double()
-        u = rounding(given.dtype)
-        scale = self.scales[index] if index < len(self.scales) else 0.0
-        unit = u * right.abs() + u * scale / 2
-        if moved is not None:
-            unit = unit + torch.nan_to_num(moved[0][index], nan=0.0)
-        unit = torch.nan_to_num(unit, nan=0.0) + tiny_of(given.dtype)
-        error = (given.double() - right).abs() / unit
-        own = float(error[torch.isfinite(error)].max()) if torch.isfinite(error).any() else 0.0
+        unit = self._unit(index, given.dtype, right, None if moved is None else moved[0][index])
+        error = torch.nan_to_num((given.double() - right).abs() / unit, nan=0.0, posinf=0.0)
+        unit = unit * (error / _MOST_OWN_ERROR).clamp(min=1)
+        own = min(float(error.max()), _MOST_OWN_ERROR) if error.numel() else 0.0
         closed = torch.zeros(given.shape, dtype=torch.bool)
         return Answer(given, right, unit, closed, own, stride, kind)
+
+    def _unit(
+        self, index: int, dtype: torch.dtype, right: torch.Tensor, moved: torch.Tensor | None
+    ) -> torch.Tensor:
+        """What one rounding does to every element."""
+        u = rounding(dtype)
+        unit = u * right.abs()
+        if not self.rounds_steps:  # what happens on the way is not seen: at most what comes out
+            unit = unit + u * (self.scales[index] if index < len(self.scales) else 0.0) / 2
+        if moved is not None:
+            unit = unit + torch.nan_to_num(moved, nan=0.0)
+        return torch.nan_to_num(unit, nan=0.0) + tiny_of(dtype)
+
+    @property
+    def rounds_steps(self) -> bool:
+        """The steps of the reference can be rounded one by one."""
+        return self.double and self.reference.framework in ("torch", "numpy")
 
     def _moved(
         self, inputs: list[Any], seed: int, reference: list[torch.Tensor],
@@ -159,8 +179,18 @@ class Oracle:
             model = _shaken(model, u, generator)
         else:
             leaves = [_cast(new, old) for new, old in zip(leaves, leaves_of(given), strict=True)]
-        found = self.reference.run(model, rebuilt(given, leaves), double=self.double)
+        with self._rounding_steps(u, generator) as steps:
+            leaves = leaves if steps is None else [_watched(leaf, steps) for leaf in leaves]
+            found = self.reference.run(model, rebuilt(given, leaves), double=self.double)
         return [item for item in map(as_tensor, leaves_of(found)) if item is not None]
+
+    def _rounding_steps(
+        self, u: float, generator: torch.Generator
+    ) -> contextlib.AbstractContextManager[RoundedSteps | None]:
+        if not self.rounds_steps:
+            return contextlib.nullcontext()
+        formats = (dtype for dtype in LOW if rounding(dtype) == u)
+        return RoundedSteps(u, next(formats, torch.float32), generator)
 
     def measure(self, cases: list[Case]) -> None:
         """Scale of the outputs and length of the sums, from the problem's own inputs."""
@@ -175,6 +205,8 @@ class Oracle:
         """How many numbers of one input meet in one output, at most: counted with gradients."""
         sizes = [t.numel() for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
         guess = min(max(sizes, default=1), 4096)
+        if self.reference.framework == "numpy":
+            return min(self._spread(inputs, seed) or guess, _LONGEST)
         if self.reference.framework != "torch" or not self.double:
             return guess
         given = doubled(inputs)
@@ -200,6 +232,24 @@ class Oracle:
         except (RuntimeError, TypeError, IndexError):
             return guess
         return min(longest or guess, _LONGEST)
+
+    def _spread(self, inputs: list[Any], seed: int) -> int:
+        """How many numbers of one input meet in one output on average: by NaN put into some of them."""
+        longest = 0
+        leaves = leaves_of(inputs)
+        for number, leaf in enumerate(leaves):
+            tensor = as_tensor(leaf)
+            if tensor is None or not hasattr(leaf, "shape") or not tensor.is_floating_point():
+                continue
+            places = torch.randperm(tensor.numel(), generator=torch.Generator().manual_seed(0))
+            for place in places[:_SPREAD_PLACES].tolist():
+                spoilt = tensor.clone().contiguous()
+                spoilt.reshape(-1)[place] = math.nan
+                given = [*leaves[:number], like(leaf, spoilt), *leaves[number + 1 :]]
+                for found in self.outputs(rebuilt(inputs, given), seed):
+                    hit = int(torch.isnan(found).sum()) if found.is_floating_point() else 0
+                    longest = max(longest, hit * tensor.numel() // max(found.numel(), 1))
+        return longest
 
     def allowed(
         self, own_error: float, reduced_error: float, dtype: torch.dtype, length: int = 0
@@ -229,12 +279,19 @@ def tiny_of(dtype: torch.dtype) -> float:
     return float(info.smallest_normal) * float(info.eps)
 
 
+def _watched(leaf: Any, steps: RoundedSteps) -> Any:
+    """An array of numpy that rounds what is computed from it; torch's are seen by the mode."""
+    return rounded_array(leaf, steps.moved) if isinstance(leaf, np.ndarray) else leaf
+
+
 def _shaken(model: Any, u: float, generator: torch.Generator) -> Any:
-    if not isinstance(model, torch.nn.Module) or not any(True for _ in model.parameters()):
+    """The model with weights and statistics that are off by at most u."""
+    state = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+    if not any(_is_float(item) for item in state.values()):
         return model
     moved = copy.deepcopy(model)
     with torch.no_grad():
-        for item in moved.parameters():
+        for item in moved.state_dict().values():
             item.copy_(shifted(item, u, generator, False))
     return moved
 
