@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from torchstone.cli.common import CommonOptions
@@ -80,7 +81,8 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     from torchstone.kernels.generate import generate
     from torchstone.kernels.loop import Settings
     from torchstone.kernels.problem import load_problem
-    from torchstone.kernels.verifier import verify
+    from torchstone.kernels.verifier import preload_for, verify
+    from torchstone.kernels.workshop import Workshop
     from torchstone.trace.connect import connect
 
     given = load_problem(options.words[0])
@@ -103,9 +105,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     )  # fmt: skip
     progress = Progress(common.lang, common.quiet, Text("generating", "生成中"))
     try:
-        outcome, report = generate(
-            settings, client, options.log_dir, verify, options.task, progress
-        )
+        # one process that has loaded torch serves every verification of this run
+        with Workshop(preload_for(settings.implementation, given.framework)) as workshop:
+            judged = functools.partial(verify, workshop=workshop)
+            outcome, report = generate(
+                settings, client, options.log_dir, judged, options.task, progress
+            )
     finally:
         progress.end()
     show(report, common)
