@@ -111,17 +111,25 @@ class Journal:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
+        self._take_file()
+        while not os.fstat(self._handle).st_nlink:  # somebody removed it: begin a new one
+            os.close(self._handle)
+            self._handle, self._known = -1, _Known()
+            self._take_file()
+        try:
+            yield self._handle
+        finally:
+            if fcntl is not None:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def _take_file(self) -> None:
+        """Open the file, where it is not yet open, and lock it."""
         if self._handle < 0:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._handle = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         if fcntl is not None:
             fcntl.flock(self._handle, fcntl.LOCK_EX)
-        try:
-            yield self._handle
-        finally:
-            if fcntl is not None:
-                fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def _catch_up(self, handle: int) -> None:
         """Read what others appended; cut off what a crash tore."""
