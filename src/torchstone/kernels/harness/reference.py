@@ -25,7 +25,7 @@ class ProblemError(Exception):
     """A problem that cannot be used; the text is for the person who wrote it."""
 
 
-class _Double(TorchDispatchMode):
+class DoublePrecision(TorchDispatchMode):
     """Every cast and every new tensor in a lower format becomes double."""
 
     @classmethod
@@ -35,11 +35,18 @@ class _Double(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        def raised(value: Any) -> Any:
-            return torch.float64 if isinstance(value, torch.dtype) and value in LOW else value
+        if any(type(value) is torch.dtype for value in args):
+            args = tuple(_raised(value) for value in args)
+        keywords = {name: _raised(value) for name, value in kwargs.items()} if kwargs else {}
+        return self.step(func, args, keywords)
 
-        keywords = {name: raised(value) for name, value in (kwargs or {}).items()}
-        return func(*(raised(value) for value in args), **keywords)
+    def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """One operator."""
+        return func(*args, **keywords)
+
+
+def _raised(value: Any) -> Any:
+    return torch.float64 if type(value) is torch.dtype and value in LOW else value
 
 
 def run_source(source: str, name: str) -> ModuleType:
@@ -166,9 +173,13 @@ class Reference:
             return self.module.Model(*self.arguments(seed))
 
     def run(
-        self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE
-    ) -> Any:
-        """The model's answer; a call under a fixed seed, so that chance is no difference."""
+        self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE,
+        mode: DoublePrecision | None = None,
+    ) -> Any:  # fmt: skip
+        """The model's answer; a call under a fixed seed, so that chance is no difference.
+
+        `mode` is how double precision is computed, where it is not as it is.
+        """
         seed_everything(chance)
         call = model if callable(model) else model.forward
         given = [_copied(item) for item in inputs]
@@ -178,7 +189,7 @@ class Reference:
             before = torch.get_default_dtype()
             torch.set_default_dtype(torch.float64)
             try:
-                with _Double():  # type: ignore[no-untyped-call]
+                with mode or DoublePrecision():  # type: ignore[no-untyped-call]
                     return call(*given)
             finally:
                 torch.set_default_dtype(before)

@@ -9,56 +9,93 @@ the error that a right kernel may make there; an element without such a step get
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.kernels.harness.monitor import MOVES
+from torchstone.kernels.harness.reference import DoublePrecision
 
 Formula = Callable[..., Any]
+_POOL = 1 << 13
+"""Random factors that are drawn at once; more elements than these get their own."""
 
 
-class RoundedSteps(TorchDispatchMode):
-    """Moves the result of every operator by at most `size` of itself, where the format rounds it."""
+class Factors:
+    """Moves numbers by at most `size` of themselves, where a format rounds them."""
 
     def __init__(self, size: float, dtype: torch.dtype, generator: torch.Generator) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.size = size
-        self.dtype = dtype
-        self.generator = generator
+        self.size, self.dtype, self._generator = size, dtype, generator
+        self.kind = np.float16 if dtype == torch.float16 else np.float32
+        self._pool = self._drawn(_POOL)
+        self._next = 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
+    def _drawn(self, count: int) -> torch.Tensor:
+        drawn = torch.empty(count, dtype=torch.float64)
+        return drawn.uniform_(1 - self.size, 1 + self.size, generator=self._generator)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        formula = _FORMULAS.get(str(func))
-        if formula is not None:
-            with self:
-                return formula(*args, **(kwargs or {}))
-        found = func(*args, **(kwargs or {}))
-        if func._schema.is_mutable:
-            return _each(found, self._written)
-        if any(item.alias_info is not None for item in func._schema.returns):
-            return found  # a view: nothing was computed
-        return _each(found, self.moved)
+    def take(self, count: int) -> torch.Tensor:
+        """So many factors, other ones than the last time."""
+        if count > _POOL:
+            return self._drawn(count)
+        if self._next + count > _POOL:
+            self._pool, self._next = self._drawn(_POOL), 0
+        self._next += count
+        return self._pool[self._next - count : self._next]
 
     def moved(self, value: torch.Tensor) -> torch.Tensor:
         """The values, each moved by at most `size` of itself unless the format holds it."""
         if value.dtype != torch.float64 or not value.numel():
             return value
-        factors = torch.empty_like(value).uniform_(
-            1 - self.size, 1 + self.size, generator=self.generator
-        )
+        factors = self.take(value.numel()).view(value.shape)
         # what the format holds as it is, such as a zero or a half, is not rounded
         return torch.where(value == value.to(self.dtype), value, value * factors)
 
+    def moved_array(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The same for an array of numpy."""
+        factors = self.take(value.size).numpy().reshape(value.shape)
+        with np.errstate(all="ignore"):
+            return np.where(value == value.astype(self.kind), value, value * factors)
+
+
+class RoundedSteps(DoublePrecision):
+    """Double precision in which the result of every operator is moved."""
+
+    def __init__(self, factors: Factors) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.factors = factors
+
+    def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        kind, formula = _kind_of(func)
+        if kind == "formula":
+            with self:
+                return formula(*args, **keywords)
+        found = func(*args, **keywords)
+        if kind == "moves":
+            return found
+        return _each(found, self._written if kind == "writes" else self.factors.moved)
+
     def _written(self, value: torch.Tensor) -> torch.Tensor:
-        return value.copy_(self.moved(value)) if value.dtype == torch.float64 else value
+        if value.dtype != torch.float64:
+            return value
+        return value.copy_(self.factors.moved(value))
+
+
+@functools.cache
+def _kind_of(func: Any) -> tuple[str, Formula]:
+    """What an operator does: a formula of its own, writes in place, only moves, or computes."""
+    formula = _FORMULAS.get(str(func))
+    if formula is not None:
+        return "formula", formula
+    schema = func._schema
+    if schema.is_mutable:
+        return "writes", func
+    views = any(item.alias_info is not None for item in schema.returns)
+    return ("moves" if views or schema.name.rpartition("::")[2] in MOVES else "computes"), func
 
 
 def _each(found: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -124,38 +161,35 @@ _FORMULAS: dict[str, Formula] = {
 class RoundedArray(np.ndarray[Any, Any]):
     """An array of numpy whose operators round like the steps above."""
 
-    rounds: Callable[[torch.Tensor], torch.Tensor]
+    factors: Factors
 
     def __array_finalize__(self, made_from: Any) -> None:
         if isinstance(made_from, RoundedArray):
-            self.rounds = made_from.rounds
+            self.factors = made_from.factors
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:
             kwargs["out"] = tuple(map(_bare, kwargs["out"]))
         found = getattr(ufunc, method)(*map(_bare, inputs), **kwargs)
-        return _each_array(found, self._rounded)
+        if isinstance(found, tuple):
+            return tuple(map(self._rounded, found))
+        return self._rounded(found)
 
-    def _rounded(self, found: np.ndarray[Any, Any]) -> Any:
-        moved = self.rounds(torch.from_numpy(np.array(found))).numpy()
-        return rounded_array(moved, self.rounds)
+    def _rounded(self, found: Any) -> Any:
+        array = np.asarray(found)
+        if array.dtype != np.float64:
+            return found
+        return rounded_array(self.factors.moved_array(array), self.factors)
 
 
-def rounded_array(
-    array: np.ndarray[Any, Any], rounds: Callable[[torch.Tensor], torch.Tensor]
-) -> RoundedArray:
-    """An array that rounds what is computed from it."""
-    made = array.view(RoundedArray)
-    made.rounds = rounds
+def rounded_array(value: Any, factors: Factors) -> Any:
+    """An array that rounds what is computed from it; other values as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    made = value.view(RoundedArray)
+    made.factors = factors
     return made
 
 
 def _bare(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, RoundedArray) else value
-
-
-def _each_array(found: Any, change: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
-    if isinstance(found, tuple):
-        return tuple(_each_array(item, change) for item in found)
-    array = np.asarray(found)
-    return change(array) if array.dtype == np.float64 else found
