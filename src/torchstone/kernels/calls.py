@@ -68,6 +68,12 @@ class Call:
         """What the referee found of one kind in `WRONG`."""
         return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
 
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        """Likely causes of what is wrong, as far as the referee looked for them."""
+        found: list[dict[str, Any]] = self.facts.get("causes", [])
+        return found
+
     def counts(self, name: str) -> list[int]:
         """What the referee counted under a name, per output."""
         return [item[name] for item in self.facts.get("outputs", []) if name in item]

@@ -89,7 +89,7 @@ def wrong_text(call: Call) -> list[Text]:
         *(_value_text(call, fact, _PATTERN) for fact in call.wrong("whole")),
     ]
     for fact in call.wrong("error"):
-        amount = {"units": number(fact["units"]), "allowed": number(fact["allowed"])}
+        amount = {name: number(fact[name]) for name in ("here", "units", "allowed")}
         texts.append(_value_text(call, fact, _ERROR, **amount))
     return texts
 
@@ -112,10 +112,10 @@ _PATTERN = Text(
     "{name}：{at} 处得到 {got}，应为 {want}（{of} 个元素中有 {count} 个错误）",
 )
 _ERROR = Text(
-    "{name}: got {got} at {at}, expected {want}; error {units} ULP, tolerance {allowed} ULP; "
-    "{count} of {of} elements are wrong",
-    "{name}：{at} 处得到 {got}，应为 {want}；误差 {units} ULP，容差 {allowed} ULP；"
-    "{of} 个元素中有 {count} 个错误",
+    "{name}: got {got} at {at}, expected {want}; error {here} ULP, tolerance {allowed} ULP; "
+    "{count} of {of} elements are wrong, the largest error is {units} ULP",
+    "{name}：{at} 处得到 {got}，应为 {want}；误差 {here} ULP，容差 {allowed} ULP；"
+    "{of} 个元素中有 {count} 个错误，最大误差 {units} ULP",
 )
 
 

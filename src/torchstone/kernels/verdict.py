@@ -70,8 +70,8 @@ class Verdict:
     def error_log(self) -> str:
         """What went wrong, for a prompt: byte for byte the same for the same inputs.
 
-        Of each gate that did not pass: its name, its status, its detail and its remedy, nothing
-        else, and each of limited length.
+        Of each gate that did not pass: its name, its status, its detail, its cause and its remedy,
+        nothing else, and each of limited length.
         """
         if self.accepted:
             return ""
@@ -82,6 +82,7 @@ class Verdict:
             if item.status == "failed":
                 gate = next(gate for gate in all_gates() if gate.name == item.gate)
                 remedy = item.remedy.en or gate.remedy.en
+                lines += [f"[{item.gate}] cause: {_bounded(item.why.en)}"] if item.why.en else []
                 lines += [f"[{item.gate}] remedy: {_bounded(remedy)}"] if remedy else []
         return "\n".join(lines)
 

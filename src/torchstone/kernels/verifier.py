@@ -127,7 +127,7 @@ def _first_wrong(run: Run) -> WrongElement | None:
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))
                 return WrongElement(
                     call.name, place(fact), want, got, int(fact["count"]), int(fact["of"]),
-                    fact.get("units"), fact.get("allowed"),
+                    fact.get("here"), fact.get("allowed"),
                 )  # fmt: skip
     return None
 

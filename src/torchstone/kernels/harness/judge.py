@@ -102,9 +102,10 @@ def judge_output(
     facts["units"] = float(units.max())
     far = units > allowed
     if bool(far.any()):
+        first = int(far.reshape(-1).nonzero()[0])
         facts["error"] = {
-            **_place(units == units.max(), got, answer.exact),
-            "count": int(far.sum()), "of": got.numel(), "units": float(units.max()),
+            **_place(far, got, answer.exact),
+            "here": float(units.reshape(-1)[first]), "units": float(units.max()),
             "allowed": allowed, "map": _map(far), "histogram": _histogram(units),
         }  # fmt: skip
     return facts

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
+from torchstone.kernels.calls import WRONG
 from torchstone.kernels.harness import bursts, families, judge, origin, serving, weights
 from torchstone.kernels.harness.cases import Case
+from torchstone.kernels.harness.diagnosis import causes_of
 from torchstone.kernels.harness.form import form_faults
 from torchstone.kernels.harness.judge import Choice
 from torchstone.kernels.harness.launch_records import revived_argument
@@ -38,6 +40,8 @@ _ORDERS = 8
 """Orders of a line in which a reference that picks by position would have to pick alike by luck."""
 _STATE_TOLERANCE = 1e-4
 """Of running statistics, absolute and relative: sums of a batch in single precision, any order."""
+_MOST_EXPLAINED = 4
+"""Wrong outputs of which the cause is looked for: an author begins with the first."""
 _WRITES = 20
 """Fills of memory of which the fastest counts."""
 
@@ -47,6 +51,7 @@ class Referee(SlenderPlanner):
 
     _fresh: list[list[Any]]
     _replies: list[Any]
+    _explained = 0
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
         """The inputs of one case, in its layout."""
@@ -87,6 +92,7 @@ class Referee(SlenderPlanner):
         leaves = [decode(item, buffers, plain_place) for item in tree["leaves"]]
         form: list[dict[str, Any]] = []
         outputs: list[dict[str, Any]] = []
+        causes: list[dict[str, Any]] = []
         for i, (leaf, about) in enumerate(zip(leaves, tree["leaves"], strict=True)):
             answer = case.answers[i]
             got = as_tensor(leaf)
@@ -96,11 +102,20 @@ class Referee(SlenderPlanner):
                 chosen = self._chosen(i, case, got)
                 allowed = self._allowed(case.family, i, case.length, case.own_error)
                 outputs.append(judge.judge_output(case, i, got, allowed, chosen))
+                causes += self._causes(case, i, got) if _is_wrong(outputs[-1]) else []
         return {
             "form": form,
             "outputs": outputs,
+            "causes": causes,
             "allowed": self._allowed(case.family, 0, case.length, case.own_error),
         }
+
+    def _causes(self, case: Case, output: int, got: torch.Tensor) -> list[dict[str, Any]]:
+        """Likely causes of a wrong output; looked for in the first few only."""
+        self._explained += 1
+        if self._explained > _MOST_EXPLAINED or case.poisoned:
+            return []
+        return causes_of(self.reference, case, output, got)
 
     def _chosen(self, output: int, case: Case, got: torch.Tensor) -> torch.Tensor | None:
         """Where another place holds the same value as the reference's place, and may be given.
@@ -345,6 +360,10 @@ class Referee(SlenderPlanner):
             buffer.fill_(1)
             best = min(best, time.perf_counter() - start)
         return {"bytes_per_second": buffer.numel() / max(best, 1e-9)}
+
+
+def _is_wrong(facts: dict[str, Any]) -> bool:
+    return any(kind in facts for kind in WRONG)
 
 
 def _distinct(places: torch.Tensor, dim: int, dims: int) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from torchstone.kernels.harness.reference import ProblemError
@@ -13,8 +14,9 @@ def told(error: BaseException) -> dict[str, Any]:
     line = 0
     trace = error.__traceback__
     while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if name.endswith("candidate.py") or name == "<problem>":
+        path = Path(trace.tb_frame.f_code.co_filename)
+        ours = path.parent == Path(__file__).parent
+        if (path.name == "candidate.py" and not ours) or path.name == "<problem>":
             line = trace.tb_lineno
         trace = trace.tb_next
     if isinstance(error, SyntaxError):
