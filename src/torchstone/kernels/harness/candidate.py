@@ -61,6 +61,8 @@ class Server:
         state = decode(header["tree"]["state"], buffers, plain_place)
         with weights_of(seed):
             model = self.module.ModelNew(*init)
+        if header["tree"]["evaluate"] and isinstance(model, torch.nn.Module):
+            model.eval()
         own = state_of(model)
         names = weights.names_between(own, state)
         self.names_of[seed] = names

@@ -78,6 +78,9 @@ class Oracle:
             raise ProblemError("the model gives no output")
         if any(item is None for item in tensors):
             raise ProblemError("the model gives something that is no tensor and no number")
+        if any(item is not None and item.is_complex() for item in tensors):
+            raise ProblemError("the model gives complex numbers, which have no order: return "
+                               "torch.view_as_real of them")  # fmt: skip
         return [item for item in tensors if item is not None]
 
     def exact(self, inputs: list[Any], seed: int, like: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -102,16 +105,18 @@ class Oracle:
         leaves = leaves_of(raw)
         reference = self.outputs(inputs, weights)
         exact = self.exact(inputs, weights, reference)
-        moved = self._moved(inputs, weights, reference, exact) if perturb else None
+        formats = [self._format(leaf, given) for leaf, given in zip(leaves, reference, strict=True)]
+        moved = self._moved(inputs, weights, formats, exact) if perturb else None
         answers = []
         for i, (given, right) in enumerate(zip(reference, exact, strict=True)):
-            answers.append(self._answer(i, leaves[i], given, right, moved))
+            answers.append(self._answer(i, leaves[i], given, right, moved, formats[i]))
         free = free_places(self.reference, inputs, weights, reference, self.attends)
         return Case(number, family, seed, inputs, answers, structure_of(raw), free=free)
 
     def _answer(
-        self, index: int, leaf: Any, given: torch.Tensor, right: torch.Tensor, moved: Any
-    ) -> Answer:
+        self, index: int, leaf: Any, given: torch.Tensor, right: torch.Tensor, moved: Any,
+        dtype: torch.dtype,
+    ) -> Answer:  # fmt: skip
         stride = tuple(given.stride())
         kind = kind_of(leaf)
         if not given.is_floating_point():
@@ -119,12 +124,17 @@ class Oracle:
             changed = never if moved is None else moved[1][index]
             return Answer(given, given, torch.zeros(given.shape), changed, 0.0, stride, kind)
         right = right.double()
-        unit = self._unit(index, given.dtype, right, None if moved is None else moved[0][index])
+        unit = self._unit(index, dtype, right, None if moved is None else moved[0][index])
         error = torch.nan_to_num((given.double() - right).abs() / unit, nan=0.0, posinf=0.0)
         unit = unit * (error / _MOST_OWN_ERROR).clamp(min=1)
         own = min(float(error.max()), _MOST_OWN_ERROR) if error.numel() else 0.0
         closed = torch.zeros(given.shape, dtype=torch.bool)
         return Answer(given, right, unit, closed, own, stride, kind)
+
+    def _format(self, leaf: Any, given: torch.Tensor) -> torch.dtype:
+        """The format that an output is computed in: a Python number comes out of single precision."""
+        plain = kind_of(leaf) == "plain" and given.is_floating_point()
+        return torch.float32 if plain else given.dtype
 
     def _unit(
         self, index: int, dtype: torch.dtype, right: torch.Tensor, moved: torch.Tensor | None
@@ -144,15 +154,15 @@ class Oracle:
         return self.double and self.reference.framework in ("torch", "numpy")
 
     def _moved(
-        self, inputs: list[Any], seed: int, reference: list[torch.Tensor],
+        self, inputs: list[Any], seed: int, formats: list[torch.dtype],
         exact: list[torch.Tensor],
     ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:  # fmt: skip
         """Root mean square of what off-by-u inputs do to floats; where integers change at all."""
-        floats = [item.dtype for item in reference if item.is_floating_point()]
+        floats = [item for item in formats if item.is_floating_point]
         u = max((rounding(dtype) for dtype in floats), default=rounding(torch.float32))
         squares = [torch.zeros(item.shape, dtype=torch.float64) for item in exact]
         changed = [torch.zeros(item.shape, dtype=torch.bool) for item in exact]
-        whole = any(not item.is_floating_point() for item in reference)
+        whole = any(not item.is_floating_point for item in formats)
         for turn in range(PERTURBATIONS):
             generator = torch.Generator().manual_seed(turn)
             # integers: ties among zeros break only under an absolute shift
@@ -161,7 +171,7 @@ class Oracle:
             for i, (new, old) in enumerate(zip(found, exact, strict=True)):
                 if new.shape != old.shape:
                     continue
-                if reference[i].is_floating_point():
+                if formats[i].is_floating_point:
                     squares[i] += (new.double() - old.double()).square()
                 else:
                     changed[i] |= new != old

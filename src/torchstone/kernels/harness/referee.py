@@ -166,7 +166,8 @@ class Referee(SlenderPlanner):
         """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
         buffers: list[bytes] = []
         tree = {"init": encode(self.reference.arguments(seed), buffers),
-                "state": encode(state_of(self.reference.made(seed)), buffers)}  # fmt: skip
+                "state": encode(state_of(self.reference.made(seed)), buffers),
+                "evaluate": self.reference.evaluates}  # fmt: skip
         return tree, buffers
 
     def ways(self) -> dict[str, Any]:
@@ -278,7 +279,7 @@ class Referee(SlenderPlanner):
 
     def modes(self) -> dict[str, Any]:
         """Whether eval() gives another answer, and what a call in training leaves changed."""
-        model = copy.deepcopy(self.reference.model(0))
+        model = self._in_training(copy.deepcopy(self.reference.model(0)))
         if not isinstance(model, torch.nn.Module) or not model.training:
             return {"evaluates": False, "changed": [], "trained": [], "others": []}
         before = {name: value.clone() for name, value in state_of(model).items()}
@@ -295,6 +296,10 @@ class Referee(SlenderPlanner):
             "trained": [self._list(number)[0] for number in trained_on],
             "others": self._other_sizes(),
         }  # fmt: skip
+
+    def _in_training(self, model: Any) -> Any:
+        """The model as the problem makes it, where all else is judged in evaluation."""
+        return model.train() if self.reference.evaluates else model
 
     def _other_sizes(self) -> list[int]:
         """Cases in which one of the problem's sizes after the other is smaller."""
@@ -342,7 +347,7 @@ class Referee(SlenderPlanner):
         self, trained: list[int], tree: dict[str, Any], buffers: list[bytes]
     ) -> dict[str, Any]:
         """Names of the buffers that these calls in training should have changed otherwise."""
-        model = self.reference.made(0)
+        model = self._in_training(self.reference.made(0))
         self._train(model, trained)
         right, got = state_of(model), decode(tree, buffers, plain_place)
         return {"wrong": [

@@ -122,6 +122,8 @@ class Reference:
     framework: str
     init: list[Any]
     _models: dict[tuple[int, bool], Any]
+    evaluates: bool = False
+    """Models are made in evaluation, because in training two calls of them differ."""
     _variants: list[list[Any]] = field(default_factory=list)
     """Other arguments that the model was made with."""
 
@@ -170,7 +172,17 @@ class Reference:
     def made(self, seed: int) -> Any:
         """A new model with the weights of a seed, as no call has changed it yet."""
         with weights_of(seed):
-            return self.module.Model(*self.arguments(seed))
+            model = self.module.Model(*self.arguments(seed))
+        return model.eval() if self.evaluates else model
+
+    def evaluate(self) -> bool:
+        """From now on models are in evaluation; False where that changes nothing."""
+        model = self.made(0)
+        if not isinstance(model, torch.nn.Module) or not model.training:
+            return False
+        self.evaluates = True
+        self._models.clear()
+        return True
 
     def run(
         self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE,

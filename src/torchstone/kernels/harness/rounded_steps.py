@@ -21,6 +21,11 @@ from torchstone.kernels.harness.monitor import MOVES
 from torchstone.kernels.harness.reference import DoublePrecision
 
 Formula = Callable[..., Any]
+_APPROXIMATED = frozenset(
+    "exp exp2 log log2 log10 erf erfc erfinv sin cos tan asin acos atan atan2 cosh acosh sigmoid lgamma "
+    "digamma i0 special_ndtr".split()
+)
+"""Functions that no machine gives exactly: erf(-10) is -1 in double precision, too, and is not."""
 _POOL = 1 << 13
 """Random factors that are drawn at once; more elements than these get their own."""
 
@@ -46,6 +51,12 @@ class Factors:
             self._pool, self._next = self._drawn(_POOL), 0
         self._next += count
         return self._pool[self._next - count : self._next]
+
+    def approximated(self, value: torch.Tensor) -> torch.Tensor:
+        """The values, each moved by at most `size` of itself."""
+        if value.dtype != torch.float64 or not value.numel():
+            return value
+        return value * self.take(value.numel()).view(value.shape)
 
     def moved(self, value: torch.Tensor) -> torch.Tensor:
         """The values, each moved by at most `size` of itself unless the format holds it."""
@@ -77,6 +88,8 @@ class RoundedSteps(DoublePrecision):
         found = func(*args, **keywords)
         if kind == "moves":
             return found
+        if kind == "approximates":
+            return _each(found, self.factors.approximated)
         return _each(found, self._written if kind == "writes" else self.factors.moved)
 
     def _written(self, value: torch.Tensor) -> torch.Tensor:
@@ -87,15 +100,17 @@ class RoundedSteps(DoublePrecision):
 
 @functools.cache
 def _kind_of(func: Any) -> tuple[str, Formula]:
-    """What an operator does: a formula of its own, writes in place, only moves, or computes."""
+    """What an operator does: a formula of its own, writes in place, moves, approximates, computes."""
     formula = _FORMULAS.get(str(func))
     if formula is not None:
         return "formula", formula
     schema = func._schema
     if schema.is_mutable:
         return "writes", func
-    views = any(item.alias_info is not None for item in schema.returns)
-    return ("moves" if views or schema.name.rpartition("::")[2] in MOVES else "computes"), func
+    name = schema.name.rpartition("::")[2]
+    if any(item.alias_info is not None for item in schema.returns) or name in MOVES:
+        return "moves", func
+    return ("approximates" if name in _APPROXIMATED else "computes"), func
 
 
 def _each(found: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
