@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests.kernels.test_rounded_steps import ONE
-from torchstone.kernels.calls import Call
-from torchstone.kernels.causes import _WORDS, advice_for
-from torchstone.kernels.harness.diagnosis import causes_of
-from torchstone.kernels.harness.referee import Referee
+from torchstone.kernels.harness.judging.diagnosis import causes_of
+from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import encode
+from torchstone.kernels.sessions.calls import Call
+from torchstone.kernels.verdicts.causes import _WORDS, advice_for
 
 Kernel = Callable[[torch.Tensor], torch.Tensor]
 

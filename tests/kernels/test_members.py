@@ -9,8 +9,8 @@ import types
 import pytest
 
 from torchstone.kernels.candidate import Candidate, Implementation
-from torchstone.kernels.policy import breaches
-from torchstone.kernels.policy_allowed import ALLOWED
+from torchstone.kernels.policy.allowed import ALLOWED
+from torchstone.kernels.policy.check import breaches
 
 LOADED = (
     "torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.fft", "torch.linalg",

@@ -7,8 +7,8 @@ import torch
 
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, Problem, Verdict, verify
-from torchstone.kernels.harness.structure import structures_of
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.harness.inputs.structure import structures_of
+from torchstone.kernels.sessions.workshop import Workshop
 
 FORM = """import torch
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from torchstone.kernels.harness.referee import Referee
+from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import encode
 from torchstone.kernels.problem import load_problem
 

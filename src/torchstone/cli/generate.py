@@ -77,12 +77,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
         )  # fmt: skip
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
-    from torchstone.kernels.confinement import require_confinement
-    from torchstone.kernels.generate import generate
-    from torchstone.kernels.loop import Settings
+    from torchstone.kernels.generation.generate import generate
+    from torchstone.kernels.generation.loop import Settings
     from torchstone.kernels.problem import load_problem
+    from torchstone.kernels.sessions.confinement import require_confinement
+    from torchstone.kernels.sessions.workshop import Workshop
     from torchstone.kernels.verifier import preload_for, verify
-    from torchstone.kernels.workshop import Workshop
     from torchstone.trace.connect import connect
 
     given = load_problem(options.words[0])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from torchstone.core.text import Text
-from torchstone.kernels.calls import POISONED, Call
-from torchstone.kernels.causes import advice_for
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import (
+from torchstone.kernels.sessions.calls import POISONED, Call
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.causes import advice_for
+from torchstone.kernels.verdicts.said import (
     UNANSWERED,
     both,
     call_table,
@@ -16,7 +16,7 @@ from torchstone.kernels.said import (
     pictures,
     wrong_text,
 )
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="families",
