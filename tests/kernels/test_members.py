@@ -96,6 +96,18 @@ def test_no_list_holds_what_reaches_beyond_its_arrays() -> None:
         ("numba", "kernel.py_func"),
         ("numba", "numba.carray"),
         ("numba", "numba.experimental"),
+        ("numba", "numba.types.functions"),
+        ("numba", 'make = numba.njit\nmake("print(1)")(kernel)'),
+        ("numba", 'from numba import njit as make\nmake("print(1)")(kernel)'),
+        ("numba", 'import functools\nfunctools.partial(numba.njit, "print(1)")()(kernel)'),
+        ("numba", 'list(map(numba.njit, ["print(1)"]))'),
+        ("numba", 'numba.njit("float32(float32) if print(1) is None else 0")(kernel)'),
+        ("numba", 'numba.njit("__import__")(kernel)'),
+        ("numba", 'TEXT = "float32"\nnumba.njit(TEXT)(kernel)'),
+        ("numba", 'numba.vectorize(["float32(" + "float32)"])(kernel)'),
+        ("numba", "HOW = {'forceobj': True}\nnumba.jit(**HOW)(kernel)"),
+        ("numba", "@numba.cuda.jit\ndef other(x):\n    x[0] = x.max()"),
+        ("numba", "@numba.cuda.jit\ndef other(x):\n    x[0] = [1.0][0]"),
     ],
 )  # fmt: skip
 def test_ways_to_other_memory_and_code_are_refused(
@@ -119,6 +131,19 @@ MODEL = {
     "triton": "class ModelNew:\n    def forward(self, x):\n        kernel[(1,)](x)\n",
     "numba": "class ModelNew:\n    def forward(self, x):\n        kernel(x)\n",
 }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'numba.njit("float32(float32[:, ::1], int64)", parallel=True, fastmath={"nnan"})(kernel)',
+        'numba.guvectorize(["void(float32[:], float32[:])"], "(n)->(n)", target="parallel")(kernel)',
+        "numba.njit(numba.float32(numba.float32[:]), cache=False)(kernel)",
+        "numba.vectorize([numba.float32(numba.float32)])(kernel)",
+    ],
+)
+def test_signatures_of_types_are_fine(line: str) -> None:
+    assert not breaches(Candidate(f"{TOPS['numba']}\n{line}\n{MODEL['numba']}", "numba"))
 
 
 def test_members_of_its_own_may_have_any_name() -> None:

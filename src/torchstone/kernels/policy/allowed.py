@@ -212,6 +212,11 @@ _NAMES = {
         xor_sum zeros zeros_like squeeze unsqueeze
     """,
     "numba.core": """types""",
+    "numba.types": """
+        Array Tuple UniTuple bool_ boolean byte c16 c8 complex128 complex64 double f4 f8 float32 float64 i1 i2 i4 i8
+        int16 int32 int64 int8 int_ intc intp long_ longlong none u1 u2 u4 u8 uint uint16 uint32 uint64 uint8 uintc
+        uintp ulong ulonglong void
+    """,
     "triton.language.extra": """libdevice""",
     "scipy": "",
     "scipy.special": """

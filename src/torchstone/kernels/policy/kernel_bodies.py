@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.kernels.policy.allowed import ALLOWED
 from torchstone.kernels.policy.syntax import Breach, breach, homes_of, path_of, root_of
 
 
@@ -68,8 +70,79 @@ def kernel_breaches(tree: ast.Module, implementation: str) -> Iterator[Breach]:
     }  # fmt: skip
     yield from _bodies(tree, bodies, kernels, implementation)
     yield from _inspected(tree, kernels)
+    yield from _hidden_options(tree, implementation)
     if not kernels & used:
         yield Breach(0, Text("defines a kernel and never launches it", "定义了内核但从未启动"))
+
+
+def _hidden_options(tree: ast.Module, implementation: str) -> Iterator[Breach]:
+    """What makes a kernel is written where it is made: numba evaluates signatures that are text, and
+    `jit(**options)` may run Python."""
+    homes = homes_of(tree)
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    yield from _handed_on(tree, implementation, homes)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not _is_maker(node.func, implementation, homes):
+            continue
+        if any(item.arg is None for item in node.keywords):
+            yield breach(node, "hides the options of a kernel behind **", "用 ** 隐藏内核的选项")
+        given = [*node.args, *(item.value for item in node.keywords)]
+        for part in (part for item in given for part in ast.walk(item)):
+            yield from _signature_breaches(part, implementation, homes, functions)
+
+
+def _is_maker(node: ast.expr, implementation: str, homes: dict[str, str]) -> bool:
+    """What makes a kernel, under whatever name: `numba.njit`, or what a call of it gives."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    path = homes.get(node.id, "") if isinstance(node, ast.Name) else ""
+    path = path_of(node, homes) if isinstance(node, ast.Attribute) else path
+    home, _, last = path.rpartition(".")
+    return home.startswith(implementation) and last in _KERNEL_DECORATORS[implementation]
+
+
+def _handed_on(tree: ast.Module, implementation: str, homes: dict[str, str]) -> Iterator[Breach]:
+    """A maker of kernels is called or stands above a function; as a value it could be given text."""
+    if implementation != "numba":
+        return
+    used = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            used |= {id(item) for item in node.decorator_list}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or id(node) in used:
+            continue
+        if isinstance(node.ctx, ast.Load) and _is_maker(node, implementation, homes):
+            name = ast.unparse(node)
+            yield breach(node, f"hands {name} on", f"把 {name} 当作值传递")
+
+
+def _signature_breaches(
+    part: ast.AST, implementation: str, homes: dict[str, str], functions: set[str]
+) -> Iterator[Breach]:
+    if implementation != "numba":
+        return
+    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+        words = set(re.findall(r"[A-Za-z_]\w*", part.value))
+        if not _SIGNATURE.fullmatch(part.value) or not words <= _TYPE_NAMES:
+            shown = part.value[:40]
+            yield breach(part, f"gives a kernel the text {shown!r}, which is no signature of types",
+                         f"给内核的文本 {shown!r} 不是类型签名")  # fmt: skip
+    elif isinstance(part, ast.Name) and part.id not in functions and part.id not in homes:
+        yield breach(part, f"gives a kernel {part.id}, which is not written there",
+                     f"交给内核的 {part.id} 没有写在该处")  # fmt: skip
+    elif isinstance(part, ast.JoinedStr | ast.BinOp | ast.Lambda):
+        yield breach(
+            part, "makes the options of a kernel by an expression", "用表达式生成内核的选项"
+        )
+
+
+_SIGNATURE = re.compile(r"[\w\s,:()\[\]>*.+-]*")
+_TYPE_NAMES = ALLOWED["numba"] | frozenset(
+    "Array Tuple UniTuple C A F parallel cpu cuda target a b c d e i j k l m n o p q r s t x y z numpy python "
+    "workqueue omp tbb default fastmath nnan ninf nsz arcp contract afn reassoc".split()
+)
+"""Words of a signature or of a layout such as `(m,n),(n)->(m)`, and names of targets."""
 
 
 def _inspected(tree: ast.Module, kernels: set[str]) -> Iterator[Breach]:
@@ -110,6 +183,8 @@ def _bodies(
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }  # fmt: skip
         known = local | kernels | constants | _INSIDE
+        if implementation == "numba":
+            yield from _beyond_cuda(body, homes)
         for statement in body.body:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Attribute) and _scalar_type(path_of(node, homes)):
@@ -122,6 +197,27 @@ def _bodies(
                 if path == "numpy" and _only_types(statement, node.id, homes):
                     continue
                 yield breach(node, f"uses {node.id} inside a kernel", f"在内核中使用 {node.id}")
+
+
+_OF_ARRAYS = frozenset("shape size ndim dtype strides itemsize x y z real imag".split())
+"""What CUDA has of an array or of a place; the simulator would run every method of numpy."""
+_NOT_ON_A_DEVICE = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.List, ast.Dict, ast.Set,
+                    ast.Lambda, ast.FunctionDef, ast.JoinedStr, ast.With, ast.Try)  # fmt: skip
+
+
+def _beyond_cuda(body: ast.FunctionDef, homes: dict[str, str]) -> Iterator[Breach]:
+    """What a simulated thread can do and a thread on a device cannot."""
+    for statement in body.body:
+        for node in ast.walk(statement):
+            if isinstance(node, _NOT_ON_A_DEVICE):
+                name = type(node).__name__
+                yield breach(
+                    node, f"uses a {name} inside a CUDA kernel", f"在 CUDA 内核中使用 {name}"
+                )
+            elif isinstance(node, ast.Attribute) and not path_of(node, homes):
+                if node.attr not in _OF_ARRAYS:
+                    yield breach(node, f"uses .{node.attr} inside a CUDA kernel",
+                                 f"在 CUDA 内核中使用 .{node.attr}")  # fmt: skip
 
 
 _SCALAR_TYPES = frozenset(

@@ -22,7 +22,9 @@ _MOST = 6
 
 
 def steady(text: str) -> str:
-    """A message without what changes from run to run."""
+    """A message without what changes from run to run, and without orders to a terminal."""
+    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
+    text = "".join(item if item.isprintable() else " " for item in text)
     text = re.sub(r"0x[0-9a-fA-F]+", "0x…", text)
     return re.sub(r"(/[\w.@+-]+)+/([\w.@+-]+)", r"\2", text)
 

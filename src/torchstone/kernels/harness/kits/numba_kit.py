@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchstone.kernels.harness.calling.launches import Launches
-from torchstone.kernels.harness.calling.monitor import Foreign, Pause, plain
+from torchstone.kernels.harness.calling.monitor import Foreign, Pause, note, plain
 
 _THREAD_WORK = 4
 
@@ -37,9 +37,18 @@ def _follow(kind: Any, launches: Launches, outside: Callable[[], Any]) -> None:
             return None
         with outside(), Pause():
             launches.recorder.note(_name(self), args, kwargs)
-            return call(self, *map(plain, args), **kwargs)
+            found = call(self, *map(plain, args), **kwargs)
+        if _interpreted(self):
+            note("numba in object mode")
+        return found
 
     kind.__call__ = run
+
+
+def _interpreted(kernel: Any) -> bool:
+    """Whether numba gave up compiling and runs the Python of a kernel."""
+    compiled = getattr(getattr(kernel, "_dispatcher", kernel), "overloads", {})
+    return any(getattr(item, "objectmode", False) for item in compiled.values())
 
 
 def _name(kernel: Any) -> str:
