@@ -94,6 +94,17 @@ def test_small_values_in_half_precision_are_refused(body: str) -> None:
     assert wrong_families(referee, lambda x: torch.where(right(x).abs() < 1e-6, 0.0, right(x)))
 
 
+def test_numbers_below_the_smallest_normal_one_may_become_zero() -> None:
+    referee = planned(ONE.format(body="x * 1e-36"))
+
+    def flushed(x: torch.Tensor, limit: float) -> torch.Tensor:
+        y = x * 1e-36
+        return torch.where(y.abs() < limit, 0.0, y)
+
+    assert wrong_families(referee, lambda x: flushed(x, 1.17e-38)) == set()
+    assert wrong_families(referee, lambda x: flushed(x, 1e-36))
+
+
 def test_small_values_of_numpy_are_held_to_their_size_as_well() -> None:
     referee = planned(NUMPY, "numpy")
     assert wrong_families(referee, lambda x: torch.tanh(x) * x) == set()

@@ -30,6 +30,8 @@ except ImportError:  # not POSIX: threads are safe, processes should not share a
 
 NAME = "trace.jsonl"
 _MOST_LINE = 64 << 20
+_LATEST = 1e11
+"""Seconds; as a time it is in the year 5138."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,14 @@ def decode(line: bytes) -> Record | None:
             Text(f"version {VERSION}", f"版本 {VERSION}"),
             Text("read it with the torchstone that wrote it", "请用写入它的 torchstone 版本读取"),
         )
-    return from_data(Record, data, NAME)
+    record = from_data(Record, data, NAME)
+    return record if _has_times(record) else None
+
+
+def _has_times(record: Record) -> bool:
+    """Whether its times are numbers that a clock can show: a stranger may write anything."""
+    seconds = record.call.seconds or 0.0
+    return abs(record.time) < _LATEST and abs(seconds) < _LATEST  # false for NaN, too
 
 
 def read_journal(path: Path) -> Read:

@@ -281,9 +281,15 @@ def _largest(tensor: torch.Tensor) -> float:
 
 
 def tiny_of(dtype: torch.dtype) -> float:
-    """The smallest step of a format: below it nothing can be told apart."""
+    """The smallest unit of a format, below which nothing is told apart.
+
+    Devices and vectorised functions give zero for numbers below the smallest normal one; eight units,
+    which are always allowed, are as much. Half precision keeps its small numbers everywhere.
+    """
     info = torch.finfo(dtype)
-    return float(info.smallest_normal) * float(info.eps)
+    if dtype == torch.float16:
+        return float(info.smallest_normal) * float(info.eps)
+    return float(info.smallest_normal) / 8
 
 
 def _shaken(model: Any, u: float, generator: torch.Generator) -> Any:
