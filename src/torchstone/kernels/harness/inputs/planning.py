@@ -13,7 +13,7 @@ from torchstone.kernels.harness.inputs.structure import Structures, structures_o
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.conventions import attends
 from torchstone.kernels.harness.judging.habits import answers_with_inputs, written_inputs
-from torchstone.kernels.harness.judging.oracle import Oracle, reduced
+from torchstone.kernels.harness.judging.oracle import MOST_OWN_ERROR, Oracle, reduced
 from torchstone.kernels.harness.judging.reference import (
     CHANCE,
     ProblemError,
@@ -281,7 +281,8 @@ class Planner:
             case.length = self.oracle.length_of(inputs, seed)
         own = max((item.own_error for item in case.answers), default=0.0)
         dtype = case.answers[0].reference.dtype
-        if calm and 2 * own > self.oracle.allowed(0.0, self.reduced_error, dtype, case.length):
+        usual = self.oracle.allowed(0.0, self.reduced_error, dtype, case.length)
+        if calm and own >= MOST_OWN_ERROR and 2 * own > usual:
             return False
         if family in families.ALONE:
             case.own_error = own  # of very different sizes, one must not excuse another

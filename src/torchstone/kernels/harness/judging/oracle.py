@@ -33,7 +33,7 @@ from torchstone.kernels.harness.judging.rounded_steps import Factors, RoundedSte
 PERTURBATIONS = 6
 _LONGEST = 65536
 _LOW_UNITS = 4.0
-_MOST_OWN_ERROR = 16.0
+MOST_OWN_ERROR = 16.0
 """Units by which the reference itself may be off and excuse a whole family; the most seen on the
 corpus is 13, an approximation of erf. An element that is off by more excuses itself alone."""
 _SPREAD_PLACES = 2
@@ -126,8 +126,8 @@ class Oracle:
         right = right.double()
         unit = self._unit(index, dtype, right, None if moved is None else moved[0][index])
         error = torch.nan_to_num((given.double() - right).abs() / unit, nan=0.0, posinf=0.0)
-        unit = unit * (error / _MOST_OWN_ERROR).clamp(min=1)
-        own = min(float(error.max()), _MOST_OWN_ERROR) if error.numel() else 0.0
+        unit = unit * (error / MOST_OWN_ERROR).clamp(min=1)
+        own = min(float(error.max()), MOST_OWN_ERROR) if error.numel() else 0.0
         closed = torch.zeros(given.shape, dtype=torch.bool)
         return Answer(given, right, unit, closed, own, stride, kind)
 

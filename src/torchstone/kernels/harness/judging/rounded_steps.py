@@ -185,7 +185,8 @@ class RoundedArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:
             kwargs["out"] = tuple(map(_bare, kwargs["out"]))
-        found = getattr(ufunc, method)(*map(_bare, inputs), **kwargs)
+        with np.errstate(all="ignore"):  # the reference itself has told it once
+            found = getattr(ufunc, method)(*map(_bare, inputs), **kwargs)
         if isinstance(found, tuple):
             return tuple(map(self._rounded, found))
         return self._rounded(found)
