@@ -247,7 +247,7 @@ def _kernels_and_traces(server: MCPServer, runs: Runs) -> None:
         impl: Literal["triton", "numba", "numpy", "torch", "c"],
     ) -> a.KernelAnswer:
         """Judge a kernel gate by gate, in a process of its own behind walls."""
-        from torchstone.kernels.report import report_of
+        from torchstone.kernels.verdicts.report import report_of
         from torchstone.kernels.verifier import verify as judge
 
         with tempfile.TemporaryDirectory() as folder:
