@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from torchstone.lint.facts.paths import contradict
-from torchstone.lint.facts.resolve import target_of
+from torchstone.sources.targets import target_of
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
 from torchstone.sources.tree import children
 
@@ -158,7 +158,8 @@ def passed(scene: Scene, call: ast.Call, function: Function, name: str) -> ast.e
     if name not in names:
         return None
     position = names.index(name)
-    if names[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+    bound = isinstance(call.func, ast.Attribute) or function.name == "__init__"
+    if names[:1] == ["self"] and bound:
         position -= 1
     return scene.argument(call, position) if position >= 0 else None
 

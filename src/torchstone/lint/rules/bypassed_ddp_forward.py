@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
-from torchstone.lint.facts.resolve import target_of
-from torchstone.lint.facts.returned import returns
+from torchstone.sources.targets import target_of
+from torchstone.lint.facts.origins import returns
 from torchstone.lint.knowledge.flow import before, loops_around, parameters, passed
 from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe

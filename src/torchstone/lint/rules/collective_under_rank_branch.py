@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.paths import conditions
-from torchstone.lint.facts.resolve import is_outside
+from torchstone.sources.targets import is_outside
 from torchstone.lint.knowledge.collectives import (
     NAMES,
     RANK_WORDS,
@@ -18,6 +18,7 @@ from torchstone.lint.knowledge.collectives import (
     collective,
     collectives_in,
     collectives_of,
+    reached,
 )
 from torchstone.lint.knowledge.flow import callee, own_nodes
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
@@ -102,9 +103,6 @@ _GROUP_RANK = pattern(
     r"(?:^|[^a-z])(?:dp|tp|pp|ep|cp|sp|mp|data_parallel|tensor\w*|pipeline\w*|expert\w*|model_parallel)"
     r"_\w*rank|group_rank|get_\w*parallel_rank",
     re.I,
-)
-_DISTRIBUTED = pattern(
-    r"is_initialized|is_available|world_size|distributed|use_ddp|\bddp\b|num_gpus|n_gpu", re.I
 )
 _HARMLESS = pattern(
     r"log|print|warn|\.(?:append|join|format|update|mkdir|exists|info|debug|items|get)$", re.I
@@ -260,10 +258,10 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
     known: bool | None = None
     for block, other, negated in arms:
         for call in _project_calls(scene, block):
-            found = _hidden(scene, call)
+            found = reached(scene, call)
             if found is None:
                 continue
-            inner, name = found
+            inner, name = found.call, found.name
             if known is None:
                 known = is_rank_test(scene, node.test)
             if not known:
@@ -304,21 +302,6 @@ def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
                 yield node
 
 
-def _hidden(scene: Scene, call: ast.Call) -> tuple[ast.Call, str] | None:
-    """The collective that a function of the project runs on whoever calls it."""
-    found = callee(scene, call)
-    if found is None:
-        return None
-    home, function = found
-    rows = collectives_of(home, function)
-    names = [what.name for _, what in rows]
-    for inner, what in rows:
-        if home.rank_branch(inner) is None and names.count(what.name) == 1:
-            if all(_DISTRIBUTED.search(atom.text) for atom in conditions(home, inner)):
-                return inner, what.name
-    return None
-
-
 def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
     """The collectives of a block, those of the functions it calls included."""
     names = _names(scene, block)
@@ -326,6 +309,8 @@ def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
         found = callee(scene, call)
         if found is not None:
             names |= {what.name for _, what in collectives_of(*found)}
+            deeper = reached(scene, call)
+            names |= {deeper.name} if deeper is not None else set()
     return names
 
 

@@ -10,7 +10,7 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
-from torchstone.lint.facts.resolve import target_of
+from torchstone.sources.targets import target_of
 from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_of, summary_within
 from torchstone.lint.knowledge.flow import made, own_nodes, passed

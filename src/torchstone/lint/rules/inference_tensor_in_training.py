@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.origins import region_of_answer
 from torchstone.lint.knowledge.flow import before
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.regions import INFERENCE
@@ -75,6 +76,7 @@ def step(model, teacher, x, opt):
     opt.step()
 """,
     ),
+    words=("inference_mode",),
     needs=("backward",),
 )
 _HARMLESS = frozenset(
@@ -107,7 +109,26 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
                 return
 
 
-def _feeds(scene: Scene, node: ast.Name, block: ast.With, backward: ast.Call) -> bool:
+@RULE.on(ast.Assign)
+def check_answer(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`goal = targets(x)`, where `targets` computes under inference_mode"""
+    target = statement.targets[0]
+    if not isinstance(statement.value, ast.Call) or not isinstance(target, ast.Name):
+        return
+    home = scene.scope(statement)
+    later = [b for b in backward_calls(scene) if scene.scope(b) is home and before(statement, b)]
+    if not later or not scene.project.mentions("inference_mode"):
+        return
+    reads = [n for n in scene.all(ast.Name) if n.id == target.id and scene.scope(n) is home]
+    used = any(
+        isinstance(n.ctx, ast.Load) and _feeds(scene, n, statement, later[-1]) for n in reads
+    )
+    region = region_of_answer(scene, statement.value) if used else None
+    if region is not None and region.inference_mode:
+        yield RULE.at(statement, name=target.id)
+
+
+def _feeds(scene: Scene, node: ast.Name, block: ast.stmt, backward: ast.Call) -> bool:
     """Whether a read between the block and backward computes with the tensor itself."""
     last = block.end_lineno or 0
     if not last < node.lineno <= backward.lineno or scene.region(node).without_grad:

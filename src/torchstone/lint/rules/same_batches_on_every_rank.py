@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.facts.effects import Effect
-from torchstone.lint.facts.summary import summary_within
-from torchstone.lint.knowledge.loaders import is_loader, loops_over
+from torchstone.lint.knowledge.loaders import is_loader, training_loops
 from torchstone.lint.knowledge.wrapping import DDP, wraps
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -80,7 +78,6 @@ def main(net, data, opt, seed, rank):
         opt.step()
 """,
     ),
-    needs=("DistributedDataParallel",),
 )
 _RANKED = pattern(r"rank|shard|split|world|process", re.I)
 _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite")
@@ -88,7 +85,7 @@ _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite")
 
 @RULE.on_call("DataLoader")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    if not is_loader(scene, call) or scene.is_test or not wraps(scene, DDP):
+    if not is_loader(scene, call) or scene.is_test:
         return
     if scene.literal(scene.argument(call, 2, "shuffle")) is not True:
         return
@@ -100,11 +97,21 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     made = scene.origin(data)
     if _RANKED.search(scene.text(call)) or (made is not None and _RANKED.search(scene.text(made))):
         return
-    seed = _seed(scene)
-    loops = loops_over(scene, call)
-    if seed is None or not any(summary_within(scene, x).has(Effect.BACKWARD) for x in loops):
-        return
-    yield RULE.at(call, line=str(scene.source.place(seed.lineno)[1]))
+    for home, _ in training_loops(scene, call):
+        seed = _generator_seed(scene, call) or _seed(home)
+        if seed is not None and wraps(home, DDP):
+            yield RULE.at(call, line=str(home.source.place(seed.lineno)[1]))
+            return
+
+
+def _generator_seed(scene: Scene, load: ast.Call) -> ast.Call | None:
+    """The call that seeds the loader's own generator, when it has nothing to do with the rank."""
+    name = scene.dotted(scene.keyword(load, "generator"))
+    for call in scene.calls.get("manual_seed", ()) if name else ():
+        given = scene.text(call.args[0]) if call.args else ""
+        if scene.dotted(scene.receiver(call)) == name and given and not _RANKED.search(given):
+            return call
+    return None
 
 
 def _seed(scene: Scene) -> ast.Call | None:

@@ -10,7 +10,8 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.summary import summary_within
-from torchstone.lint.knowledge.loaders import bound_names, is_loader, loops_over
+from torchstone.lint.knowledge.flow import loops_around
+from torchstone.lint.knowledge.loaders import bound_names, is_loader, training_loops
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.regions import DATASET_BASES
 from torchstone.sources.scene import Scene
@@ -91,7 +92,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     names = bound_names(scene, call)
     data = scene.argument(call, 0, "dataset")
     about = " ".join((*names, scene.text(data) if data is not None else ""))
-    if not any("train" in name.lower() for name in names) or re.search("eval|val_|_val", about):
+    if re.search("eval|val_|_val|test", about):
         return
     shuffle = scene.argument(call, 2, "shuffle")
     if shuffle is not None and scene.literal(shuffle) is not False:
@@ -100,7 +101,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _ORDERED.search(about) or _is_iterable(scene, data) or _shuffled(scene, data):
         return
-    if not _trains(scene, call):
+    named = any("train" in name.lower() for name in names)
+    if not any(named or _is_repeated(home, loop) for home, loop in training_loops(scene, call)):
         return
     fix = unsafe(
         scene.replace(shuffle, "True")
@@ -131,6 +133,6 @@ def _shuffled(scene: Scene, data: ast.expr | None) -> bool:
     )
 
 
-def _trains(scene: Scene, call: ast.Call) -> bool:
-    """Whether a loop over the loader, or a function that it is handed to, trains."""
-    return any(summary_within(scene, loop).has(Effect.BACKWARD) for loop in loops_over(scene, call))
+def _is_repeated(scene: Scene, loop: ast.For) -> bool:
+    """Whether a loop goes over the data time and again: one pass may be meant to be in order."""
+    return bool(loops_around(scene, loop)) and summary_within(scene, loop).has(Effect.STEP)
