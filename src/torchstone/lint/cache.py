@@ -70,7 +70,9 @@ class Cache:
         if not isinstance(row, dict) or row.get("hash") != self._hashes.get(name):
             return None
         kept = row.get("loans", {})
-        if not isinstance(kept, dict) or not all(isinstance(words, list) for words in kept.values()):
+        if not isinstance(kept, dict) or not all(
+            isinstance(words, list) for words in kept.values()
+        ):
             return None
         return [loan(name, function, map(str, words)) for function, words in kept.items()]
 

@@ -30,7 +30,9 @@ from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
 _COLLECT_EVERY = 1024
-_OTHERS = frozenset((b"paddle", b"mxnet", b"mindspore", b"jittor", b"oneflow", b"megengine", b"jax"))
+_OTHERS = frozenset(
+    (b"paddle", b"mxnet", b"mindspore", b"jittor", b"oneflow", b"megengine", b"jax")
+)
 
 
 @contextmanager
@@ -187,7 +189,7 @@ class Reading:
     def _active(self, data: bytes) -> list[Rule]:
         """The rules whose words the file holds."""
         words = set(data.translate(WORDS).split())
-        borrowed = self.lending.to(words) - words
+        borrowed = self.lending.to(words, data) - words
         if not borrowed and b"torch" not in data:
             # a helper may go backward and never name torch; other libraries have a backward too
             if b"backward" not in words or not words.isdisjoint(_OTHERS):

@@ -140,7 +140,9 @@ def rank_branch(scene: Scene, node: ast.AST) -> RankBranch | None:
     return None
 
 
-def _guarding_decorator(scene: Scene, function: ast.FunctionDef | ast.AsyncFunctionDef) -> RankBranch | None:
+def _guarding_decorator(
+    scene: Scene, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> RankBranch | None:
     """A decorator that runs the function on some ranks only: of the project, or by its name."""
     for item in function.decorator_list:
         func = item.func if isinstance(item, ast.Call) else item

@@ -349,7 +349,7 @@ def is_model(scene: Scene, node: ast.AST | None) -> bool:
         made = scene.project.class_named(scene, source.func, full)
         if made is not None:
             return made[0].is_module_class(made[1])
-    return bool(_MODEL_NAME.search(scene.last_name(node)))
+    return bool(_MODEL_NAME.search(scene.last_name(node))) or _used_as(scene, node, _OF_MODULES)
 
 
 def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
@@ -358,4 +358,30 @@ def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
         return ".lr_scheduler." not in scene.qualified(source.func)
     if isinstance(node, ast.Subscript):
         return is_optimizer(scene, node.value)
-    return bool(_OPTIMIZER_NAME.search(scene.last_name(node)))
+    if _OPTIMIZER_NAME.search(scene.last_name(node)):
+        return True
+    return _used_as(scene, node, ("zero_grad",)) and _used_as(scene, node, ("step",))
+
+
+_OF_MODULES = ("parameters", "named_parameters", "state_dict")
+
+
+def _used_as(scene: Scene, node: ast.AST | None, methods: tuple[str, ...]) -> bool:
+    """Whether the scope of a name (or the class of `self.attribute`) calls one of these methods on it."""
+    name = scene.dotted(node)
+    if node is None or not name:
+        return False
+    table: dict[tuple[ast.AST | None, str, str], bool] = scene.cache.setdefault("used as", {})
+    own = name.startswith("self.")
+    home = scene.class_of(node) if own else scene.scope(node)
+    for method in methods:
+        key = (home, name, method)
+        if key not in table:
+            table[key] = any(
+                scene.dotted(scene.receiver(call)) == name
+                and (scene.class_of(call) if own else scene.scope(call)) is home
+                for call in scene.calls.get(method, ())
+            )
+        if table[key]:
+            return not (method == "state_dict" and _used_as(scene, node, ("step",)))
+    return False

@@ -120,7 +120,7 @@ def _unpacked(place: Place, target: ast.AST, statement: ast.AST) -> list[Place]:
         return []
     if any(isinstance(item, ast.Starred) for item in parts.elts):
         return []
-    return [place._replace(node=statement.value, path=(parts.elts.index(target), *place.path))]  # type: ignore[arg-type]
+    return [place._replace(node=statement.value, path=(parts.elts.index(target), *place.path))]
 
 
 def _of_parameter(place: Place, name: ast.Name) -> list[Place]:

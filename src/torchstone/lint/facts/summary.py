@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchstone.lint.facts.effects import Effect, Event, effect_of
-from torchstone.sources.targets import is_outside, method_of, target_of
 from torchstone.lint.knowledge.flow import made, own_nodes, parameters, passed
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import is_outside, method_of, target_of
 
 _DEPTH = 3  # calls of calls; deeper chains are rare and cost a parsed file each
 _DECIDING = (ast.If, ast.IfExp, ast.Try, ast.Match, ast.BoolOp, *LOOPS)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from torchstone.lint.facts.paths import contradict
-from torchstone.sources.targets import target_of
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.tree import children
 
 _WITHS = (ast.With, ast.AsyncWith)

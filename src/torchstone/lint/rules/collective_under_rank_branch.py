@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.paths import conditions
-from torchstone.sources.targets import is_outside
 from torchstone.lint.knowledge.collectives import (
     NAMES,
     RANK_WORDS,
@@ -25,6 +24,7 @@ from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside
 
 RULE = Rule(
     "TS401",

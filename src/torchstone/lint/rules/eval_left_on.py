@@ -87,7 +87,16 @@ def fit(model, loader, valid, optimizer, epochs):
                 model(x, y)
 """,
     ),
-    words=("backward", "eval", "evaluate", "validate", "validation", "val", "test", "train_one_epoch"),
+    words=(
+        "backward",
+        "eval",
+        "evaluate",
+        "validate",
+        "validation",
+        "val",
+        "test",
+        "train_one_epoch",
+    ),
 )
 
 

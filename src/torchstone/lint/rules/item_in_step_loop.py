@@ -10,7 +10,6 @@ from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import effect_of
-from torchstone.sources.targets import target_of
 from torchstone.lint.facts.summary import calls_below, is_decided
 from torchstone.lint.knowledge.tensors import (
     is_array,
@@ -20,6 +19,7 @@ from torchstone.lint.knowledge.tensors import (
 )
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import step_loop, step_loops
 
 _DEPTH = 2  # functions between the step and the read; deeper ones are rarely on every step

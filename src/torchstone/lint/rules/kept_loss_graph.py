@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.sources.targets import target_of
 from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.origins import Place, answers
 from torchstone.lint.facts.summary import summary_within
@@ -15,6 +14,7 @@ from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names, chain
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import LOOPS, Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import backward_calls
 
 _CUTS = frozenset(("item", "detach", "cpu", "numpy", "tolist", "float"))
@@ -115,7 +115,11 @@ def check_assign(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
     """`total = total + loss`, `ema = 0.9 * ema + 0.1 * loss`"""
     if len(node.targets) != 1:
         return
-    grown = [arm for arm in _arms(node.value) if isinstance(arm, ast.BinOp) and isinstance(arm.op, ast.Add)]
+    grown = [
+        arm
+        for arm in _arms(node.value)
+        if isinstance(arm, ast.BinOp) and isinstance(arm.op, ast.Add)
+    ]
     if not grown or _training_loop(scene, node) is None:
         return
     target = scene.text(node.targets[0])

@@ -112,8 +112,28 @@ def _other_arm(scene: Scene, call: ast.Call) -> bool:
     )
 
 
+def _is_loaded_into(scene: Scene, call: ast.Call) -> bool:
+    """Whether what is loaded goes into a `load_state_dict`, whatever it is called."""
+    statement = scene.statement(call)
+    names = (
+        {scene.dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    )
+    return any(
+        scene.within(call, other)
+        or any(
+            scene.dotted(node) in names - {""}
+            for node in scene.inside(other)
+            if isinstance(node, (ast.Name, ast.Attribute))
+        )
+        for other in scene.calls.get("load_state_dict", ())
+        if scene.scope(other) is scene.scope(call)
+    )
+
+
 def _is_state(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
+    if _is_loaded_into(scene, call):
+        return True
     owner = scene.class_of(call)
     if owner is not None and "dataset" in owner.name.lower():
         return False
