@@ -93,10 +93,22 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
         return
-    if _other_arm(scene, call):
+    if _other_arm(scene, call) or _runs_alone(scene):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
     yield RULE.at(call, call=scene.brief(call), fix=fix)
+
+
+def _runs_alone(scene: Scene) -> bool:
+    """Whether the only sign of several processes is accelerate, in a program that does not train."""
+    return (
+        not scene.calls.get("backward")
+        and not any(
+            scene.calls.get(name)
+            for name in ("init_process_group", "DistributedDataParallel", "init_distributed_mode")
+        )
+        and bool(scene.calls.get("Accelerator"))
+    )
 
 
 def _other_arm(scene: Scene, call: ast.Call) -> bool:
