@@ -616,6 +616,161 @@ class W:
 )
 
 
+_STATE_OF_ACCELERATE = """from accelerate import Accelerator
+{imports}
+def store(accelerator, path):
+    accelerator.save_state(path)
+
+def train(accelerator: Accelerator, path):
+    if accelerator.is_main_process:
+        store(accelerator, path)
+"""
+twins(
+    "accelerate's state saved on one rank",
+    "TS401",
+    _STATE_OF_ACCELERATE.format(imports="import torch, deepspeed"),
+    _STATE_OF_ACCELERATE.format(imports="import torch"),
+)
+_DECODES = """import torch
+import torch.nn.functional as F
+
+class Guide:
+    def decode(self, latents):
+        {region}
+            return self.autoencoder.decode(latents)
+
+    def picture(self, latents):
+        return self.decode(latents.half())
+
+    def train_step(self, x, y):
+        with torch.autocast("cuda"):
+            return F.mse_loss(self.autoencoder(x), y)
+"""
+twins(
+    "half values for a function that trains",
+    "TS101",
+    _DECODES.format(region="if True:"),
+    _DECODES.format(region="with torch.no_grad():"),
+)
+_CHANCE = """import torch
+
+def fit(model, loader, optimizer, device):
+    for x in loader:
+        {chance}
+        optimizer.zero_grad()
+        model(x.to(device)).mean().backward()
+        optimizer.step()
+"""
+twins(
+    "number drawn on the device",
+    "TS301",
+    _CHANCE.format(chance="skip = torch.rand(1, device=device).item() < 0.1"),
+    _CHANCE.format(chance="skip = torch.rand(1).item() < 0.1"),
+)
+_MATRIX = """import numpy as np
+import torch
+
+def validate(model, loader):
+    matrix = np.zeros((9, 9))
+    {sums}
+    return torch.from_numpy(matrix).cuda()
+"""
+twins(
+    "float64 from numpy that is no statistic",
+    "TS116",
+    _MATRIX.format(sums="pass"),
+    _MATRIX.format(sums="for x, y in loader:\n        matrix[y] += model(x)"),
+)
+_RESET = """import torch
+from torch import nn
+
+class Norm(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        {start}
+
+    def reset_parameters(self):
+        self.weight.fill_(1)
+"""
+twins(
+    "weights reset where gradients are on",
+    "TS209",
+    _RESET.format(start="self.reset_parameters()"),
+    _RESET.format(start="pass"),
+)
+_AVERAGE = """import torch
+
+class Average:
+    def __init__(self, model, path):
+        self.model = model
+        state = torch.load(path)
+        self.model.load_state_dict(state)
+"""
+_MAKES_AVERAGE = """import torch
+from torch.nn.parallel import DistributedDataParallel
+from average import Average
+
+def main(model, path):
+    model = {wrapped}
+    return Average(model, path)
+"""
+program(
+    "loaded by a class of a program with ranks", "TS418", True,
+    average=_AVERAGE, main=_MAKES_AVERAGE.format(wrapped="DistributedDataParallel(model)"),
+)  # fmt: skip
+program(
+    "loaded by a class of a program without ranks", "TS418", False,
+    average=_AVERAGE, main=_MAKES_AVERAGE.format(wrapped="model.cuda()"),
+)  # fmt: skip
+_EPOCHS = """import torch
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+def run(model, data, optimizer, epochs):
+    def one(training):
+        loader = DataLoader(data, batch_size=8, num_workers=2{more})
+        bar = tqdm(enumerate(loader)) if training else enumerate(loader)
+        for i, (x, y) in bar:
+            optimizer.zero_grad()
+            model(x, y).backward()
+            optimizer.step()
+
+    for epoch in range(epochs):
+        one(True)
+"""
+twins(
+    "loader under a progress bar",
+    "TS234",
+    _EPOCHS.format(more=""),
+    _EPOCHS.format(more=", shuffle=True"),
+)
+_DISTILL = """import torch
+
+def distill(student, teacher, x):
+    with torch.{region}():
+        goal = teacher(x)
+    return torch.nn.functional.mse_loss(student(x), goal)
+"""
+_CALLS_DISTILL = """import torch
+from distill import distill
+
+def fit(student, teacher, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        distill(student, teacher, x).backward()
+        optimizer.step()
+"""
+program(
+    "goal of a teacher in a loss function", "TS232", True,
+    distill=_DISTILL.format(region="inference_mode"), main=_CALLS_DISTILL,
+)  # fmt: skip
+program(
+    "goal of a teacher in a loss function, right", "TS232", False,
+    distill=_DISTILL.format(region="no_grad"), main=_CALLS_DISTILL,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(tmp_path: Path, case: Case) -> None:
     for name, text in case.files.items():

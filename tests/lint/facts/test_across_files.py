@@ -957,6 +957,20 @@ def go(net, train, optim):
 """,
 )
 
+program(
+    "a position beyond the end of a tuple", "TS407", False,
+    main="""from torch.nn.parallel import DistributedDataParallel
+
+def pick(model):
+    return (model, model)[-9]
+
+def run(net):
+    model = pick(DistributedDataParallel(net))
+    model.half()
+    return model(1)
+""",
+)  # fmt: skip
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(tmp_path: Path, case: Case) -> None:

@@ -185,7 +185,7 @@ def _part(place: Place, node: ast.Tuple | ast.List | ast.Dict) -> list[Place]:
             if name is not None and place.scene.literal(name) == key:
                 return [place._replace(node=value, path=rest)]
         return []
-    if isinstance(key, int) and key < len(node.elts):
+    if isinstance(key, int) and -len(node.elts) <= key < len(node.elts):
         return [place._replace(node=node.elts[key], path=rest)]
     return []
 

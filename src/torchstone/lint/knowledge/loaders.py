@@ -59,7 +59,12 @@ def iterated(scene: Scene, loop: ast.For | ast.AsyncFor) -> list[ast.expr]:
     stack, found = [loop.iter], list[ast.expr]()
     while stack:
         item = stack.pop()
-        if isinstance(item, ast.Call) and scene.last_name(item.func) in _WRAPPERS:
+        named = scene.value(item) if isinstance(item, ast.Name) else None
+        if isinstance(named, ast.IfExp):
+            stack += [named.body, named.orelse]
+        elif isinstance(named, ast.Call) and scene.last_name(named.func) in _WRAPPERS:
+            stack += named.args
+        elif isinstance(item, ast.Call) and scene.last_name(item.func) in _WRAPPERS:
             stack += item.args
         else:
             found.append(item)

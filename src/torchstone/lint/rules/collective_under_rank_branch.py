@@ -123,10 +123,11 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _expected(scene, call):
         return
-    sharded = what.name not in (*STATE, *_OWN_STATE) or bool(wraps(scene, FSDP | FULLY_SHARD))
-    if what.name in _OWN_STATE:
-        sharded = sharded or bool(_SHARDING.search(scene.source.text))
-    sure = sharded and _is_plain(scene, branch.test) and not _unknown_beside(scene, call, branch)
+    sure = (
+        _needs_all(scene, what.name)
+        and _is_plain(scene, branch.test)
+        and not _unknown_beside(scene, call, branch)
+    )
     sure = sure and not _asks_more(scene, branch)
     yield RULE.at(
         call,
@@ -136,6 +137,15 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         severity=MEDIUM if what.name in _OWN_STATE else None,
         confidence=LIKELY if sure else POSSIBLE,
     )
+
+
+def _needs_all(scene: Scene, name: str) -> bool:
+    """Whether a collective waits in plain data parallelism too; saving a state waits for the others
+    only when it is sharded."""
+    if name not in (*STATE, *_OWN_STATE):
+        return True
+    named = name in _OWN_STATE and _SHARDING.search(scene.source.text) is not None
+    return named or bool(wraps(scene, FSDP | FULLY_SHARD))
 
 
 def _is_plain(scene: Scene, test: ast.expr) -> bool:
@@ -275,8 +285,10 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
             test = scene.brief(node.test)
             plain = _is_plain(scene, node.test) and not _unknown_beside(scene, call, branch)
             plain = plain and not _elsewhere(scene, node, name) and not _asks_more(scene, branch)
+            plain = plain and _needs_all(scene, name)
             yield RULE.at(
                 call,
+                severity=MEDIUM if name in _OWN_STATE else None,
                 confidence=LIKELY if plain else POSSIBLE,
                 say=_THROUGH,
                 call=scene.brief(call, 40),

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
+from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.origins import region_of_answer
-from torchstone.lint.knowledge.flow import before
+from torchstone.lint.facts.summary import summary_within
+from torchstone.lint.knowledge.flow import before, own_nodes
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.regions import INFERENCE
 from torchstone.sources.scene import Scene
@@ -77,7 +80,6 @@ def step(model, teacher, x, opt):
 """,
     ),
     words=("inference_mode",),
-    needs=("backward",),
 )
 _HARMLESS = frozenset(
     ("item", "clone", "tolist", "cpu", "numpy", "shape", "size", "device", "dtype")
@@ -92,7 +94,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not isinstance(block, ast.With):
         return
     home = scene.scope(block)
-    later = [b for b in backward_calls(scene) if scene.scope(b) is home and before(block, b)]
+    later: list[ast.AST] = [
+        b for b in backward_calls(scene) if scene.scope(b) is home and before(block, b)
+    ]
+    later = later or _answers_to_training(scene, block)
     if not later:
         return
     names = {
@@ -107,6 +112,21 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
                 fix = safe(scene.replace(call.func, scene.text(call.func)[:-14] + "no_grad"))
                 yield RULE.at(block, name=node.id, fix=fix)
                 return
+
+
+def _answers_to_training(scene: Scene, block: ast.With) -> list[ast.AST]:
+    """The `return` statements behind a block, when code that goes backward calls the function."""
+    function = scene.function(block)
+    if function is None or scene.region(function.body[-1]).without_grad:
+        return []
+    ends: list[ast.AST] = [
+        n for n in own_nodes(function) if isinstance(n, ast.Return) and before(block, n)
+    ]
+    trained = any(
+        summary_within(home, home.function(site) or home.root).has(Effect.BACKWARD)
+        for home, site in (calls_of(scene, function) or () if ends else ())
+    )
+    return sorted(ends, key=lambda item: getattr(item, "lineno", 0)) if trained else []
 
 
 @RULE.on(ast.Assign)
@@ -128,10 +148,10 @@ def check_answer(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         yield RULE.at(statement, name=target.id)
 
 
-def _feeds(scene: Scene, node: ast.Name, block: ast.stmt, backward: ast.Call) -> bool:
+def _feeds(scene: Scene, node: ast.Name, block: ast.stmt, backward: ast.AST) -> bool:
     """Whether a read between the block and backward computes with the tensor itself."""
     last = block.end_lineno or 0
-    if not last < node.lineno <= backward.lineno or scene.region(node).without_grad:
+    if not last < node.lineno <= getattr(backward, "lineno", 0) or scene.region(node).without_grad:
         return False
     if any(row.node.lineno > last for row in scene.bindings(node) if hasattr(row.node, "lineno")):
         return False

@@ -11,6 +11,7 @@ from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import exclusive
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside, target_of
 
 RULE = Rule(
     "TS418",
@@ -76,8 +77,10 @@ def main(model, path, local_rank):
     model.load_state_dict(state["model"])
 """,
     ),
-    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator"),
 )
+_STARTS = ("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator",
+           "init_distributed")  # fmt: skip
+_FILES = 8  # a name that more files call is too common to be followed
 _DATA = pattern(
     r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split|group|common|config|args|tracker",
     re.I,
@@ -93,10 +96,46 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
         return
+    if not _has_ranks(scene) and not _called_with_ranks(scene, call):
+        return
     if _other_arm(scene, call) or _runs_alone(scene):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
     yield RULE.at(call, call=scene.brief(call), fix=fix)
+
+
+def _has_ranks(scene: Scene) -> bool:
+    """Whether a file starts several processes: by itself, or in a function that it calls."""
+    known: bool | None = scene.cache.get("has ranks")
+    if known is None:
+        known = any(scene.calls.get(name) for name in _STARTS) or any(
+            found[0].within(start, found[1])
+            for call in scene.all(ast.Call)
+            if not is_outside(scene, call) and (found := target_of(scene, call)) is not None
+            for word in _STARTS
+            for start in found[0].calls.get(word, ())
+        )
+        scene.cache["has ranks"] = known
+    return known
+
+
+def _called_with_ranks(scene: Scene, call: ast.Call) -> bool:
+    """Whether a file with several processes calls the function that loads, or makes its object."""
+    function, owner = scene.function(call), scene.class_of(call)
+    name = owner.name if owner is not None else function.name if function is not None else ""
+    homes = scene.project.files_that_call(name) if name else []
+    return any(
+        (home := scene.project.load(path, scene)) is not None
+        and home is not scene
+        and any(home.calls.get(word) for word in _STARTS)
+        and any(
+            (found := scene.project.definition(home, site.func, home.qualified(site.func)))
+            is not None
+            and found[0].path == scene.path
+            for site in home.calls.get(name, ())
+        )
+        for path in (homes if len(homes) <= _FILES else ())
+    )
 
 
 def _runs_alone(scene: Scene) -> bool:

@@ -14,7 +14,7 @@ from torchstone.lint.knowledge.flow import loops_around
 from torchstone.lint.knowledge.loaders import bound_names, is_loader, training_loops
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.regions import DATASET_BASES
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Function, Scene
 
 RULE = Rule(
     "TS234",
@@ -135,4 +135,13 @@ def _shuffled(scene: Scene, data: ast.expr | None) -> bool:
 
 def _is_repeated(scene: Scene, loop: ast.For) -> bool:
     """Whether a loop goes over the data time and again: one pass may be meant to be in order."""
-    return bool(loops_around(scene, loop)) and summary_within(scene, loop).has(Effect.STEP)
+    function = scene.function(loop)
+    again = bool(loops_around(scene, loop)) or (
+        function is not None and any(loops_around(scene, use) for use in _uses(scene, function))
+    )
+    return again and summary_within(scene, loop).has(Effect.STEP)
+
+
+def _uses(scene: Scene, function: Function) -> list[ast.Call]:
+    """The calls of a function, those of an inner one by its outer function included."""
+    return [use for use in scene.calls.get(function.name, ()) if not scene.within(use, function)]
