@@ -30,7 +30,8 @@ _RENAMED = re.compile(rb"\b(" + b"|".join(_FOLLOWED) + rb")[ \t]+as[ \t]+(\w+)")
 @functools.cache
 def _tokens(more: tuple[bytes, ...] = ()) -> re.Pattern[bytes]:
     """Definitions, and the words that are followed, under the names of one file's imports too."""
-    words = b"|".join((*_FOLLOWED, *more))
+    # `def backward` of an autograd.Function trains nothing: only a call of it counts
+    words = b"|".join((rb"(?<=\.)backward(?=\()", *_FOLLOWED[1:], *more))
     return re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|\b(" + words + rb")\b", re.M)
 
 

@@ -154,10 +154,15 @@ def _read_only(scene: Scene, function: Function) -> frozenset[str]:
 
 def calls_below(root: ast.AST) -> list[ast.Call]:
     """The calls below a node in the order in which they are written; inner functions left out."""
+    kept: list[ast.Call] | None = getattr(root, "calls_in_order", None)
+    if kept is not None:
+        return kept
     found = [node for node in own_nodes(root) if isinstance(node, ast.Call)]
     if isinstance(root, ast.Call):
         found.append(root)
     found.sort(key=lambda call: (call.lineno, call.col_offset))
+    if isinstance(root, (*FUNCTIONS, *LOOPS)):
+        root.calls_in_order = found  # type: ignore[union-attr]
     return found
 
 

@@ -175,6 +175,15 @@ def reached(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Reached | None
     if target is None:
         return None
     home, function = target
+    known: dict[object, Reached | None] = scene.project.summaries
+    key = ("reached", home.path, function.lineno, depth)
+    if key not in known:
+        known[key] = None  # a function that calls itself adds nothing
+        known[key] = _reached_in(home, function, depth)
+    return known[key]
+
+
+def _reached_in(home: Scene, function: Function, depth: int) -> Reached | None:
     rows = collectives_of(home, function)
     names = [what.name for _, what in rows]
     for inner, what in rows:

@@ -217,7 +217,7 @@ def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
         found.append(node)
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             stack += children(node)
-    if isinstance(function, FUNCTIONS):  # many rules ask; it lives and dies with the tree
+    if isinstance(function, (*FUNCTIONS, *LOOPS)):  # many ask; it lives and dies with the tree
         function.own_nodes = found  # type: ignore[union-attr]
     return found
 
