@@ -44,6 +44,8 @@ RULE = Rule(
         en="Fires where a function that evaluates, tests, predicts or generates (by its name, under "
         "`no_grad` or `inference_mode`) runs a model, and neither it, nor what it calls, nor any "
         "caller in the project puts the model into `eval()`.\n\n"
+        "- Also for `model.generate(…)` or `model.sample(…)` in the loop that trains the model, when "
+        "that method runs the model without gradients.\n"
         "- Said only where the model's making or all callers are to be seen; a model that comes "
         "from elsewhere may be in evaluation mode already, as those of `from_pretrained` are.\n"
         "- Quiet for models that are handed to code that cannot be read, for methods that a "
@@ -51,6 +53,7 @@ RULE = Rule(
         "- Harmless for a model without dropout and batch norm.",
         zh="当一个名字表明用于评估、测试、预测或生成的函数（在 `no_grad` 或 `inference_mode` 下）运行模型，而它自身、"
         "它调用的函数以及项目中的调用者都没有把模型切到 `eval()` 时报告。\n\n"
+        "- 训练循环中的 `model.generate(…)`、`model.sample(…)` 也检查：该方法在不求梯度的情况下运行模型时报告。\n"
         "- 仅当能看到模型的构造或所有调用者时才报告；来自别处的模型可能已经处于评估模式，例如 `from_pretrained` "
         "得到的模型。\n"
         "- 模型被交给看不到源码的代码、由框架调用的方法，以及对整个对象调用 `eval()`（`self.eval()`）的文件不报告。\n"

@@ -41,9 +41,11 @@ RULE = Rule(
     ),
     page=Text(
         en="Fires for a name that is bound inside `with torch.inference_mode():` and read after the "
-        "block, in a function that goes on to call backward().\n\n"
+        "block, in a function that goes on to call backward() or whose answer goes to code that does; "
+        "and for what a function of the project computed under `inference_mode`.\n\n"
         "- Quiet when it is cloned, turned into numbers, or only compared or printed.",
-        zh="当某个名称在 `with torch.inference_mode():` 中赋值，之后在调用 backward() 的函数里被读取时报告。\n\n"
+        zh="当某个名称在 `with torch.inference_mode():` 中赋值，之后在调用 backward() 的函数、或结果交给这类代码的函数里被读取时报告；项目中"
+        "在 `inference_mode` 下计算并返回的值同样报告。\n\n"
         "- 若已克隆、转换为数值，或只用于比较、打印，则不报告。",
     ),
     bad=(

@@ -48,14 +48,18 @@ RULE = Rule(
     page=Text(
         en="Fires in a training loop on `total += loss`, `total = total + loss` and "
         "`losses.append(loss)`, where `loss` is what `backward()` runs on in that loop and the "
-        "total or the list was made before the loop.\n\n"
+        "total or the list was made before the loop; also on dicts of losses, running means "
+        "(`m = 0.9 * m + 0.1 * loss`), sums that an object keeps, meters of the project, and on a loss "
+        "that a function of the project differentiates and returns with its graph.\n\n"
         "Quiet when the loss was cut off before (`.item()`, `.detach()`), when the total itself "
         "goes through `backward()`, when the total or list is made anew inside the loop, and when "
         "the list is a `deque` with a limit.\n\n"
         "The fix puts `.detach()` after the loss: the values stay the same. `.item()` would also "
         "cut the graph, but makes the host wait on every step (see item-in-step-loop).",
         zh="检查训练循环中的 `total += loss`、`total = total + loss` 与 `losses.append(loss)`，其中 "
-        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建。\n\n"
+        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建；损失的字典、滑动平均"
+        "（`m = 0.9 * m + 0.1 * loss`）、对象保存的累计值、项目自己的计量器，以及项目中的函数反向之后连同计算图返回的"
+        "损失也会检查。\n\n"
         "若损失事先已切断（`.item()`、`.detach()`）、累计值本身要执行 `backward()`、累计值或列表在循环内"
         "重新创建，或列表是有长度限制的 `deque`，则不报告。\n\n"
         "修复是在损失后面加上 `.detach()`，数值不变。`.item()` 也能切断计算图，但会让主机每步等待设备"
@@ -106,7 +110,7 @@ def train(model, loader, criterion, opt):
 @RULE.on(ast.AugAssign)
 def check_sum(node: ast.AugAssign, scene: Scene) -> Iterator[Hit]:
     """`total += loss`, `logs["loss"] += loss`"""
-    if isinstance(node.op, ast.Add):
+    if isinstance(node.op, ast.Add) and not isinstance(node.value, ast.Constant):
         yield from _kept(node, node.target, node.value, scene)
 
 

@@ -38,14 +38,17 @@ RULE = Rule(
         zh="每块 GPU 一个进程的程序中，torch.load 没有 map_location",
     ),
     page=Text(
-        en="Fires in files that set up ranks or wrap a model for them (`init_process_group`, "
-        "`DistributedDataParallel`, a `local_rank`) and load a checkpoint without `map_location`.\n\n"
-        "- Quiet in Dataset classes and for names that speak of data (features, vocabularies): those "
-        "are CPU tensors or no tensors; quiet where only one rank comes by.\n"
+        en="Fires where a checkpoint is loaded without `map_location` in a program that sets up ranks or "
+        "wraps a model for them (`init_process_group`, `DistributedDataParallel`, `Accelerator`): in the "
+        "file itself, in a function that it calls, or in a file that calls the function that loads.\n\n"
+        "- What goes into `load_state_dict` is a checkpoint. Otherwise names decide: quiet for those that "
+        "speak of data (features, vocabularies), and in Dataset classes.\n"
+        "- Quiet where only one rank comes by, and for accelerate in a program that does not train.\n"
         "- The fix is marked unsafe: a tensor that is used as loaded stays on the CPU then.",
-        zh="当文件建立了 rank 或为其包装模型（`init_process_group`、`DistributedDataParallel`、`local_rank`），并在没有 "
-        "`map_location` 的情况下加载检查点时报告。\n\n"
-        "- 在 Dataset 类中、名称表明是数据（特征、词表）时不报告；只有一个 rank 会执行时也不报告。\n"
+        zh="在建立了 rank 或为其包装模型（`init_process_group`、`DistributedDataParallel`、`Accelerator`）的程序中，没有 "
+        "`map_location` 就加载检查点时报告；这些调用可以在本文件、它调用的函数，或调用该加载函数的文件中。\n\n"
+        "- 传给 `load_state_dict` 的即为检查点；否则由名称判断：名称表明是数据（特征、词表）以及在 Dataset 类中不报告。\n"
+        "- 只有一个 rank 会执行、或程序只用 accelerate 而不训练时不报告。\n"
         "- 修复标记为不安全：直接使用的张量会留在 CPU 上。",
     ),
     bad=(

@@ -42,11 +42,12 @@ RULE = Rule(
         "without an index.\n\n"
         "- Where every use names a GPU (`.to(rank)`), the confidence is `possible` and the severity "
         "LOW: barrier() and the object collectives still go by the current device.\n"
-        "- Quiet when the file sets CUDA_VISIBLE_DEVICES.",
+        "- Quiet when the file sets CUDA_VISIBLE_DEVICES, and when a caller, or a function that it "
+        "calls, sets the device.",
         zh="文件以字面量 'nccl' 启动进程组，既没有调用 `set_device` 也没有传 `device_id`，且使用了当前设备（不带编号的 "
         "`.cuda()` 或 'cuda'）时报告。\n\n"
         "- 若所有用法都指明了 GPU（`.to(rank)`），置信度为 `possible`（可能），严重度 LOW：barrier() 和对象类集合通信仍使用当前设备。\n"
-        "- 文件设置了 CUDA_VISIBLE_DEVICES 时不报告。",
+        "- 文件设置了 CUDA_VISIBLE_DEVICES，或调用者及其调用的函数设置了设备时不报告。",
     ),
     bad=(
         """\

@@ -38,12 +38,13 @@ RULE = Rule(
         zh="DDP 程序的每个 rank 都用相同种子打乱数据且没有 sampler",
     ),
     page=Text(
-        en="Fires in files that wrap a model in DDP, seed torch with a value that does not depend "
-        "on the rank, and train on a DataLoader with `shuffle=True` and no sampler.\n\n"
+        en="Fires where a loop trains a DDP model on a DataLoader with `shuffle=True` and no sampler, and "
+        "torch, or the loader's generator, is seeded with a value that does not depend on the rank. The "
+        "loader may come from a function of another file.\n\n"
         "- Quiet where anything about the seed, the data set or the loader mentions a rank, a "
         "split or a shard, and where accelerate or Lightning prepares the loader.",
-        zh="当文件用 DDP 包装模型、用与 rank 无关的值为 torch 设种子，并在 `shuffle=True` 且没有 sampler 的 DataLoader 上训练"
-        "时报告。\n\n"
+        zh="当循环在 `shuffle=True` 且没有 sampler 的 DataLoader 上训练 DDP 模型，而 torch 或加载器的 generator 用与 rank 无关的"
+        "值设种子时报告。加载器可以来自其他文件的函数。\n\n"
         "- 种子、数据集或加载器提到 rank、切分或分片，或由 accelerate、Lightning 准备加载器时不报告。",
     ),
     bad=(

@@ -37,12 +37,13 @@ RULE = Rule(
         zh="训练用的 DataLoader 没有 shuffle 也没有 sampler",
     ),
     page=Text(
-        en="Fires for a DataLoader named after training that has no `shuffle`, `sampler` or "
-        "`batch_sampler` and whose loop in the same file trains.\n\n"
+        en="Fires for a DataLoader without `shuffle`, `sampler` or `batch_sampler` when a loop over it "
+        "trains: in its own file, or in a file that gets it from a function or an object of the "
+        "project. Unless its name speaks of training, the loop must go over the data repeatedly.\n\n"
         "- Quiet for iterable data sets (their own business), for data named after streams or "
         "sequences in time, and where the data are shuffled before.",
-        zh="名称表明用于训练的 DataLoader 没有 `shuffle`、`sampler` 或 `batch_sampler`，且同一文件中遍历它的循环在训练时"
-        "报告。\n\n"
+        zh="DataLoader 没有 `shuffle`、`sampler` 或 `batch_sampler`，而遍历它的循环在训练时报告：循环可以在同一文件中，"
+        "也可以在通过项目的函数或对象得到它的文件中。若名称未表明用于训练，则该循环须多次遍历数据。\n\n"
         "- 可迭代数据集、名称表明是流式或时间序列的数据，以及事先已打乱的数据不报告。",
     ),
     bad=(

@@ -35,11 +35,13 @@ RULE = Rule(
         zh="layer drop 或随机深度没有以 self.training 为条件",
     ),
     page=Text(
-        en="Fires in `forward` of an nn.Module for a condition that compares a random number with a "
-        "rate named after dropping or survival, where neither the condition nor a branch around it "
-        "asks for the mode.",
-        zh="在 nn.Module 的 `forward` 中，条件把随机数与名称表示丢弃率或存活率的值比较，而该条件及其外层分支都没有判断"
-        "模式时报告。",
+        en="Fires in `forward` of an nn.Module where nothing asks for the mode:\n\n"
+        "- a condition that compares a random number with a rate named after dropping or survival, or "
+        "that leaves out a layer in a loop over the module's own ModuleList;\n"
+        "- a value that is divided by a share and multiplied by a random mask drawn with that share.",
+        zh="在 nn.Module 的 `forward` 中没有任何地方判断模式时报告：\n\n"
+        "- 条件把随机数与名称表示丢弃率或存活率的值比较，或在遍历模块自身 ModuleList 的循环中跳过某一层；\n"
+        "- 值除以某个比例，再乘以按该比例抽取的随机掩码。",
     ),
     bad=(
         """\
