@@ -124,7 +124,9 @@ def check_unwrapped(scene: Scene) -> Iterator[Hit]:
 def check_property(function: ast.FunctionDef, scene: Scene) -> Iterator[Hit]:
     """`self.bare(x)`, where the property `bare` gives `self.model.module` back"""
     owner = scene.parent(function)
-    if not isinstance(owner, ast.ClassDef) or not function.decorator_list:
+    if not isinstance(owner, ast.ClassDef) or not any(
+        scene.last_name(item) in ("property", "cached_property") for item in function.decorator_list
+    ):
         return
     given = returns(function)
     if len(given) != 1 or not isinstance(given[0], ast.Attribute) or given[0].attr != "module":

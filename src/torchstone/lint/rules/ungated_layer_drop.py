@@ -131,6 +131,9 @@ def check_mask(function: ast.FunctionDef, scene: Scene) -> Iterator[Hit]:
     owner = scene.parent(function)
     if function.name != "forward" or not isinstance(owner, ast.ClassDef):
         return
+    drawn = (call for name in _RANDOM for call in scene.calls.get(name, ()))
+    if not any(scene.within(call, function) for call in drawn):
+        return
     if mentions_mode(scene, function) or not scene.is_module_class(owner):
         return
     for node in own_nodes(function):
