@@ -114,7 +114,9 @@ def score_fixes(folder: Path, which: str = "") -> None:
 
 
 def _fired(git: Path, revision: str, fix: Fix) -> int:
-    """How often the rules fire in the project at a revision."""
+    """How often the rules fire in the project at a revision; none is named where no rule covers it."""
+    if fix.rules == ("-",):
+        return 0
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         folder, _, inner = fix.file.partition("/")

@@ -13,7 +13,7 @@ import pytest
 from torchstone.cli.main import run
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
-from torchstone.lint import engine, fixer
+from torchstone.lint import fixer, reading
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
 from torchstone.lint.outside import _process
@@ -197,8 +197,8 @@ def test_the_cache_gives_the_same_report_and_notices_changes(
     (here / "broken.py").write_text("def f(:\n")
     first = look()
     calls: list[str] = []
-    real = engine.parse
-    monkeypatch.setattr(engine, "parse", lambda source: calls.append(source.path) or real(source))
+    real = reading.parse
+    monkeypatch.setattr(reading, "parse", lambda source: calls.append(source.path) or real(source))
     assert look() == first
     assert calls == []
     (here / "m.py").write_text(CAST.replace("x.half()", "x.float()"))

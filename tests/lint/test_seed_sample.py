@@ -34,4 +34,15 @@ def test_the_full_form_keeps_these_lines(
     run(["check", "--lang", "zh", "--format", "text", "model.py"])
     lines = capsys.readouterr().out.splitlines()
     heart = [line for line in lines if line.startswith(("File: ", "Line ", "  -> "))]
-    assert heart == [line for line in EXPECTED.splitlines() if line]
+    expected = [line for line in EXPECTED.splitlines() if line]
+    assert [line.partition("：`")[0] for line in heart] == expected
+
+
+def test_the_full_form_names_what_is_at_stake(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(SEED)
+    run(["check", "--lang", "zh", "--format", "text", "model.py"])
+    reasons = [line for line in capsys.readouterr().out.splitlines() if "：`" in line]
+    assert any(".half()`" in line for line in reasons)
+    assert any("binary_cross_entropy(" in line for line in reasons)

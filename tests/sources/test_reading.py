@@ -161,6 +161,7 @@ def test_magics_are_blanked_line_for_line() -> None:
     source = "%matplotlib inline\nx = 1\n!pip install torch\nfiles = !ls\ny = x % 2\nx?\nif x:\n    %time f()\n"
     assert plain_python(source) == "pass\nx = 1\npass\npass\ny = x % 2\npass\nif x:\n    pass\n"
     assert plain_python("%%bash\nls -l\n") == "\n\n"
+    assert plain_python(" !tts --text a \\\n   --out b \\\n c\nx = 1\n") == "pass\n\n\nx = 1\n"
     assert plain_python("%%time\nx = 1\n") == "\nx = 1\n"
 
 

@@ -13,9 +13,10 @@ from torchstone.core.errors import TorchstoneError
 from torchstone.core.files import cache_folder, write_atomically
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
+from torchstone.lint.facts.lending import Loan, loan
 from torchstone.lint.result import Result
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def _here() -> str:
@@ -40,6 +41,9 @@ class Cache:
         self._hashes: dict[str, str] = {}
         self._all = ""
         self._tops: set[str] = set()
+        self._lending = ""
+        self._was = ""
+        self._loans: dict[str, list[Loan]] = {}
         self._old: dict[str, Any] = self._load() if enabled else {}
         self._new: dict[str, Any] = {}
         self._changed = False
@@ -51,6 +55,7 @@ class Cache:
             return {}
         if not isinstance(data, dict) or data.get("basis") != self._basis:
             return {}
+        self._was = str(data.get("lending"))
         files = data.get("files")
         return files if isinstance(files, dict) and data.get("format") == _FORMAT else {}
 
@@ -59,8 +64,28 @@ class Cache:
         if self._enabled:
             self._hashes[name] = hashlib.blake2b(data, digest_size=16).hexdigest()
 
-    def seal(self, tops: set[str]) -> None:
-        """All files are noted: the project as a whole has an identity too."""
+    def loans(self, name: str) -> list[Loan] | None:
+        """What the functions of a file lent last time, if it still is as it was."""
+        row = self._old.get(name)
+        if not isinstance(row, dict) or row.get("hash") != self._hashes.get(name):
+            return None
+        kept = row.get("loans", {})
+        if not isinstance(kept, dict) or not all(
+            isinstance(words, list) for words in kept.values()
+        ):
+            return None
+        return [loan(name, function, map(str, words)) for function, words in kept.items()]
+
+    def lend(self, name: str, loans: list[Loan]) -> None:
+        """Keep what the functions of a file lend."""
+        self._loans[name] = loans
+
+    def seal(self, tops: set[str], lending: str) -> None:
+        """All files are noted: the project as a whole has an identity too. What functions lend
+        decides which rules run where: if that changed, nothing is known."""
+        self._lending = lending
+        if self._was != lending:
+            self._old = {}
         whole = hashlib.blake2b(digest_size=16)
         for name, digest in sorted(self._hashes.items()):
             whole.update(f"{name}\0{digest}\n".encode("utf-8", "surrogatepass"))
@@ -98,6 +123,11 @@ class Cache:
             row["missing"] = sorted(result.missing)
         if result.findings:
             row["findings"] = [to_data(item) for item in result.findings]
+        if self._loans.get(name):
+            row["loans"] = {
+                item.name.decode(): sorted(word.decode() for word in item.words)
+                for item in self._loans[name]
+            }
         if result.gaps:
             row["gaps"] = [to_data(item) for item in result.gaps]
         self._new[name] = row
@@ -107,7 +137,9 @@ class Cache:
         """Write the cache; a folder that cannot be written costs speed, not results."""
         if not self._changed:
             return
-        data = {"format": _FORMAT, "basis": self._basis, "files": self._new}
+        data = {
+            "format": _FORMAT, "basis": self._basis, "lending": self._lending, "files": self._new,
+        }  # fmt: skip
         try:
             write_atomically(self._file, json.dumps(data, ensure_ascii=False))
         except (TorchstoneError, UnicodeEncodeError):

@@ -126,6 +126,22 @@ def _follow(report: Report, answer: Answer, style: Style) -> str:
     return "\n".join(lines)
 
 
+_STAKE = 48
+"""Characters of source that a reason names; the marked lines below show all of it."""
+
+
+def _at_stake(item: Finding, style: Style) -> str:
+    """The source in question, behind the reason of a finding whose own words name nothing."""
+    marked = next((part for part in item.evidence if isinstance(part, Snippet)), None)
+    named = "`" in item.message(style.lang) + item.why.say(style.lang)
+    if named or item.tool != "check" or marked is None or not style.detail or not marked.mark_line:
+        return ""
+    row = marked.text.split("\n")[marked.mark_line - marked.line]
+    text = " ".join(row[marked.mark_start : marked.mark_end].split())
+    short = text if len(text) <= _STAKE else f"{text[: _STAKE - 2]} …"
+    return style.say(f": `{short}`", f"：`{short}`") if short else ""
+
+
 def _finding(item: Finding, style: Style) -> str:
     colour = SEVERITY_COLOUR[item.severity]
     level = style.paint(f"[{item.severity}]", "bold", colour)
@@ -134,7 +150,7 @@ def _finding(item: Finding, style: Style) -> str:
         head, style.width + len(level) - len(str(item.severity)) - 2 if style.width else 0, "  "
     )
     if item.why:
-        lines.append(_arrow(item.why.say(style.lang), style))
+        lines.append(_arrow(item.why.say(style.lang) + _at_stake(item, style), style))
     if item.remedy:
         word = style.say("suggestion: ", "建议：")
         lines.append(_arrow(word + item.remedy.say(style.lang), style))

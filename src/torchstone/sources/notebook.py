@@ -65,7 +65,16 @@ def plain_python(source: str) -> str:
         if magic not in ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit"):
             return "".join(_blank(line, code=False) for line in lines)
         lines[0] = _blank(lines[0], code=False)
-    return "".join(_blank(line, code=True) if _MAGIC.match(line) else line for line in lines)
+    found: list[str] = []
+    goes_on = False  # a command of the shell may go on in the next line, as in a shell
+    begun = False  # before the first statement the indentation of a magic means nothing
+    for line in lines:
+        hidden = goes_on or _MAGIC.match(line) is not None
+        shown = line if begun else line.lstrip(" \t")
+        found.append(_blank(shown, code=not goes_on) if hidden else line)
+        begun = begun or not (hidden or not line.strip())
+        goes_on = hidden and line.rstrip("\r\n").endswith("\\")
+    return "".join(found)
 
 
 def _blank(line: str, code: bool) -> str:

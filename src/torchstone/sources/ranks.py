@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.core.pattern import pattern
+from torchstone.sources.targets import function_named
 
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
@@ -22,6 +23,7 @@ _HELPER_NAME = pattern(
     r"^(?:is|am|on)_(?:the_)?(?:local_|global_|world_)?(?:main|master|rank_?(?:0|zero)|primary|chief|root|first"
     r"|process_?(?:0|zero)|zero)(?:_?(?:process|rank|node|worker|proc|zero))*$"
 )
+_ONLY_NAME = pattern(r"^(?:rank_?(?:zero|0)|(?:main|master|chief)_?(?:process|rank)?)_only$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -64,7 +66,10 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
             return True
         return scene.project.returns_rank_test(scene, node, depth - 1)
     if isinstance(node, ast.Attribute):
-        return bool(_HELPER_NAME.match(node.attr))
+        if _HELPER_NAME.match(node.attr):
+            return True
+        made = _only_value(scene, node)
+        return made is not None and _depends(scene, made, depth - 1)
     if isinstance(node, ast.Name):
         if _HELPER_NAME.match(node.id):
             return True
@@ -102,9 +107,18 @@ def _is_rank(scene: Scene, node: ast.AST, depth: int) -> bool:
     if isinstance(node, (ast.Name, ast.Attribute)):
         if _RANK_NAME.match(scene.last_name(node)):
             return True
-        value = scene.value(node)
+        value = scene.value(node) or _only_value(scene, node)
         return value is not None and depth > 0 and _is_rank(scene, value, depth - 1)
     return False
+
+
+def _only_value(scene: Scene, node: ast.AST) -> ast.expr | None:
+    """What `self.attribute` is always set to, when its class sets it in one place."""
+    if not isinstance(node, ast.Attribute) or scene.dotted(node.value) != "self":
+        return None
+    owner = scene.class_of(node)
+    found = scene.attribute_values(owner, node.attr) if owner is not None else []
+    return found[0] if len(found) == 1 else None
 
 
 def rank_branch(scene: Scene, node: ast.AST) -> RankBranch | None:
@@ -118,10 +132,40 @@ def rank_branch(scene: Scene, node: ast.AST) -> RankBranch | None:
         early = _early_exit(scene, up, child)
         if early is not None:
             return early
-        if isinstance(up, (*_FUNCTIONS, ast.Lambda)):
+        if isinstance(up, _FUNCTIONS):
+            return _guarding_decorator(scene, up)
+        if isinstance(up, ast.Lambda):
             return None
         child = up
     return None
+
+
+def _guarding_decorator(
+    scene: Scene, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> RankBranch | None:
+    """A decorator that runs the function on some ranks only: of the project, or by its name."""
+    for item in function.decorator_list:
+        func = item.func if isinstance(item, ast.Call) else item
+        if _ONLY_NAME.match(scene.last_name(func)) or _runs_on_some(scene, func):
+            return RankBranch(func, item, True)
+    return None
+
+
+def _runs_on_some(scene: Scene, decorator: ast.expr) -> bool:
+    known: dict[ast.AST, bool] = scene.cache.setdefault("rank decorators", {})
+    if decorator not in known:
+        known[decorator] = False
+        target = function_named(scene, decorator)
+        if target is not None:
+            home, function = target
+            names = [item.arg for item in function.args.args[:1]]
+            calls = [
+                node
+                for node in home.inside(function)
+                if isinstance(node, ast.Call) and home.dotted(node.func) in names
+            ]
+            known[decorator] = bool(calls) and all(rank_branch(home, call) for call in calls)
+    return known[decorator]
 
 
 def _early_exit(scene: Scene, block_owner: ast.AST, child: ast.AST) -> RankBranch | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torchstone.sources import values
+from torchstone.sources.targets import Target, function_named, target_of
 
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
@@ -99,9 +100,54 @@ def _autocast(scene: Scene, node: ast.AST | None, depth: int = 4) -> Autocast | 
     full = scene.qualified(node.func)
     if full == "functools.partial":
         return _autocast_from(scene, node.args[0], node, 1) if node.args else None
-    return _autocast_from(scene, node.func, node, 0) or (
-        _autocast(scene, node.func, depth - 1) if isinstance(node.func, ast.Name) else None
-    )
+    found = _autocast_from(scene, node.func, node, 0)
+    if found is None and isinstance(node.func, ast.Name):
+        found = _autocast(scene, node.func, depth - 1)
+    return found or _autocast_of_project(scene, node, depth)
+
+
+def _autocast_of_project(scene: Scene, call: ast.Call, depth: int) -> Autocast | None:
+    """The region that a function of the project opens: a context manager, or one it returns."""
+    target = _opener(scene, call)
+    if target is None:
+        return None
+    home, function = target
+    if _is_context_manager(home, function):
+        region = _where_it_yields(home, function)
+        return _OFF if region.autocast_off else region.autocast
+    found = [_autocast(home, value, depth - 1) for value in _returned(function)]
+    first = next((item for item in found if item is not None), None)
+    if first is None or first is _OFF:
+        return first
+    return replace(first, certain=first.certain and len(found) == 1)
+
+
+def _opener(scene: Scene, call: ast.Call) -> Target | None:
+    """The function of the project that makes a context; asked once for each place."""
+    known: dict[ast.AST, Target | None] = scene.cache.setdefault("openers", {})
+    if call not in known:
+        known[call] = target_of(scene, call)
+    return known[call]
+
+
+def _is_context_manager(scene: Scene, function: ast.AST) -> bool:
+    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
+    return any(scene.last_name(item).endswith("contextmanager") for item in decorators)
+
+
+def _where_it_yields(scene: Scene, function: ast.AST) -> Region:
+    """What holds where a context manager hands over to the block of its `with`."""
+    places = [lexical(scene, n)[0] for n in scene.inside(function) if isinstance(n, ast.Yield)]
+    agree = bool(places) and all(place == places[0] for place in places)
+    return places[0] if agree else Region()
+
+
+def _returned(function: ast.AST) -> list[ast.expr]:
+    return [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return) and node.value is not None
+    ]
 
 
 def _autocast_from(scene: Scene, func: ast.expr, call: ast.Call, skipped: int) -> Autocast | None:
@@ -181,7 +227,41 @@ def _grad(scene: Scene, context: ast.expr) -> str:
     if full in SET_GRAD and isinstance(context, ast.Call):
         on = scene.literal(scene.argument(context, 0, "mode"))
         return "no_grad" if on is False else "enabled"
-    return ""
+    return _grad_of_project(scene, context)
+
+
+def _grad_of_project(scene: Scene, context: ast.expr) -> str:
+    """The same for contexts and decorators that a function of the project makes."""
+    if isinstance(context, ast.Call):
+        target = _opener(scene, context)
+        if target is None:
+            return ""
+        home, function = target
+        if _is_context_manager(home, function):
+            return _grad_name(_where_it_yields(home, function))
+        found = {_grad(home, value) for value in _returned(function)}
+        return found.pop() if len(found) == 1 else ""
+    known: dict[ast.AST, str] = scene.cache.setdefault("decorators", {})
+    if context not in known:
+        target = function_named(scene, context)
+        known[context] = _grad_name(_around_parameter(*target)) if target else ""
+    return known[context]
+
+
+def _around_parameter(scene: Scene, decorator: ast.AST) -> Region:
+    """What holds where a decorator calls the function that it is given."""
+    names = [item.arg for item in decorator.args.args[:1]]  # type: ignore[attr-defined]
+    places = [
+        lexical(scene, node)[0]
+        for node in scene.inside(decorator)
+        if isinstance(node, ast.Call) and scene.dotted(node.func) in names
+    ]
+    agree = bool(places) and all(_grad_name(item) == _grad_name(places[0]) for item in places)
+    return places[0] if agree else Region()
+
+
+def _grad_name(region: Region) -> str:
+    return "inference" if region.inference_mode else "no_grad" if region.no_grad else ""
 
 
 def _switched_off(scene: Scene, function: ast.AST, node: ast.AST) -> bool:

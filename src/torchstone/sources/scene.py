@@ -350,6 +350,10 @@ class Scene(Writing):
         """Every expression that the class assigns to `self.name`."""
         return values.attribute_values(self, owner, name)
 
+    def attribute_sources(self, owner: ast.ClassDef, name: str) -> list[values.Source]:
+        """The same, those included that take one part of what is unpacked."""
+        return values.attribute_sources(self, owner, name)
+
     def origin(self, node: ast.AST | None) -> ast.expr | None:
         """What a name or `self.attribute` was made from: the expression at its first source."""
         return values.origin(self, node)

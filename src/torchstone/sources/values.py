@@ -6,6 +6,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.core.pattern import pattern
@@ -173,26 +174,42 @@ def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
 
 
 def attribute_values(scene: Scene, owner: ast.ClassDef, name: str) -> list[ast.expr]:
-    """Every expression that the class assigns to `self.name`."""
-    table = scene.cache.get("attributes")
+    """Every expression that the class assigns, as a whole, to `self.name`."""
+    return [value for value, place in attribute_sources(scene, owner, name) if place is None]
+
+
+Source = tuple[ast.expr, int | None]
+"""An expression, and which part of it is meant; None for all of it."""
+
+
+def attribute_sources(scene: Scene, owner: ast.ClassDef, name: str) -> list[Source]:
+    """Every expression that the class assigns to `self.name`, alone or by unpacking."""
+    table: dict[tuple[ast.ClassDef, str], list[Source]] | None = scene.cache.get("attributes")
     if table is None:
-        table = defaultdict(list)
+        table = scene.cache["attributes"] = defaultdict(list)
         statements: list[ast.Assign | ast.AnnAssign] = [*scene.all(ast.Assign)]
         statements += scene.all(ast.AnnAssign)
         for statement in statements:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            for target in targets:
-                if (
-                    isinstance(target, ast.Attribute)
-                    and isinstance(target.value, ast.Name)
-                    and target.value.id == "self"
-                    and statement.value is not None
-                    and (home := scene.class_of(statement)) is not None
-                ):
-                    table[home, target.attr].append(statement.value)
-        scene.cache["attributes"] = table
-    found: list[ast.expr] = table.get((owner, name), [])
-    return found
+            for target in targets if statement.value is not None else ():
+                for attribute, value, place in _stored(target, statement.value):  # type: ignore[arg-type]
+                    home = scene.class_of(statement)
+                    if home is not None:
+                        table[home, attribute].append((value, place))
+    return table.get((owner, name), [])
+
+
+def _stored(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr, int | None]]:
+    """The attributes of `self` that one target sets, with what they get."""
+    if isinstance(target, ast.Attribute):
+        if isinstance(target.value, ast.Name) and target.value.id == "self":
+            yield target.attr, value, None
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        pairs = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        paired = len(pairs) == len(target.elts)
+        for place, part in enumerate(target.elts):
+            for attribute, _, _ in _stored(part, value):
+                yield attribute, (pairs[place] if paired else value), (None if paired else place)
 
 
 def origin(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> ast.expr | None:
@@ -332,7 +349,7 @@ def is_model(scene: Scene, node: ast.AST | None) -> bool:
         made = scene.project.class_named(scene, source.func, full)
         if made is not None:
             return made[0].is_module_class(made[1])
-    return bool(_MODEL_NAME.search(scene.last_name(node)))
+    return bool(_MODEL_NAME.search(scene.last_name(node))) or _used_as(scene, node, _OF_MODULES)
 
 
 def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
@@ -341,4 +358,30 @@ def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
         return ".lr_scheduler." not in scene.qualified(source.func)
     if isinstance(node, ast.Subscript):
         return is_optimizer(scene, node.value)
-    return bool(_OPTIMIZER_NAME.search(scene.last_name(node)))
+    if _OPTIMIZER_NAME.search(scene.last_name(node)):
+        return True
+    return _used_as(scene, node, ("zero_grad",)) and _used_as(scene, node, ("step",))
+
+
+_OF_MODULES = ("parameters", "named_parameters", "state_dict")
+
+
+def _used_as(scene: Scene, node: ast.AST | None, methods: tuple[str, ...]) -> bool:
+    """Whether the scope of a name (or the class of `self.attribute`) calls one of these methods on it."""
+    name = scene.dotted(node)
+    if node is None or not name:
+        return False
+    table: dict[tuple[ast.AST | None, str, str], bool] = scene.cache.setdefault("used as", {})
+    own = name.startswith("self.")
+    home = scene.class_of(node) if own else scene.scope(node)
+    for method in methods:
+        key = (home, name, method)
+        if key not in table:
+            table[key] = any(
+                scene.dotted(scene.receiver(call)) == name
+                and (scene.class_of(call) if own else scene.scope(call)) is home
+                for call in scene.calls.get(method, ())
+            )
+        if table[key]:
+            return not (method == "state_dict" and _used_as(scene, node, ("step",)))
+    return False

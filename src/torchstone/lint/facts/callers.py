@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from torchstone.lint.facts.resolve import target_of
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import target_of
 
 _FILES = 8  # a name that more files call is too common to be followed
 

@@ -20,6 +20,7 @@ class Effect(Enum):
     SET_EPOCH = "set_epoch"
     SET_DEVICE = "set_device"
     SYNC = "sync"
+    SEED = "seed"
 
 
 class Event(NamedTuple):
@@ -32,6 +33,8 @@ class Event(NamedTuple):
     """False when a branch, a loop or an exception handler decides whether it happens."""
 
 
+_SEEDS = frozenset(("seed", "manual_seed", "seed_everything", "set_seed", "manual_seed_all"))
+_SEEDED = ("numpy.random.", "random.", "torch.", "lightning", "pytorch_lightning", "transformers.")
 _SYNCS = frozenset(("item", "tolist", "numpy"))
 _METHODS = {
     "zero_grad": Effect.ZERO_GRAD,
@@ -43,6 +46,8 @@ _METHODS = {
 def effect_of(scene: Scene, call: ast.Call) -> tuple[Effect, ast.expr | None] | None:
     """What a call does by itself, and to what; None for calls that do nothing of the kind."""
     func = call.func
+    if scene.last_name(func) in _SEEDS and scene.qualified(func).startswith(_SEEDED):
+        return Effect.SEED, None
     if isinstance(func, ast.Attribute):
         name, receiver = func.attr, func.value
         if name == "train" and scene.method(call):

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from torchstone.lint.facts.resolve import Target, target_of
-from torchstone.lint.knowledge.flow import made, own_nodes
-from torchstone.sources.scene import Function, Scene
-
-_DEPTH = 3  # factories of factories; deeper ones are rare and cost a parsed file each
+from torchstone.lint.facts.origins import origins
+from torchstone.sources.scene import Scene
 
 
 class Maker(NamedTuple):
@@ -24,31 +21,17 @@ class Maker(NamedTuple):
         return self.scene.qualified(self.call.func)
 
 
-def maker_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> Maker | None:
-    """What made the value of an expression: a class of the project, or something outside of it."""
-    source = made(scene, node)
-    if not isinstance(source, ast.Call):
+def maker_of(scene: Scene, node: ast.AST | None) -> Maker | None:
+    """What made the value of an expression, when all ways to it agree: a class of the project, or
+    something outside of it."""
+    if not isinstance(node, ast.expr):
         return None
-    target = target_of(scene, source) if depth else None
-    if target is None:
-        return Maker(scene, source)
-    return _returned(target, depth)
-
-
-def _returned(target: Target, depth: int) -> Maker | None:
-    """What every `return` of a function hands out, when they agree."""
-    scene, function = target
-    found = [maker_of(scene, value, depth - 1) for value in returns(function)]
-    first = found[0] if found else None
-    if first is None or any(item is None or item.name != first.name for item in found):
-        return None
-    return first
-
-
-def returns(function: Function) -> list[ast.expr]:
-    """What the function's own `return` statements give."""
-    return [
-        node.value
-        for node in own_nodes(function)
-        if isinstance(node, ast.Return) and node.value is not None
+    places = origins(scene, node)
+    found = [
+        Maker(place.scene, place.node)
+        for place in places
+        if isinstance(place.node, ast.Call) and not place.path
     ]
+    if not found or len(found) != len(places):
+        return None
+    return found[0] if all(item.name == found[0].name for item in found) else None

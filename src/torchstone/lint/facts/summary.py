@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchstone.lint.facts.effects import Effect, Event, effect_of
-from torchstone.lint.facts.resolve import is_outside, target_of
-from torchstone.lint.knowledge.flow import own_nodes, parameters, passed
+from torchstone.lint.knowledge.flow import made, own_nodes, parameters, passed
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import is_outside, method_of, target_of
 
 _DEPTH = 3  # calls of calls; deeper chains are rare and cost a parsed file each
 _DECIDING = (ast.If, ast.IfExp, ast.Try, ast.Match, ast.BoolOp, *LOOPS)
@@ -90,6 +90,8 @@ def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | N
 
     def renamed(subject: str) -> str:
         base, dot, rest = subject.partition(".")
+        if base == "self" and rest and (same := _given_to_object(scene, call, rest)):
+            return same
         if base in names:
             return f"{names[base]}{dot}{rest}" if names[base] else ""
         return subject if base in outer else ""  # a local: nothing that the caller could name
@@ -97,6 +99,26 @@ def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | N
     events = [event._replace(subject=renamed(event.subject)) for event in inner.events]
     opaque = {renamed(name) for name in inner.opaque}
     return Summary(tuple(events), frozenset(opaque - {""}))
+
+
+def _given_to_object(scene: Scene, call: ast.Call, rest: str) -> str:
+    """What the caller calls the field of an object that it made from it: after
+    `self.judge = Judge(self.net)`, the `net` of `self.judge` is `self.net`."""
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    source = made(scene, receiver) if receiver is not None else None
+    if not isinstance(source, ast.Call) or isinstance(receiver, ast.Call):
+        return ""
+    found = scene.project.class_named(scene, source.func, scene.qualified(source.func))
+    start = method_of(found[0], found[1], "__init__") if found is not None else None
+    if found is None or start is None:
+        return ""
+    field, dot, further = rest.partition(".")
+    values = found[0].attribute_values(found[1], field)
+    if len(values) != 1 or not isinstance(values[0], ast.Name):
+        return ""
+    given = scene.dotted(passed(scene, source, start[1], values[0].id))
+    local = scene.scope(source) is scene.scope(call) or given.startswith("self.")
+    return f"{given}{dot}{further}" if given and local else ""
 
 
 def _names_at(scene: Scene, call: ast.Call, function: Function) -> dict[str, str]:
@@ -132,10 +154,15 @@ def _read_only(scene: Scene, function: Function) -> frozenset[str]:
 
 def calls_below(root: ast.AST) -> list[ast.Call]:
     """The calls below a node in the order in which they are written; inner functions left out."""
+    kept: list[ast.Call] | None = getattr(root, "calls_in_order", None)
+    if kept is not None:
+        return kept
     found = [node for node in own_nodes(root) if isinstance(node, ast.Call)]
     if isinstance(root, ast.Call):
         found.append(root)
     found.sort(key=lambda call: (call.lineno, call.col_offset))
+    if isinstance(root, (*FUNCTIONS, *LOOPS)):
+        root.calls_in_order = found  # type: ignore[union-attr]
     return found
 
 

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
+from torchstone.lint.facts.paths import conditions
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import is_outside, target_of
 
 _DIST = (
     "all_reduce", "all_reduce_coalesced", "all_gather", "all_gather_into_tensor",
@@ -82,6 +84,20 @@ _RANKED_FILE = (
 )
 
 
+_DEPTH = 3  # functions between a branch and the collective; deeper ones cost a parsed file each
+_DISTRIBUTED = pattern(
+    r"is_initialized|is_available|world_size|distributed|use_ddp|\bddp\b|num_gpus|n_gpu", re.I
+)
+
+
+class Reached(NamedTuple):
+    """A collective in a function of the project."""
+
+    scene: Scene
+    call: ast.Call
+    name: str
+
+
 class Collective(NamedTuple):
     """A call that waits for other ranks."""
 
@@ -150,6 +166,51 @@ def collectives_in(scene: Scene, nodes: Iterable[ast.AST]) -> list[tuple[ast.Cal
                 if what is not None and what.world:
                     found.append((node, what))
     return found
+
+
+def reached(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Reached | None:
+    """The collective that a function of the project runs on whoever calls it, by itself or through
+    what it calls; conditions that only ask whether there are ranks at all do not count."""
+    target = target_of(scene, call) if depth else None
+    if target is None:
+        return None
+    home, function = target
+    known: dict[object, Reached | None] = scene.project.summaries
+    key = ("reached", home.path, function.lineno, depth)
+    if key not in known:
+        known[key] = None  # a function that calls itself adds nothing
+        known[key] = _reached_in(home, function, depth)
+    return known[key]
+
+
+def _reached_in(home: Scene, function: Function, depth: int) -> Reached | None:
+    rows = collectives_of(home, function)
+    names = [what.name for _, what in rows]
+    for inner, what in rows:
+        if names.count(what.name) == 1 and _always(home, inner):
+            return Reached(home, inner, what.name)
+    for inner in calls_in(home, function) if not rows else ():
+        found = reached(home, inner, depth - 1)
+        if found is not None and _always(home, inner):
+            return found
+    return None
+
+
+def _always(scene: Scene, node: ast.AST) -> bool:
+    return scene.rank_branch(node) is None and all(
+        _DISTRIBUTED.search(atom.text) for atom in conditions(scene, node)
+    )
+
+
+def calls_in(scene: Scene, function: Function) -> list[ast.Call]:
+    """The calls of a function that may be of the project and are no collective themselves."""
+    return [
+        node
+        for node in own_nodes(function)
+        if isinstance(node, ast.Call)
+        and not is_outside(scene, node)
+        and collective(scene, node) is None
+    ]
 
 
 def collectives_of(scene: Scene, function: Function) -> list[tuple[ast.Call, Collective]]:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from torchstone.lint.facts.paths import contradict
-from torchstone.lint.facts.resolve import target_of
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.tree import children
 
 _WITHS = (ast.With, ast.AsyncWith)
@@ -158,7 +158,8 @@ def passed(scene: Scene, call: ast.Call, function: Function, name: str) -> ast.e
     if name not in names:
         return None
     position = names.index(name)
-    if names[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+    bound = isinstance(call.func, ast.Attribute) or function.name == "__init__"
+    if names[:1] == ["self"] and bound:
         position -= 1
     return scene.argument(call, position) if position >= 0 else None
 
@@ -216,7 +217,7 @@ def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
         found.append(node)
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             stack += children(node)
-    if isinstance(function, FUNCTIONS):  # many rules ask; it lives and dies with the tree
+    if isinstance(function, (*FUNCTIONS, *LOOPS)):  # many ask; it lives and dies with the tree
         function.own_nodes = found  # type: ignore[union-attr]
     return found
 

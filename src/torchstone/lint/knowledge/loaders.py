@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.lint.facts.callers import Site, calls_of
 from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import callers, own_nodes, passed
 from torchstone.lint.knowledge.tensors import goes_to_device
-from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Scene
+from torchstone.sources.scene import LOOPS, MISSING, SCOPES, Function, Scene
 
 LOADERS = frozenset(("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"))
+_FILES = 8  # a class that more files name is not followed
 _PLACES = {"batch_size": 1, "num_workers": 5, "pin_memory": 7}
 _WRAPPERS = frozenset(
     ("enumerate", "tqdm", "trange", "zip", "iter", "islice", "progress_bar", "track")
@@ -56,7 +59,12 @@ def iterated(scene: Scene, loop: ast.For | ast.AsyncFor) -> list[ast.expr]:
     stack, found = [loop.iter], list[ast.expr]()
     while stack:
         item = stack.pop()
-        if isinstance(item, ast.Call) and scene.last_name(item.func) in _WRAPPERS:
+        named = scene.value(item) if isinstance(item, ast.Name) else None
+        if isinstance(named, ast.IfExp):
+            stack += [named.body, named.orelse]
+        elif isinstance(named, ast.Call) and scene.last_name(named.func) in _WRAPPERS:
+            stack += named.args
+        elif isinstance(item, ast.Call) and scene.last_name(item.func) in _WRAPPERS:
             stack += item.args
         else:
             found.append(item)
@@ -93,8 +101,57 @@ def loops_over(scene: Scene, call: ast.Call) -> Iterator[ast.For]:
 def trains_on(scene: Scene, call: ast.Call) -> bool:
     """Whether a loader feeds training: a loop over it goes backward, or its name says so."""
     return any("train" in name.lower() for name in bound_names(scene, call)) or any(
-        summary_within(scene, loop).has(Effect.BACKWARD) for loop in loops_over(scene, call)
+        training_loops(scene, call)
     )
+
+
+def training_loops(scene: Scene, call: ast.Call) -> Iterator[tuple[Scene, ast.For]]:
+    """The loops over a loader that go backward: of this file, and of files that get the loader from
+    a function or an object of the project."""
+    own = [loop for loop in loops_over(scene, call) if _trains(scene, loop)]
+    yield from ((scene, loop) for loop in own)
+    for home in () if own else files_that_get(scene, call):
+        for loop in home.all(ast.For):
+            if any(_is_made_by(home, item, call) for item in iterated(home, loop)):
+                if _trains(home, loop):
+                    yield home, loop
+
+
+def _trains(scene: Scene, loop: ast.For) -> bool:
+    return summary_within(scene, loop).has(Effect.BACKWARD)
+
+
+def _is_made_by(scene: Scene, item: ast.expr, call: ast.Call) -> bool:
+    found = maker_of(scene, item)
+    return found is not None and found.call is call
+
+
+def files_that_get(scene: Scene, call: ast.Call, levels: int = 2) -> list[Scene]:
+    """The files that call the function, or make the object, that a node stands in; and the files
+    that get it from those."""
+    function = scene.function(call)
+    if function is None:
+        return []
+    found: dict[str, Scene] = {}
+    for home, site in _takers(scene, function):
+        found[home.path] = home
+        if levels > 1:
+            found.update((item.path, item) for item in files_that_get(home, site, levels - 1))
+    return list(found.values())
+
+
+def _takers(scene: Scene, function: Function) -> list[Site]:
+    """Where a function is called; for an `__init__`, where its class makes an object."""
+    owner = scene.parent(function)
+    if function.name != "__init__" or not isinstance(owner, ast.ClassDef):
+        return calls_of(scene, function) or []
+    homes = scene.project.files_that_call(owner.name)
+    return [
+        (home, site)
+        for path in (homes if len(homes) <= _FILES else ())
+        if (home := scene.project.load(path, scene)) is not None
+        for site in home.calls.get(owner.name, ())
+    ]
 
 
 def _received(scene: Scene, call: ast.Call) -> Iterator[ast.Name]:

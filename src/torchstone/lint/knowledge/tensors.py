@@ -51,7 +51,14 @@ def on_device(scene: Scene) -> bool:
     """Whether the file speaks of a device at all; on the CPU nothing is asynchronous."""
     found = scene.cache.get("speaks of a device")
     if found is None:
-        found = scene.cache["speaks of a device"] = bool(_DEVICE_WORDS.search(scene.source.text))
+        found = bool(_DEVICE_WORDS.search(scene.source.text)) or any(
+            isinstance(given, (ast.Name, ast.Attribute))
+            and not scene.dtype_literal(given)
+            and "type" not in scene.last_name(given)
+            for call in scene.calls.get("to", ())
+            for given in call.args[:1]
+        )
+        scene.cache["speaks of a device"] = found
     return bool(found)
 
 
@@ -263,8 +270,35 @@ def chain(node: ast.AST | None) -> list[ast.Call]:
     return found
 
 
+_HOST_MADE = frozenset(f"torch.{name}" for name in "rand randn randint randperm zeros ones full "
+                       "tensor arange linspace multinomial bernoulli".split())  # fmt: skip
+
+
+def is_made_on_host(scene: Scene, node: ast.AST | None) -> bool:
+    """Whether a tensor is made on the spot and nobody says on which device: it is on the host."""
+    calls = chain(node)
+    first = calls[-1] if calls else None
+    return (
+        first is not None
+        and scene.qualified(first.func) in _HOST_MADE
+        and not any(word.arg in ("device", None) for word in first.keywords)
+        and not any(_is_value(scene, item) for item in first.args)
+        and not any(goes_to_device(scene, call) for call in calls)
+        and "set_default_device" not in scene.calls
+    )
+
+
+def _is_value(scene: Scene, node: ast.expr) -> bool:
+    """Whether an argument may itself be a tensor on a device."""
+    return not isinstance(node, ast.Constant) and any(
+        isinstance(part, ast.Name) for part in scene.inside(node)
+    )
+
+
 def is_array(scene: Scene, node: ast.AST | None) -> bool:
-    """Whether an expression is numpy's, so that reading it costs nothing."""
+    """Whether an expression is numpy's, or made on the host, so that reading it costs nothing."""
+    if is_made_on_host(scene, node):
+        return True
     for call in chain(node):
         if scene.qualified(call.func).startswith("numpy.") or goes_to_host(scene, call):
             return True

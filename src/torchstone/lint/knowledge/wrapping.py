@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchstone.lint.facts.returned import maker_of
+from torchstone.lint.facts.returned import Maker, maker_of
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import target_of
 
 DDP = frozenset(
     ("torch.nn.parallel.DistributedDataParallel",)
@@ -30,26 +32,55 @@ class Wrap(NamedTuple):
     """What the wrapped model is bound to, as written; "" when it is not bound."""
     inner: str
     """The model inside, as written; "" when it is made on the spot."""
+    within: Maker
+    """The call of the wrapper itself, which may stand in a function of another file."""
+
+    @property
+    def direct(self) -> bool:
+        """Whether the wrapper is called here, and not by a function of the project."""
+        return self.within.call is self.call
+
+    def option(self, name: str) -> ast.expr | None:
+        """An argument that the wrapper is given by name."""
+        return self.within.scene.keyword(self.within.call, name)
 
 
 def wraps(scene: Scene, kinds: frozenset[str] = DDP) -> list[Wrap]:
     """The calls of a file that wrap a model, in order."""
-    found = [
-        _wrap(scene, call)
-        for name in {kind.rpartition(".")[2] for kind in kinds}
-        for call in scene.calls.get(name, ())
-        if scene.qualified(call.func) in kinds
-    ]
-    return sorted(found, key=lambda item: item.call.lineno)
+    known: dict[frozenset[str], list[Wrap]] = scene.cache.setdefault("wraps", {})
+    if kinds not in known:
+        found = [
+            _wrap(scene, call, Maker(scene, call))
+            for name in {kind.rpartition(".")[2] for kind in kinds}
+            for call in scene.calls.get(name, ())
+            if scene.qualified(call.func) in kinds
+        ]
+        found += _by_project(scene, kinds)
+        known[kinds] = sorted(found, key=lambda item: item.call.lineno)
+    return known[kinds]
 
 
-def _wrap(scene: Scene, call: ast.Call) -> Wrap:
+def _by_project(scene: Scene, kinds: frozenset[str]) -> Iterator[Wrap]:
+    """Calls of functions of the project that give a wrapped model back."""
+    if not any(scene.project.mentions(kind.rpartition(".")[2]) for kind in kinds):
+        return
+    for statement in scene.all(ast.Assign):
+        call = statement.value
+        if not isinstance(call, ast.Call) or scene.qualified(call.func) in kinds:
+            continue
+        if target_of(scene, call) is not None:
+            made = maker_of(scene, call)
+            if made is not None and made.name in kinds:
+                yield _wrap(scene, call, made)
+
+
+def _wrap(scene: Scene, call: ast.Call, within: Maker) -> Wrap:
     statement = scene.statement(call)
     name = ""
     if isinstance(statement, ast.Assign) and statement.value is call:
         name = scene.dotted(statement.targets[0])
     inner = call.args[0] if call.args else scene.keyword(call, "module")
-    return Wrap(call, name, scene.dotted(inner))
+    return Wrap(call, name, scene.dotted(inner), within)
 
 
 def wrapped_by(scene: Scene, node: ast.AST | None, kinds: frozenset[str] = DDP) -> ast.Call | None:

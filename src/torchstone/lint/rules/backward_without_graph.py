@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.origins import region_of_answer
 from torchstone.lint.knowledge.flow import callee, settled
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.regions import ENABLE_GRAD, SET_GRAD
@@ -88,7 +89,13 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if inside.without_grad:
         yield RULE.at(call, confidence=CERTAIN, call=scene.brief(call), region=_named(inside))
         return
-    if scene.function(call) is None or scene.lexical_region(call).without_grad:
+    if scene.lexical_region(call).without_grad:
+        return
+    inner = region_of_answer(scene, source)
+    if inner is not None and inner.without_grad:
+        yield RULE.at(call, call=scene.brief(call), region=_named(inner))
+        return
+    if scene.function(call) is None:
         return
     around = scene.region(call)
     if around.without_grad and around.via and scene.region(source).without_grad:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
-from torchstone.lint.facts.resolve import target_of
-from torchstone.lint.facts.returned import returns
+from torchstone.lint.facts.origins import returns
 from torchstone.lint.knowledge.flow import before, loops_around, parameters, passed
 from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import backward_calls
 
 RULE = Rule(
@@ -118,6 +118,23 @@ def check_unwrapped(scene: Scene) -> Iterator[Hit]:
         if isinstance(call.func, ast.Call) and (inner := _unwrapped(scene, call.func)) is not None:
             if _is_wrapped(scene, inner) and _trains(scene, call):
                 yield RULE.at(call, call=scene.brief(call), model=scene.dotted(inner))
+
+
+@RULE.on(ast.FunctionDef)
+def check_property(function: ast.FunctionDef, scene: Scene) -> Iterator[Hit]:
+    """`self.bare(x)`, where the property `bare` gives `self.model.module` back"""
+    owner = scene.parent(function)
+    if not isinstance(owner, ast.ClassDef) or not any(
+        scene.last_name(item) in ("property", "cached_property") for item in function.decorator_list
+    ):
+        return
+    given = returns(function)
+    if len(given) != 1 or not isinstance(given[0], ast.Attribute) or given[0].attr != "module":
+        return
+    for call in scene.calls.get(function.name, ()):
+        if scene.class_of(call) is owner and scene.dotted(call.func) == f"self.{function.name}":
+            if _is_wrapped(scene, given[0].value) and _trains(scene, call):
+                yield RULE.at(call, call=scene.brief(call), model=scene.dotted(given[0].value))
 
 
 def _hit(call: ast.Call, func: ast.expr, scene: Scene) -> Iterator[Hit]:

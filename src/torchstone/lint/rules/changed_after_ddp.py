@@ -19,6 +19,7 @@ RULE = Rule(
     group="distributed",
     severity=HIGH,
     confidence=LIKELY,
+    words=("DistributedDataParallel",),
     say=Text(
         en="`{change}` changes the model after DistributedDataParallel wrapped it (line {line})",
         zh="`{change}` 在 DistributedDataParallel（第 {line} 行）包装之后改动了模型",
@@ -77,11 +78,15 @@ def build(net, rank):
 )
 
 
-@RULE.on_call("DistributedDataParallel")
-def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    wrap = next((item for item in wraps(scene) if item.call is call), None)
-    if wrap is None or not wrap.name:
-        return
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    for wrap in wraps(scene):
+        if wrap.name:
+            yield from _changed(scene, wrap)
+
+
+def _changed(scene: Scene, wrap: Wrap) -> Iterator[Hit]:
+    call = wrap.call
     rows = sorted(_changes(scene, wrap), key=lambda item: item.lineno)
     for node in rows:
         if reaches(scene, call, node) and not _rewrapped(scene, wrap, node):
@@ -96,7 +101,7 @@ def _head(node: ast.stmt) -> ast.AST:
 
 def _changes(scene: Scene, wrap: Wrap) -> Iterator[ast.stmt]:
     names = _aliases(wrap)
-    unused = scene.keyword(wrap.call, "find_unused_parameters")
+    unused = wrap.option("find_unused_parameters")
     for freeze in freezes(scene):
         whole = freeze.whole and freeze.on is False and freeze.of == wrap.name
         # all of it frozen: a teacher or a copy, whose gradients nobody waits for

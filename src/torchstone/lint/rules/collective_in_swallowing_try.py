@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.collectives import NAMES, collective, collectives_in
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.knowledge.collectives import NAMES, collective, collectives_in, reached
 from torchstone.lint.knowledge.flow import before
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.targets import is_outside
 
 RULE = Rule(
     "TS402",
@@ -81,8 +83,27 @@ _TAME = ("print", "info", "debug", "warning", "len", "str", "int", "float", "get
 _ENDS = ("exit", "_exit", "abort", "fail", "kill")
 
 
+@RULE.on(ast.Try)
+def check_callee(block: ast.Try, scene: Scene) -> Iterator[Hit]:
+    """A function of the project that runs a collective, called in a try block"""
+    if not any(_caught(scene, handler) for handler in block.handlers):
+        return
+    for call in calls_below(ast.Module(block.body, [])):
+        if collective(scene, call) is None and not is_outside(scene, call):
+            found = reached(scene, call)
+            if found is not None:
+                yield from _swallowed(call, scene, found.name)
+                return
+
+
 @RULE.on_call(*NAMES)
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    what = collective(scene, call)
+    if what is not None:
+        yield from _swallowed(call, scene, what.name)
+
+
+def _swallowed(call: ast.Call, scene: Scene, name: str) -> Iterator[Hit]:
     block: ast.Try | None = None
     child: ast.AST = call
     for up in scene.ancestors(call):
@@ -94,8 +115,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         child = up
     if block is None:
         return
-    what = collective(scene, call)
-    if what is None or _starts(scene, block):
+    if _starts(scene, block):
         return
     risky = _risky(scene, block, call)
     if risky is None:
@@ -104,12 +124,12 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         caught = _caught(scene, handler)
         if not caught or _ends(scene, handler):
             continue
-        if any(other.name == what.name for _, other in collectives_in(scene, handler.body)):
+        if any(other.name == name for _, other in collectives_in(scene, handler.body)):
             continue
         yield RULE.at(
             call,
             call=scene.brief(call),
-            name=what.name,
+            name=name,
             caught=caught,
             risky=scene.brief(risky, 32),
         )

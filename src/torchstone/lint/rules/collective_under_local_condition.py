@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.collectives import NAMES, collective, collectives_in
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.knowledge.collectives import NAMES, collective, collectives_in, reached
 from torchstone.lint.knowledge.flow import before, same_scope
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.targets import is_outside
 from torchstone.sources.training import backward_calls
 
 _LOCAL = ("isnan", "isinf", "isfinite")
@@ -86,6 +88,25 @@ _SKIPS = Text(
 
 @RULE.on_call(*NAMES)
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    what = collective(scene, call)
+    if what is not None and what.world:
+        yield from _judge(call, scene, what.name)
+
+
+@RULE.on(ast.If)
+def check_callee(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    """A function of the project that runs a collective, called under the condition"""
+    if _local(scene, node.test) is None:
+        return
+    for arm in (node.body, node.orelse):
+        for call in calls_below(ast.Module(arm, [])):
+            found = None if is_outside(scene, call) else reached(scene, call)
+            if found is not None and collective(scene, call) is None:
+                yield from _judge(call, scene, found.name)
+                return
+
+
+def _judge(call: ast.Call, scene: Scene, name: str) -> Iterator[Hit]:
     child: ast.AST = call
     for up in scene.ancestors(call):
         if isinstance(up, ast.If) and child is not up.test:
@@ -97,18 +118,17 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         child = up
     else:
         return
-    what = collective(scene, call)
-    if what is None or not what.world or _shared(scene, asked, up):
+    if _shared(scene, asked, up):
         return
     other = up.orelse if child in up.body else up.body
-    if any(second.name == what.name for _, second in collectives_in(scene, other)):
+    if any(second.name == name for _, second in collectives_in(scene, other)):
         return
     sure = scene.last_name(asked.func) in (*_LOCAL, "any", "all")
     yield RULE.at(
         call,
         confidence=LIKELY if sure else POSSIBLE,
         call=scene.brief(call),
-        name=what.name,
+        name=name,
         test=scene.brief(up.test),
     )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.paths import conditions
-from torchstone.lint.facts.resolve import is_outside
 from torchstone.lint.knowledge.collectives import (
     NAMES,
     RANK_WORDS,
@@ -18,12 +17,14 @@ from torchstone.lint.knowledge.collectives import (
     collective,
     collectives_in,
     collectives_of,
+    reached,
 )
 from torchstone.lint.knowledge.flow import callee, own_nodes
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside
 
 RULE = Rule(
     "TS401",
@@ -103,9 +104,6 @@ _GROUP_RANK = pattern(
     r"_\w*rank|group_rank|get_\w*parallel_rank",
     re.I,
 )
-_DISTRIBUTED = pattern(
-    r"is_initialized|is_available|world_size|distributed|use_ddp|\bddp\b|num_gpus|n_gpu", re.I
-)
 _HARMLESS = pattern(
     r"log|print|warn|\.(?:append|join|format|update|mkdir|exists|info|debug|items|get)$", re.I
 )
@@ -125,10 +123,11 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _expected(scene, call):
         return
-    sharded = what.name not in (*STATE, *_OWN_STATE) or bool(wraps(scene, FSDP | FULLY_SHARD))
-    if what.name in _OWN_STATE:
-        sharded = sharded or bool(_SHARDING.search(scene.source.text))
-    sure = sharded and _is_plain(scene, branch.test) and not _unknown_beside(scene, call, branch)
+    sure = (
+        _needs_all(scene, what.name)
+        and _is_plain(scene, branch.test)
+        and not _unknown_beside(scene, call, branch)
+    )
     sure = sure and not _asks_more(scene, branch)
     yield RULE.at(
         call,
@@ -138,6 +137,15 @@ def direct(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         severity=MEDIUM if what.name in _OWN_STATE else None,
         confidence=LIKELY if sure else POSSIBLE,
     )
+
+
+def _needs_all(scene: Scene, name: str) -> bool:
+    """Whether a collective waits in plain data parallelism too; saving a state waits for the others
+    only when it is sharded."""
+    if name not in (*STATE, *_OWN_STATE):
+        return True
+    named = name in _OWN_STATE and _SHARDING.search(scene.source.text) is not None
+    return named or bool(wraps(scene, FSDP | FULLY_SHARD))
 
 
 def _is_plain(scene: Scene, test: ast.expr) -> bool:
@@ -260,10 +268,10 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
     known: bool | None = None
     for block, other, negated in arms:
         for call in _project_calls(scene, block):
-            found = _hidden(scene, call)
+            found = reached(scene, call)
             if found is None:
                 continue
-            inner, name = found
+            inner, name = found.call, found.name
             if known is None:
                 known = is_rank_test(scene, node.test)
             if not known:
@@ -277,8 +285,10 @@ def through_function(node: ast.If, scene: Scene) -> Iterator[Hit]:
             test = scene.brief(node.test)
             plain = _is_plain(scene, node.test) and not _unknown_beside(scene, call, branch)
             plain = plain and not _elsewhere(scene, node, name) and not _asks_more(scene, branch)
+            plain = plain and _needs_all(scene, name)
             yield RULE.at(
                 call,
+                severity=MEDIUM if name in _OWN_STATE else None,
                 confidence=LIKELY if plain else POSSIBLE,
                 say=_THROUGH,
                 call=scene.brief(call, 40),
@@ -304,21 +314,6 @@ def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
                 yield node
 
 
-def _hidden(scene: Scene, call: ast.Call) -> tuple[ast.Call, str] | None:
-    """The collective that a function of the project runs on whoever calls it."""
-    found = callee(scene, call)
-    if found is None:
-        return None
-    home, function = found
-    rows = collectives_of(home, function)
-    names = [what.name for _, what in rows]
-    for inner, what in rows:
-        if home.rank_branch(inner) is None and names.count(what.name) == 1:
-            if all(_DISTRIBUTED.search(atom.text) for atom in conditions(home, inner)):
-                return inner, what.name
-    return None
-
-
 def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
     """The collectives of a block, those of the functions it calls included."""
     names = _names(scene, block)
@@ -326,6 +321,8 @@ def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
         found = callee(scene, call)
         if found is not None:
             names |= {what.name for _, what in collectives_of(*found)}
+            deeper = reached(scene, call)
+            names |= {deeper.name} if deeper is not None else set()
     return names
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import callers, loops_around, own_nodes
-from torchstone.lint.knowledge.wrapping import DDP, FSDP
+from torchstone.lint.knowledge.wrapping import DDP, FSDP, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls, step_calls, step_loops
@@ -109,6 +109,22 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             RULE.say.en.replace("{where}", where.en), RULE.say.zh.replace("{where}", where.zh)
         )
         yield RULE.at(call, say=say, wrapper=full.rpartition(".")[2])
+
+
+@RULE.on_file
+def check_callee(scene: Scene) -> Iterator[Hit]:
+    """`model = wrap(model)` on every step, where a function of the project wraps"""
+    for wrap in wraps(scene, DDP | FSDP):
+        where = None if wrap.direct else _where(scene, wrap.call, _given(wrap.call))
+        if where is not None:
+            say = Text(
+                RULE.say.en.replace("{where}", where.en), RULE.say.zh.replace("{where}", where.zh)
+            )
+            yield RULE.at(wrap.call, say=say, wrapper=wrap.within.name.rpartition(".")[2])
+
+
+def _given(call: ast.Call) -> ast.expr | None:
+    return call.args[0] if call.args else None
 
 
 def _where(scene: Scene, node: ast.AST, model: ast.expr | None) -> Text | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.knowledge.flow import made
 from torchstone.lint.knowledge.wrapping import DDP, FSDP
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
@@ -80,6 +81,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if source is call or not isinstance(source, ast.Call):
         return
     full = scene.qualified(source.func)
+    if full not in _PARALLEL and (made_by := maker_of(scene, source)) is not None:
+        full = made_by.name
     if full in _PARALLEL and scene.function(source) is scene.function(call):
         yield RULE.at(
             call,

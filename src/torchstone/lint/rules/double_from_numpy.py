@@ -123,7 +123,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not full.startswith("torch.") or len(call.args) != 1 or scene.keyword(call, "dtype"):
         return
     source = _double_source(call, scene)
-    if source is None or scene.is_test or _works_in_double(scene):
+    if source is None or scene.is_test or _works_in_double(scene) or _is_count(call, scene):
         return
     if _is_cast(call, scene):
         return
@@ -138,6 +138,22 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         source=scene.brief(source),
         better=better,
     )
+
+
+def _is_count(call: ast.Call, scene: Scene) -> bool:
+    """Whether the array is a sum that the function keeps (`matrix += …`): a statistic, which does not
+    meet the model."""
+    value = call.args[0]
+    return isinstance(value, ast.Name) and any(
+        scene.scope(sum_) is scene.scope(call)
+        and isinstance(base := _base(sum_.target), ast.Name)
+        and base.id == value.id
+        for sum_ in scene.all(ast.AugAssign)
+    )
+
+
+def _base(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Subscript) else node
 
 
 def _works_in_double(scene: Scene) -> bool:

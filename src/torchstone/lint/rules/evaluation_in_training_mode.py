@@ -10,12 +10,12 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
-from torchstone.lint.facts.resolve import target_of
 from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_of, summary_within
-from torchstone.lint.knowledge.flow import made, own_nodes, passed
+from torchstone.lint.knowledge.flow import loops_around, made, own_nodes, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import target_of
 
 RULE = Rule(
     "TS229",
@@ -44,6 +44,8 @@ RULE = Rule(
         en="Fires where a function that evaluates, tests, predicts or generates (by its name, under "
         "`no_grad` or `inference_mode`) runs a model, and neither it, nor what it calls, nor any "
         "caller in the project puts the model into `eval()`.\n\n"
+        "- Also for `model.generate(…)` or `model.sample(…)` in the loop that trains the model, when "
+        "that method runs the model without gradients.\n"
         "- Said only where the model's making or all callers are to be seen; a model that comes "
         "from elsewhere may be in evaluation mode already, as those of `from_pretrained` are.\n"
         "- Quiet for models that are handed to code that cannot be read, for methods that a "
@@ -51,6 +53,7 @@ RULE = Rule(
         "- Harmless for a model without dropout and batch norm.",
         zh="当一个名字表明用于评估、测试、预测或生成的函数（在 `no_grad` 或 `inference_mode` 下）运行模型，而它自身、"
         "它调用的函数以及项目中的调用者都没有把模型切到 `eval()` 时报告。\n\n"
+        "- 训练循环中的 `model.generate(…)`、`model.sample(…)` 也检查：该方法在不求梯度的情况下运行模型时报告。\n"
         "- 仅当能看到模型的构造或所有调用者时才报告；来自别处的模型可能已经处于评估模式，例如 `from_pretrained` "
         "得到的模型。\n"
         "- 模型被交给看不到源码的代码、由框架调用的方法，以及对整个对象调用 `eval()`（`self.eval()`）的文件不报告。\n"
@@ -101,7 +104,9 @@ def main(model, train_loader, valid, optimizer):
     words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )
 _EVALUATES = pattern(
-    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc", re.I
+    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc"
+    r"|(?:^|_)(?:fid|psnr|ssim|bleu|rouge|wer|cer|ppl|perplexity|miou|auc|f1|recall)(?:$|_)|score",
+    re.I,
 )
 _PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?)(?:$|_)", re.I)
 _OTHERWISE = (Effect.EVAL, Effect.TRAIN, Effect.BACKWARD)
@@ -126,6 +131,36 @@ def check(scene: Scene) -> Iterator[Hit]:
             continue
         if _is_known(scene, function, call) and not _eval_of_all(scene):
             yield RULE.at(call, call=scene.brief(call), model=model)
+
+
+@RULE.on_call("generate", "sample")
+def check_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+    """`model.generate(x)` in the loop that trains the model, whose own method runs without gradients"""
+    model = scene.dotted(scene.receiver(call))
+    loops = loops_around(scene, call)
+    if not model or not loops or scene.is_test or not scene.is_model(scene.receiver(call)):
+        return
+    found = target_of(scene, call)
+    owner = found[0].parent(found[1]) if found is not None else None
+    if found is None or not isinstance(owner, ast.ClassDef) or not found[0].is_module_class(owner):
+        return
+    does, around = summary_of(*found), summary_within(scene, scene.function(call) or loops[-1])
+    if does.has(Effect.EVAL) or does.has(Effect.TRAIN) or around.has(Effect.EVAL):
+        return
+    if around.hides(model) or not summary_within(scene, loops[-1]).has(Effect.BACKWARD):
+        return
+    if _runs_itself(*found):
+        yield RULE.at(call, call=scene.brief(call), model=model)
+
+
+def _runs_itself(scene: Scene, method: Function) -> bool:
+    """Whether a method of a module calls the module without gradients."""
+    return any(
+        isinstance(node, ast.Call)
+        and scene.dotted(node.func) in ("self", "self.forward")
+        and scene.lexical_region(node).without_grad
+        for node in own_nodes(method)
+    )
 
 
 def _forward(scene: Scene, function: Function) -> ast.Call | None:

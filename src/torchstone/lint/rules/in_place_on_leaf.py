@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.core.finding import Confidence
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.flow import settled
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
 _FACTORIES = frozenset(
@@ -115,7 +117,15 @@ def _check(node: ast.AST, leaf: ast.expr, scene: Scene) -> Iterator[Hit]:
         return
     if _freed(scene, leaf) or scene.region(node).without_grad:
         return
-    yield RULE.at(node, text=scene.brief(node))
+    yield RULE.at(node, confidence=_confidence(scene, node), text=scene.brief(node))
+
+
+def _confidence(scene: Scene, node: ast.AST) -> Confidence | None:
+    """A `reset_parameters` that the project never calls is torch's to call, without gradients."""
+    function = scene.function(node)
+    if function is None or function.name != "reset_parameters":
+        return None
+    return None if calls_of(scene, function) else POSSIBLE
 
 
 def _is_leaf(leaf: ast.Name | ast.Attribute, scene: Scene) -> bool:

@@ -10,7 +10,6 @@ from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import effect_of
-from torchstone.lint.facts.resolve import target_of
 from torchstone.lint.facts.summary import calls_below, is_decided
 from torchstone.lint.knowledge.tensors import (
     is_array,
@@ -20,8 +19,11 @@ from torchstone.lint.knowledge.tensors import (
 )
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import step_loop, step_loops
 
+_DEPTH = 2  # functions between the step and the read; deeper ones are rarely on every step
+Read = tuple[Scene, ast.Call]
 _ACTION = pattern(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
 
 RULE = Rule(
@@ -146,15 +148,16 @@ def check_callee(scene: Scene) -> Iterator[Hit]:
                 continue
             found = target_of(scene, call)
             inner = _reads(found[0], found[1]) if found is not None else None
-            if found is None or inner is None or step_loop(found[0], inner) is not None:
+            if inner is None or step_loop(*inner) is not None:
                 continue
             told.add(name)
+            home, read = inner
             yield RULE.at(
                 call,
                 say=_THROUGH,
                 call=scene.brief(call, 40),
-                read=found[0].brief(inner, 32),
-                line=str(found[0].source.place(inner.lineno)[1]),
+                read=home.brief(read, 32),
+                line=str(home.source.place(read.lineno)[1]),
             )
 
 
@@ -164,12 +167,18 @@ _THROUGH = Text(
 )
 
 
-def _reads(scene: Scene, function: Function) -> ast.Call | None:
-    """The `.item()` that a function always runs."""
+def _reads(scene: Scene, function: Function, depth: int = _DEPTH) -> Read | None:
+    """The `.item()` that a function always runs, by itself or through what it calls."""
     for call in calls_below(function):
-        if scene.method(call) == "item" and not call.args and not is_decided(scene, call, function):
+        if is_decided(scene, call, function):
+            continue
+        if scene.method(call) == "item" and not call.args:
             if not is_array(scene, scene.receiver(call)):
-                return call
+                return scene, call
+        elif depth and (found := target_of(scene, call)) is not None and found[1] is not function:
+            inner = _reads(found[0], found[1], depth - 1)
+            if inner is not None:
+                return inner
     return None
 
 

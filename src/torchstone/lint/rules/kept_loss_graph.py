@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.facts.resolve import target_of
-from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.origins import Place, answers
+from torchstone.lint.facts.summary import summary_within
+from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names, chain
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import LOOPS, Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import backward_calls
 
 _CUTS = frozenset(("item", "detach", "cpu", "numpy", "tolist", "float"))
@@ -45,14 +48,18 @@ RULE = Rule(
     page=Text(
         en="Fires in a training loop on `total += loss`, `total = total + loss` and "
         "`losses.append(loss)`, where `loss` is what `backward()` runs on in that loop and the "
-        "total or the list was made before the loop.\n\n"
+        "total or the list was made before the loop; also on dicts of losses, running means "
+        "(`m = 0.9 * m + 0.1 * loss`), sums that an object keeps, meters of the project, and on a loss "
+        "that a function of the project differentiates and returns with its graph.\n\n"
         "Quiet when the loss was cut off before (`.item()`, `.detach()`), when the total itself "
         "goes through `backward()`, when the total or list is made anew inside the loop, and when "
         "the list is a `deque` with a limit.\n\n"
         "The fix puts `.detach()` after the loss: the values stay the same. `.item()` would also "
         "cut the graph, but makes the host wait on every step (see item-in-step-loop).",
         zh="检查训练循环中的 `total += loss`、`total = total + loss` 与 `losses.append(loss)`，其中 "
-        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建。\n\n"
+        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建；损失的字典、滑动平均"
+        "（`m = 0.9 * m + 0.1 * loss`）、对象保存的累计值、项目自己的计量器，以及项目中的函数反向之后连同计算图返回的"
+        "损失也会检查。\n\n"
         "若损失事先已切断（`.item()`、`.detach()`）、累计值本身要执行 `backward()`、累计值或列表在循环内"
         "重新创建，或列表是有长度限制的 `deque`，则不报告。\n\n"
         "修复是在损失后面加上 `.detach()`，数值不变。`.item()` 也能切断计算图，但会让主机每步等待设备"
@@ -103,22 +110,26 @@ def train(model, loader, criterion, opt):
 @RULE.on(ast.AugAssign)
 def check_sum(node: ast.AugAssign, scene: Scene) -> Iterator[Hit]:
     """`total += loss`, `logs["loss"] += loss`"""
-    if isinstance(node.op, ast.Add):
+    if isinstance(node.op, ast.Add) and not isinstance(node.value, ast.Constant):
         yield from _kept(node, node.target, node.value, scene)
 
 
 @RULE.on(ast.Assign)
 def check_assign(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
     """`total = total + loss`, `ema = 0.9 * ema + 0.1 * loss`"""
-    value = node.value
-    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
+    if len(node.targets) != 1:
         return
-    if len(node.targets) != 1 or scene.step_loop(node) is None:
+    grown = [
+        arm
+        for arm in _arms(node.value)
+        if isinstance(arm, ast.BinOp) and isinstance(arm.op, ast.Add)
+    ]
+    if not grown or _training_loop(scene, node) is None:
         return
     target = scene.text(node.targets[0])
-    parts = _leaves(value)
-    if any(scene.text(part) == target for part in parts):
-        yield from _kept(node, node.targets[0], value, scene)
+    for value in grown:
+        if any(scene.text(part) == target for part in _leaves(value)):
+            yield from _kept(node, node.targets[0], value, scene)
 
 
 @RULE.on_call("append", "add_")
@@ -127,7 +138,7 @@ def check_append(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     receiver = scene.receiver(call)
     if len(call.args) != 1 or receiver is None or not isinstance(scene.parent(call), ast.Expr):
         return
-    if scene.step_loop(call) is None:
+    if _training_loop(scene, call) is None:
         return
     made = scene.origin(receiver)
     plain = isinstance(made, (ast.List, ast.ListComp, ast.Subscript)) or (
@@ -140,7 +151,7 @@ def check_append(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 @RULE.on_call("update", "add")
 def check_meter(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`meter.update(loss, n)` where the project's meter adds up what it is given"""
-    if not call.args or scene.step_loop(call) is None or scene.receiver(call) is None:
+    if not call.args or scene.receiver(call) is None or _training_loop(scene, call) is None:
         return
     found = target_of(scene, call)
     if found is not None and _adds_up(found[0], found[1]):
@@ -167,10 +178,12 @@ def _adds_up(scene: Scene, method: Function) -> bool:
 
 
 def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Iterator[Hit]:
-    loop = scene.step_loop(node)
-    if not isinstance(loop, LOOPS) or scene.region(node).without_grad:
+    loop = _training_loop(scene, node)
+    if loop is None or scene.region(node).without_grad:
         return
     name = _holder(scene, holder)
+    if not isinstance(loop, LOOPS) and not name.startswith("self."):
+        return  # only what belongs to the object outlives one call of a step function
     if not name or (name in backward_names(scene) and holder is not value):
         return
     if holder is not value and _anew(scene, name, loop):
@@ -186,6 +199,19 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
                 loss=scene.text(loss),
             )
             return
+
+
+def _training_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
+    """The loop (or step function) around a node that goes backward each time, by itself or in a
+    function of the project."""
+    loop = scene.step_loop(node)
+    if loop is not None:
+        return loop
+    around = loop_around(scene, node)
+    known: dict[ast.AST, bool] = scene.cache.setdefault("loops that train", {})
+    if around is not None and around not in known:
+        known[around] = summary_within(scene, around).has(Effect.BACKWARD)
+    return around if around is not None and known[around] else None
 
 
 def _holder(scene: Scene, holder: ast.expr) -> str:
@@ -208,20 +234,18 @@ def _with_parts(scene: Scene, loop: ast.AST) -> frozenset[str]:
 
 def _returned(scene: Scene, value: ast.expr) -> bool:
     """Whether a call of the project gives back the very loss that it differentiates."""
-    source = scene.value(value) if isinstance(value, ast.Name) else value
-    found = target_of(scene, source) if isinstance(source, ast.Call) else None
-    if found is None:
+    found = answers(scene, value)
+    return bool(found) and all(_is_loss(place) for place in found)
+
+
+def _is_loss(place: Place) -> bool:
+    """Whether a returned value is what its function differentiates, graph and all."""
+    home, node = place.scene, place.node
+    function = home.function(node)
+    name = home.dotted(node)
+    if function is None or not name or _cut(home, node) or _rebound(home, function, name):
         return False
-    home, function = found
-    losses = backward_names(home, function)
-    answers = [n.value for n in own_nodes(function) if isinstance(n, ast.Return)]
-    return bool(answers) and all(
-        item is not None
-        and home.dotted(item) in losses
-        and not _cut(home, item)
-        and not _rebound(home, function, home.dotted(item))
-        for item in answers
-    )
+    return name in backward_names(home, function) or name in _with_parts(home, function)
 
 
 def _rebound(scene: Scene, function: Function, name: str) -> bool:
@@ -238,10 +262,18 @@ def _rebound(scene: Scene, function: Function, name: str) -> bool:
 
 def _leaves(node: ast.expr) -> list[ast.expr]:
     """The operands of an arithmetic expression; what a tensor is divided by is a number."""
+    if isinstance(node, ast.Dict):
+        return [leaf for value in node.values for leaf in _leaves(value)]
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [leaf for value in node.elts for leaf in _leaves(value)]
     if isinstance(node, ast.BinOp):
         right = [] if isinstance(node.op, (ast.Div, ast.FloorDiv)) else _leaves(node.right)
         return [*_leaves(node.left), *right]
     return [node]
+
+
+def _arms(value: ast.expr) -> list[ast.expr]:
+    return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
 
 
 def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
@@ -250,8 +282,10 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 parts = target.elts if isinstance(target, ast.Tuple) else [target]
-                grows = isinstance(node.value, ast.BinOp) and any(
-                    scene.text(part) == name for part in _leaves(node.value)
+                grows = any(
+                    isinstance(arm, ast.BinOp)
+                    and any(scene.text(part) == name for part in _leaves(arm))
+                    for arm in _arms(node.value)
                 )
                 named = any(
                     scene.dotted(part) in (name, name.partition("[")[0]) or scene.text(part) == name

@@ -11,6 +11,7 @@ from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import exclusive
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside, target_of
 
 RULE = Rule(
     "TS418",
@@ -37,14 +38,17 @@ RULE = Rule(
         zh="每块 GPU 一个进程的程序中，torch.load 没有 map_location",
     ),
     page=Text(
-        en="Fires in files that set up ranks or wrap a model for them (`init_process_group`, "
-        "`DistributedDataParallel`, a `local_rank`) and load a checkpoint without `map_location`.\n\n"
-        "- Quiet in Dataset classes and for names that speak of data (features, vocabularies): those "
-        "are CPU tensors or no tensors; quiet where only one rank comes by.\n"
+        en="Fires where a checkpoint is loaded without `map_location` in a program that sets up ranks or "
+        "wraps a model for them (`init_process_group`, `DistributedDataParallel`, `Accelerator`): in the "
+        "file itself, in a function that it calls, or in a file that calls the function that loads.\n\n"
+        "- What goes into `load_state_dict` is a checkpoint. Otherwise names decide: quiet for those that "
+        "speak of data (features, vocabularies), and in Dataset classes.\n"
+        "- Quiet where only one rank comes by, and for accelerate in a program that does not train.\n"
         "- The fix is marked unsafe: a tensor that is used as loaded stays on the CPU then.",
-        zh="当文件建立了 rank 或为其包装模型（`init_process_group`、`DistributedDataParallel`、`local_rank`），并在没有 "
-        "`map_location` 的情况下加载检查点时报告。\n\n"
-        "- 在 Dataset 类中、名称表明是数据（特征、词表）时不报告；只有一个 rank 会执行时也不报告。\n"
+        zh="在建立了 rank 或为其包装模型（`init_process_group`、`DistributedDataParallel`、`Accelerator`）的程序中，没有 "
+        "`map_location` 就加载检查点时报告；这些调用可以在本文件、它调用的函数，或调用该加载函数的文件中。\n\n"
+        "- 传给 `load_state_dict` 的即为检查点；否则由名称判断：名称表明是数据（特征、词表）以及在 Dataset 类中不报告。\n"
+        "- 只有一个 rank 会执行、或程序只用 accelerate 而不训练时不报告。\n"
         "- 修复标记为不安全：直接使用的张量会留在 CPU 上。",
     ),
     bad=(
@@ -76,8 +80,10 @@ def main(model, path, local_rank):
     model.load_state_dict(state["model"])
 """,
     ),
-    also=("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator"),
 )
+_STARTS = ("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator",
+           "init_distributed")  # fmt: skip
+_FILES = 8  # a name that more files call is too common to be followed
 _DATA = pattern(
     r"data|feat|embed|vocab|dict(?!.*model)|label|index|cache|token|list|stats|mask|anno|meta|split|group|common|config|args|tracker",
     re.I,
@@ -93,10 +99,58 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
         return
-    if _other_arm(scene, call):
+    if not _has_ranks(scene) and not _called_with_ranks(scene, call):
+        return
+    if _other_arm(scene, call) or _runs_alone(scene):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
     yield RULE.at(call, call=scene.brief(call), fix=fix)
+
+
+def _has_ranks(scene: Scene) -> bool:
+    """Whether a file starts several processes: by itself, or in a function that it calls."""
+    known: bool | None = scene.cache.get("has ranks")
+    if known is None:
+        known = any(scene.calls.get(name) for name in _STARTS) or any(
+            found[0].within(start, found[1])
+            for call in scene.all(ast.Call)
+            if not is_outside(scene, call) and (found := target_of(scene, call)) is not None
+            for word in _STARTS
+            for start in found[0].calls.get(word, ())
+        )
+        scene.cache["has ranks"] = known
+    return known
+
+
+def _called_with_ranks(scene: Scene, call: ast.Call) -> bool:
+    """Whether a file with several processes calls the function that loads, or makes its object."""
+    function, owner = scene.function(call), scene.class_of(call)
+    name = owner.name if owner is not None else function.name if function is not None else ""
+    homes = scene.project.files_that_call(name) if name else []
+    return any(
+        (home := scene.project.load(path, scene)) is not None
+        and home is not scene
+        and any(home.calls.get(word) for word in _STARTS)
+        and any(
+            (found := scene.project.definition(home, site.func, home.qualified(site.func)))
+            is not None
+            and found[0].path == scene.path
+            for site in home.calls.get(name, ())
+        )
+        for path in (homes if len(homes) <= _FILES else ())
+    )
+
+
+def _runs_alone(scene: Scene) -> bool:
+    """Whether the only sign of several processes is accelerate, in a program that does not train."""
+    return (
+        not scene.calls.get("backward")
+        and not any(
+            scene.calls.get(name)
+            for name in ("init_process_group", "DistributedDataParallel", "init_distributed_mode")
+        )
+        and bool(scene.calls.get("Accelerator"))
+    )
 
 
 def _other_arm(scene: Scene, call: ast.Call) -> bool:
@@ -112,8 +166,28 @@ def _other_arm(scene: Scene, call: ast.Call) -> bool:
     )
 
 
+def _is_loaded_into(scene: Scene, call: ast.Call) -> bool:
+    """Whether what is loaded goes into a `load_state_dict`, whatever it is called."""
+    statement = scene.statement(call)
+    names = (
+        {scene.dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    )
+    return any(
+        scene.within(call, other)
+        or any(
+            scene.dotted(node) in names - {""}
+            for node in scene.inside(other)
+            if isinstance(node, (ast.Name, ast.Attribute))
+        )
+        for other in scene.calls.get("load_state_dict", ())
+        if scene.scope(other) is scene.scope(call)
+    )
+
+
 def _is_state(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
+    if _is_loaded_into(scene, call):
+        return True
     owner = scene.class_of(call)
     if owner is not None and "dataset" in owner.name.lower():
         return False

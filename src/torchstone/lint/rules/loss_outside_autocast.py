@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.origins import region_of_answer
 from torchstone.lint.knowledge.amp import reads_of
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.regions import Autocast
@@ -118,6 +119,25 @@ def check(block: ast.With | ast.AsyncWith, scene: Scene) -> Iterator[Hit]:
         for read in reads_of(scene, name):
             if not scene.within(read, block):
                 yield from _judge(read, cast, scene)
+
+
+@RULE.on(ast.Assign)
+def check_answer(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`out = forward(model, x)`, where `forward` computes under autocast"""
+    target, value = statement.targets[0], statement.value
+    if not isinstance(value, ast.Call) or not isinstance(target, ast.Name) or scene.is_test:
+        return
+    reads = [read for read in reads_of(scene, target) if _is_loss_of(read, scene)]
+    region = region_of_answer(scene, value) if reads else None
+    if region is None or region.autocast is None or scene.lexical_region(value).autocast:
+        return
+    for read in reads:
+        yield from _judge(read, region.autocast, scene)
+
+
+def _is_loss_of(read: ast.Name, scene: Scene) -> bool:
+    up = scene.parent(read)
+    return isinstance(up, ast.Call) and read in up.args and _is_loss(up, scene)
 
 
 def _autocast_of(block: ast.With | ast.AsyncWith, scene: Scene) -> Autocast | None:

@@ -18,8 +18,10 @@ from torchstone.lint.knowledge.amp import (
     trains,
     uses_gpu_amp,
 )
+from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import backward_calls
 
 RULE = Rule(
@@ -141,7 +143,7 @@ def _confidence(call: ast.Call, receiver: ast.expr | None, scene: Scene) -> Conf
         return POSSIBLE
     if region.autocast is not None:
         return LIKELY
-    if _for_network(scene, call):
+    if _for_network(scene, call) or _evaluated_by_callee(scene, call):
         return POSSIBLE
     if uses_gpu_amp(scene):
         return LIKELY
@@ -159,6 +161,16 @@ def _for_network(scene: Scene, call: ast.Call) -> bool:
         and any(
             scene.is_model(part) for part in scene.inside(up.func) if isinstance(part, ast.expr)
         )
+    )
+
+
+def _evaluated_by_callee(scene: Scene, call: ast.Call) -> bool:
+    """Whether a function of the project gets the value and runs its network without gradients."""
+    up = scene.parent(call)
+    found = target_of(scene, up) if isinstance(up, ast.Call) and call in up.args else None
+    return found is not None and any(
+        isinstance(node, ast.Call) and found[0].lexical_region(node).without_grad
+        for node in own_nodes(found[1])
     )
 
 

@@ -7,9 +7,21 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import callee, functions, loops_around, made, own_nodes
+from torchstone.lint.facts.callers import calls_of
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.returned import maker_of
+from torchstone.lint.facts.summary import summary_within
+from torchstone.lint.knowledge.flow import (
+    callee,
+    functions,
+    loops_around,
+    made,
+    own_nodes,
+    parameters,
+    passed,
+)
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Function, Scene
 from torchstone.sources.training import backward_calls, step_calls
 
 RULE = Rule(
@@ -246,12 +258,30 @@ def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: list
     function = scene.function(call)
     if function is None or not any(scene.function(b) is function for b in backward):
         return False
+    if isinstance(optimizer, ast.Name) and optimizer.id in parameters(function):
+        return not _clears(scene, function, 2) and _never_cleared(scene, function, optimizer.id)
     source = made(scene, optimizer)
     if not isinstance(source, ast.Call) or scene.function(source) is function:
         return False
     if not any(loops_around(scene, use) for use in _uses(scene, function.name)):
         return False
     return not _clears(scene, scene.root, 0)
+
+
+def _never_cleared(scene: Scene, function: Function, optimizer: str) -> bool:
+    """Whether every call of a step function stands in a loop that hands it torch's own optimizer,
+    does not clear its gradients and shows it to nobody who might."""
+    sites = calls_of(scene, function) or []
+    return bool(sites) and all(
+        (loops := loops_around(home, site))
+        and (given := passed(home, site, function, optimizer)) is not None
+        and (source := maker_of(home, given)) is not None
+        and source.name.startswith("torch.optim.")
+        and not (does := summary_within(home, loops[-1])).has(Effect.ZERO_GRAD)
+        and not does.hides(home.dotted(given))
+        and not _clears(home, loops[-1], 1)
+        for home, site in sites
+    )
 
 
 def _uses(scene: Scene, name: str) -> list[ast.Call]:

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.facts.resolve import target_of
 from torchstone.lint.knowledge.collectives import asks_rank
 from torchstone.lint.knowledge.flow import callee, own_nodes, parameters, passed
 from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import target_of
 
 RULE = Rule(
     "TS416",

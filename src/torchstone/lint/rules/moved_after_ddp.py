@@ -82,11 +82,15 @@ def run(rank, model, optimizer, x):
 )
 
 
-@RULE.on_call("DistributedDataParallel")
-def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    wrap = next((item for item in wraps(scene) if item.call is call), None)
-    if wrap is None or not wrap.name:
-        return
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    for wrap in wraps(scene):
+        if wrap.name:
+            yield from _moved(scene, wrap)
+
+
+def _moved(scene: Scene, wrap: Wrap) -> Iterator[Hit]:
+    call = wrap.call
     placed = _placed_before(scene, wrap)
     names = {wrap.name, wrap.inner} - {""}
     moves: list[ast.Call] = []
@@ -105,10 +109,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def _placed_before(scene: Scene, wrap: Wrap) -> bool:
     """Whether the model is on its device when it is wrapped."""
-    if any(scene.keyword(wrap.call, word) is not None for word in ("device_ids", "output_device")):
+    if any(wrap.option(word) is not None for word in ("device_ids", "output_device")):
         return True
-    if len(wrap.call.args) > 1:
-        return True
+    if len(wrap.call.args) > 1 or not wrap.direct:
+        return True  # what a function of the project does before it wraps is its own business
     inner = wrap.call.args[0] if wrap.call.args else None
     if isinstance(inner, ast.Call) and scene.method(inner) in ("to", "cuda"):
         return True

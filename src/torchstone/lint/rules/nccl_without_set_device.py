@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -39,11 +42,12 @@ RULE = Rule(
         "without an index.\n\n"
         "- Where every use names a GPU (`.to(rank)`), the confidence is `possible` and the severity "
         "LOW: barrier() and the object collectives still go by the current device.\n"
-        "- Quiet when the file sets CUDA_VISIBLE_DEVICES.",
+        "- Quiet when the file sets CUDA_VISIBLE_DEVICES, and when a caller, or a function that it "
+        "calls, sets the device.",
         zh="文件以字面量 'nccl' 启动进程组，既没有调用 `set_device` 也没有传 `device_id`，且使用了当前设备（不带编号的 "
         "`.cuda()` 或 'cuda'）时报告。\n\n"
         "- 若所有用法都指明了 GPU（`.to(rank)`），置信度为 `possible`（可能），严重度 LOW：barrier() 和对象类集合通信仍使用当前设备。\n"
-        "- 文件设置了 CUDA_VISIBLE_DEVICES 时不报告。",
+        "- 文件设置了 CUDA_VISIBLE_DEVICES，或调用者及其调用的函数设置了设备时不报告。",
     ),
     bad=(
         """\
@@ -94,11 +98,24 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if "CUDA_VISIBLE_DEVICES" in scene.source.text:
         return
-    use = _current_device(scene)
-    if use is not None:
-        yield RULE.at(call, use=scene.brief(use))
+    function = scene.function(call)
+    sites = (calls_of(scene, function) or []) if function is not None else []
+    if any(_sets_device(home, site) for home, site in sites):
+        return
+    homes = {home.path: home for home in (scene, *(home for home, _ in sites))}
+    uses = [(home, use) for home in homes.values() if (use := _current_device(home)) is not None]
+    if uses:
+        home, use = uses[0]
+        yield RULE.at(call, use=home.brief(use))
     elif scene.calls.get("cuda") or scene.calls.get("to"):
         yield RULE.at(call, severity=LOW, confidence=POSSIBLE, say=_INDEXED, why=_INDEXED_WHY)
+
+
+def _sets_device(scene: Scene, site: ast.Call) -> bool:
+    """Whether the file that starts the processes sets the device, or a function that it calls."""
+    if scene.calls.get("set_device") or "CUDA_VISIBLE_DEVICES" in scene.source.text:
+        return True
+    return summary_within(scene, scene.function(site) or scene.root).has(Effect.SET_DEVICE)
 
 
 def _current_device(scene: Scene) -> ast.Call | None:

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.facts.effects import Effect
-from torchstone.lint.facts.summary import summary_within
-from torchstone.lint.knowledge.loaders import is_loader, loops_over
+from torchstone.lint.knowledge.loaders import is_loader, training_loops
 from torchstone.lint.knowledge.wrapping import DDP, wraps
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -40,12 +38,13 @@ RULE = Rule(
         zh="DDP 程序的每个 rank 都用相同种子打乱数据且没有 sampler",
     ),
     page=Text(
-        en="Fires in files that wrap a model in DDP, seed torch with a value that does not depend "
-        "on the rank, and train on a DataLoader with `shuffle=True` and no sampler.\n\n"
+        en="Fires where a loop trains a DDP model on a DataLoader with `shuffle=True` and no sampler, and "
+        "torch, or the loader's generator, is seeded with a value that does not depend on the rank. The "
+        "loader may come from a function of another file.\n\n"
         "- Quiet where anything about the seed, the data set or the loader mentions a rank, a "
         "split or a shard, and where accelerate or Lightning prepares the loader.",
-        zh="当文件用 DDP 包装模型、用与 rank 无关的值为 torch 设种子，并在 `shuffle=True` 且没有 sampler 的 DataLoader 上训练"
-        "时报告。\n\n"
+        zh="当循环在 `shuffle=True` 且没有 sampler 的 DataLoader 上训练 DDP 模型，而 torch 或加载器的 generator 用与 rank 无关的"
+        "值设种子时报告。加载器可以来自其他文件的函数。\n\n"
         "- 种子、数据集或加载器提到 rank、切分或分片，或由 accelerate、Lightning 准备加载器时不报告。",
     ),
     bad=(
@@ -80,7 +79,6 @@ def main(net, data, opt, seed, rank):
         opt.step()
 """,
     ),
-    needs=("DistributedDataParallel",),
 )
 _RANKED = pattern(r"rank|shard|split|world|process", re.I)
 _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite")
@@ -88,7 +86,7 @@ _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite")
 
 @RULE.on_call("DataLoader")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    if not is_loader(scene, call) or scene.is_test or not wraps(scene, DDP):
+    if not is_loader(scene, call) or scene.is_test:
         return
     if scene.literal(scene.argument(call, 2, "shuffle")) is not True:
         return
@@ -100,11 +98,21 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     made = scene.origin(data)
     if _RANKED.search(scene.text(call)) or (made is not None and _RANKED.search(scene.text(made))):
         return
-    seed = _seed(scene)
-    loops = loops_over(scene, call)
-    if seed is None or not any(summary_within(scene, x).has(Effect.BACKWARD) for x in loops):
-        return
-    yield RULE.at(call, line=str(scene.source.place(seed.lineno)[1]))
+    for home, _ in training_loops(scene, call):
+        seed = _generator_seed(scene, call) or _seed(home)
+        if seed is not None and wraps(home, DDP):
+            yield RULE.at(call, line=str(home.source.place(seed.lineno)[1]))
+            return
+
+
+def _generator_seed(scene: Scene, load: ast.Call) -> ast.Call | None:
+    """The call that seeds the loader's own generator, when it has nothing to do with the rank."""
+    name = scene.dotted(scene.keyword(load, "generator"))
+    for call in scene.calls.get("manual_seed", ()) if name else ():
+        given = scene.text(call.args[0]) if call.args else ""
+        if scene.dotted(scene.receiver(call)) == name and given and not _RANKED.search(given):
+            return call
+    return None
 
 
 def _seed(scene: Scene) -> ast.Call | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
-from torchstone.lint.facts.returned import maker_of, returns
+from torchstone.lint.facts.origins import returns
+from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.knowledge.loaders import files_that_get
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import MISSING, Scene
 
@@ -126,9 +127,9 @@ def _trained_elsewhere(scene: Scene, call: ast.Call) -> bool:
         return False
     loops = [
         (home, loop)
-        for home, site in calls_of(scene, function) or ()
+        for home in files_that_get(scene, call)
         for loop in home.all(ast.For)
-        if _is_epochs(home, loop) and home.scope(loop) is home.scope(site)
+        if _is_epochs(home, loop)
     ]
     return any(_gives_loader(scene, value) for value in returns(function)) and any(
         not _told_by_callee(home, loop) and not _held_out_site(home, loop) for home, loop in loops
@@ -172,8 +173,15 @@ def _held_out(scene: Scene, call: ast.Call, statement: ast.stmt) -> bool:
 
 
 def _is_epochs(scene: Scene, loop: ast.For) -> bool:
+    """Whether a loop counts epochs: by its name, or because it goes over the data each time."""
     names = [scene.last_name(n) for n in scene.inside(loop.target)]
-    return any("epoch" in name.lower() for name in names)
+    if any("epoch" in name.lower() for name in names):
+        return True
+    counts = isinstance(loop.iter, ast.Call) and scene.last_name(loop.iter.func) == "range"
+    return counts and any(
+        isinstance(inner, ast.For) and summary_within(scene, inner).has(Effect.BACKWARD)
+        for inner in own_nodes(loop)
+    )
 
 
 def _fix(scene: Scene, statement: ast.stmt, loop: ast.For, name: str, call: ast.Call) -> Fix | None:

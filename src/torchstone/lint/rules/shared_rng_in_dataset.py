@@ -6,10 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import summary_of
 from torchstone.lint.knowledge.flow import functions, own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.regions import DATASET_BASES
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
+from torchstone.sources.targets import function_named
+
+_FILES = 8  # a class that more files name is not followed
 
 _GENERATORS = frozenset(
     ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
@@ -115,7 +120,11 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
         use, rng = _draws(scene, owner, method)
         if use is not None:
             break
-    if use is None or not scene.derives(owner, DATASET_BASES) or _cared_for(scene):
+    if use is None or not scene.derives(owner, DATASET_BASES):
+        return
+    if scene.calls.get("get_worker_info") or any(
+        _seeds(home, load) for home, load in _loaders(scene, owner)
+    ):
         return
     if any(isinstance(n, ast.Attribute) and n.attr in _STATE for n in scene.inside(owner)):
         return
@@ -177,10 +186,21 @@ def _makes(scene: Scene, value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call) and scene.qualified(value.func) in _GENERATORS
 
 
-def _cared_for(scene: Scene) -> bool:
-    if scene.calls.get("get_worker_info"):
-        return True
-    return any(
-        scene.keyword(load, "worker_init_fn") is not None
-        for load in scene.calls.get("DataLoader", ())
-    )
+def _loaders(scene: Scene, owner: ast.ClassDef) -> list[tuple[Scene, ast.Call]]:
+    """The loaders of this file, and those of files that make objects of the class."""
+    found = [(scene, load) for load in scene.calls.get("DataLoader", ())]
+    homes = scene.project.files_that_call(owner.name)
+    for path in homes if len(homes) <= _FILES else ():
+        home = scene.project.load(path, scene)
+        if home is not None and home is not scene:
+            found += [(home, load) for load in home.calls.get("DataLoader", ())]
+    return found
+
+
+def _seeds(scene: Scene, load: ast.Call) -> bool:
+    """Whether a loader's workers are seeded; a function that cannot be read may do so."""
+    given = scene.keyword(load, "worker_init_fn")
+    if given is None or scene.literal(given) is None:
+        return False
+    target = function_named(scene, given)
+    return target is None or summary_of(*target).has(Effect.SEED)

@@ -109,10 +109,13 @@ _MAKERS = frozenset(
     for name in "zeros ones tensor arange linspace eye full randn rand from_numpy tril triu hann_window "
     "hamming_window logspace Tensor FloatTensor".split()
 )
+_PASSES_ON = frozenset(
+    f"torch.{name}" for name in "cat stack concat exp log sin cos sqrt outer einsum pow".split()
+)
 _NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
     "view reshape float unsqueeze squeeze repeat expand expand_as permute transpose t contiguous long flatten "
-    "detach clone sqrt exp log flip".split()
+    "detach clone sqrt exp log flip sin cos pow tril triu".split()
 )
 _COMPUTES = ("torch.nn.functional.", "torch.matmul", "torch.einsum", "torch.mul", "torch.add",
              "torch.bmm", "torch.cat", "torch.where", "torch.stack", "torch.sum")  # fmt: skip
@@ -135,7 +138,7 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
             yield RULE.at(statement, name=target.attr, fix=_fix(scene, statement, target.attr))
 
 
-def _is_made(scene: Scene, value: ast.expr | None, depth: int = 4) -> bool:
+def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
     """Whether a tensor is made on the CPU and not moved."""
     if value is None or not depth:
         return False
@@ -157,6 +160,13 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 4) -> bool:
     if isinstance(value, ast.BinOp):
         sides = (value.left, value.right)
         return any(_is_made(scene, side, depth - 1) for side in sides)
+    if isinstance(value, ast.Call) and scene.qualified(value.func) in _PASSES_ON and value.args:
+        parts = (
+            value.args[0].elts
+            if isinstance(value.args[0], (ast.List, ast.Tuple))
+            else value.args[:1]
+        )
+        return any(_is_made(scene, part, depth - 1) for part in parts)
     if not isinstance(value, ast.Call) or scene.qualified(value.func) not in _MAKERS:
         return False
     if value.args and _NUMBER.search(scene.qualified(value.func)):

@@ -12,6 +12,7 @@ from torchstone.lint.facts.summary import calls_below
 from torchstone.lint.knowledge.tensors import on_device
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside
 
 RULE = Rule(
     "TS325",
@@ -113,6 +114,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not all(
         _is_forward(scene, item)
         or scene.qualified(item.func)
+        or is_outside(scene, item)
         or scene.method(item) in ("cuda", "to")
         for item in between
     ):

@@ -10,10 +10,11 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.summary import summary_within
-from torchstone.lint.knowledge.loaders import bound_names, is_loader, loops_over
+from torchstone.lint.knowledge.flow import loops_around
+from torchstone.lint.knowledge.loaders import bound_names, is_loader, training_loops
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.regions import DATASET_BASES
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Function, Scene
 
 RULE = Rule(
     "TS234",
@@ -36,12 +37,13 @@ RULE = Rule(
         zh="训练用的 DataLoader 没有 shuffle 也没有 sampler",
     ),
     page=Text(
-        en="Fires for a DataLoader named after training that has no `shuffle`, `sampler` or "
-        "`batch_sampler` and whose loop in the same file trains.\n\n"
+        en="Fires for a DataLoader without `shuffle`, `sampler` or `batch_sampler` when a loop over it "
+        "trains: in its own file, or in a file that gets it from a function or an object of the "
+        "project. Unless its name speaks of training, the loop must go over the data repeatedly.\n\n"
         "- Quiet for iterable data sets (their own business), for data named after streams or "
         "sequences in time, and where the data are shuffled before.",
-        zh="名称表明用于训练的 DataLoader 没有 `shuffle`、`sampler` 或 `batch_sampler`，且同一文件中遍历它的循环在训练时"
-        "报告。\n\n"
+        zh="DataLoader 没有 `shuffle`、`sampler` 或 `batch_sampler`，而遍历它的循环在训练时报告：循环可以在同一文件中，"
+        "也可以在通过项目的函数或对象得到它的文件中。若名称未表明用于训练，则该循环须多次遍历数据。\n\n"
         "- 可迭代数据集、名称表明是流式或时间序列的数据，以及事先已打乱的数据不报告。",
     ),
     bad=(
@@ -91,7 +93,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     names = bound_names(scene, call)
     data = scene.argument(call, 0, "dataset")
     about = " ".join((*names, scene.text(data) if data is not None else ""))
-    if not any("train" in name.lower() for name in names) or re.search("eval|val_|_val", about):
+    if re.search("eval|val_|_val|test", about):
         return
     shuffle = scene.argument(call, 2, "shuffle")
     if shuffle is not None and scene.literal(shuffle) is not False:
@@ -100,7 +102,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _ORDERED.search(about) or _is_iterable(scene, data) or _shuffled(scene, data):
         return
-    if not _trains(scene, call):
+    named = any("train" in name.lower() for name in names)
+    if not any(named or _is_repeated(home, loop) for home, loop in training_loops(scene, call)):
         return
     fix = unsafe(
         scene.replace(shuffle, "True")
@@ -131,6 +134,15 @@ def _shuffled(scene: Scene, data: ast.expr | None) -> bool:
     )
 
 
-def _trains(scene: Scene, call: ast.Call) -> bool:
-    """Whether a loop over the loader, or a function that it is handed to, trains."""
-    return any(summary_within(scene, loop).has(Effect.BACKWARD) for loop in loops_over(scene, call))
+def _is_repeated(scene: Scene, loop: ast.For) -> bool:
+    """Whether a loop goes over the data time and again: one pass may be meant to be in order."""
+    function = scene.function(loop)
+    again = bool(loops_around(scene, loop)) or (
+        function is not None and any(loops_around(scene, use) for use in _uses(scene, function))
+    )
+    return again and summary_within(scene, loop).has(Effect.STEP)
+
+
+def _uses(scene: Scene, function: Function) -> list[ast.Call]:
+    """The calls of a function, those of an inner one by its outer function included."""
+    return [use for use in scene.calls.get(function.name, ()) if not scene.within(use, function)]

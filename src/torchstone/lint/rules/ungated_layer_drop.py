@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.gating import gated_by_mode
+from torchstone.lint.knowledge.flow import loop_around, own_nodes
+from torchstone.lint.knowledge.gating import gated_by_mode, mentions_mode
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -34,11 +35,13 @@ RULE = Rule(
         zh="layer drop 或随机深度没有以 self.training 为条件",
     ),
     page=Text(
-        en="Fires in `forward` of an nn.Module for a condition that compares a random number with a "
-        "rate named after dropping or survival, where neither the condition nor a branch around it "
-        "asks for the mode.",
-        zh="在 nn.Module 的 `forward` 中，条件把随机数与名称表示丢弃率或存活率的值比较，而该条件及其外层分支都没有判断"
-        "模式时报告。",
+        en="Fires in `forward` of an nn.Module where nothing asks for the mode:\n\n"
+        "- a condition that compares a random number with a rate named after dropping or survival, or "
+        "that leaves out a layer in a loop over the module's own ModuleList;\n"
+        "- a value that is divided by a share and multiplied by a random mask drawn with that share.",
+        zh="在 nn.Module 的 `forward` 中没有任何地方判断模式时报告：\n\n"
+        "- 条件把随机数与名称表示丢弃率或存活率的值比较，或在遍历模块自身 ModuleList 的循环中跳过某一层；\n"
+        "- 值除以某个比例，再乘以按该比例抽取的随机掩码。",
     ),
     bad=(
         """\
@@ -93,12 +96,76 @@ def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
     if compare is None or len(compare.ops) != 1:
         return
     sides = (compare.left, compare.comparators[0])
+    if not any(_is_random(scene, side) for side in sides):
+        return
     rate = next((side for side in sides if _RATE.search(scene.last_name(side))), None)
-    if rate is None or not any(_is_random(scene, side) for side in sides):
+    if rate is None and _skips_layer(scene, node):
+        rate = next((side for side in sides if not _is_random(scene, side)), None)
+    if rate is None:
         return
     if gated_by_mode(scene, node.body[0], rate) or gated_by_mode(scene, node, rate):
         return
     yield RULE.at(node, test=scene.brief(node.test), fix=_fix(scene, node))
+
+
+def _skips_layer(scene: Scene, node: ast.If) -> bool:
+    """Whether the condition leaves out a layer of a loop over the module's own layers."""
+    loop = loop_around(scene, node)
+    if not isinstance(loop, ast.For) or not isinstance(node.body[-1], ast.Continue):
+        return False
+    owner = scene.class_of(node)
+    return owner is not None and any(
+        isinstance(item, ast.Attribute)
+        and scene.dotted(item.value) == "self"
+        and any(
+            isinstance(value, ast.Call) and scene.last_name(value.func) == "ModuleList"
+            for value in scene.attribute_values(owner, item.attr)
+        )
+        for item in scene.inside(loop.iter)
+    )
+
+
+@RULE.on(ast.FunctionDef)
+def check_mask(function: ast.FunctionDef, scene: Scene) -> Iterator[Hit]:
+    """`x / keep * mask` with a random mask: dropout or stochastic depth written by hand"""
+    owner = scene.parent(function)
+    if function.name != "forward" or not isinstance(owner, ast.ClassDef):
+        return
+    drawn = (call for name in _RANDOM for call in scene.calls.get(name, ()))
+    if not any(scene.within(call, function) for call in drawn):
+        return
+    if mentions_mode(scene, function) or not scene.is_module_class(owner):
+        return
+    for node in own_nodes(function):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            rate = _kept_share(scene, node)
+            if rate is not None:
+                yield RULE.at(node, test=scene.brief(node))
+                return
+
+
+def _kept_share(scene: Scene, node: ast.BinOp) -> ast.expr | None:
+    """What a masked value is divided by, when the mask was drawn with that very share."""
+    factors, divisors = _factors(node)
+    for divisor in divisors:
+        name = scene.dotted(divisor)
+        for factor in factors if name else ():
+            value = scene.value(factor) if isinstance(factor, ast.Name) else factor
+            if value is not None and _is_random(scene, value):
+                if any(scene.dotted(part) == name for part in scene.inside(value)):
+                    return divisor
+    return None
+
+
+def _factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
+    """What an expression multiplies, and what it divides by."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _factors(node.left), _factors(node.right)
+        return [*left[0], *right[0]], [*left[1], *right[1]]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        top = _factors(node.left)
+        return top[0], [*top[1], node.right]
+    return [node], []
 
 
 def _is_random(scene: Scene, side: ast.expr) -> bool:

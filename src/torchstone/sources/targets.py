@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING, TypeAlias
 
-from torchstone.sources.scene import FUNCTIONS, Function, Scene
+if TYPE_CHECKING:
+    from torchstone.sources.scene import Function, Scene
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BASES = 5  # classes that are looked at on the way up
 _VALUES = 6  # steps from a name to the call that made it
 
-Target = tuple[Scene, Function]
+Target: TypeAlias = "tuple[Scene, Function]"
 
 
 def target_of(scene: Scene, call: ast.Call, here: bool = False) -> Target | None:
@@ -31,6 +34,13 @@ def target_of(scene: Scene, call: ast.Call, here: bool = False) -> Target | None
             made = class_of_value(scene, func.value)
             found = method_of(made[0], made[1], func.attr) if made is not None else None
     return found if found is None or not here or found[0] is scene else None
+
+
+def function_named(scene: Scene, node: ast.AST) -> Target | None:
+    """The function of the project that a name or an attribute chain stands for."""
+    if isinstance(node, ast.Name):
+        return _named(scene, node, here=False)
+    return _on_module(scene, node) if isinstance(node, ast.Attribute) else None
 
 
 def _named(scene: Scene, name: ast.Name, here: bool) -> Target | None:
@@ -71,7 +81,7 @@ def _on_module(scene: Scene, func: ast.Attribute) -> Target | None:
 def _function(found: tuple[Scene, ast.AST] | None) -> Target | None:
     if found is None:
         return None
-    if isinstance(found[1], FUNCTIONS):
+    if isinstance(found[1], _FUNCTIONS):
         return found[0], found[1]
     return None
 
@@ -85,7 +95,7 @@ def _is_super(node: ast.expr) -> bool:
 def method_of(scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES) -> Target | None:
     """A method of a class, or of the first of its bases that has it."""
     for item in owner.body:
-        if isinstance(item, FUNCTIONS) and item.name == name:
+        if isinstance(item, _FUNCTIONS) and item.name == name:
             return scene, item
     return _inherited(scene, owner, name, depth) if depth else None
 

@@ -1,0 +1,251 @@
+"""The files of one check, read once, and those again that asked about their callers."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchstone._version import __version__
+from torchstone.core.finding import Location
+from torchstone.core.gap import Gap
+from torchstone.core.text import Message, Text
+from torchstone.lint import comments, parallel
+from torchstone.lint.cache import Cache
+from torchstone.lint.facts.confidence import settle
+from torchstone.lint.facts.lending import Lending, Loan, loans_of
+from torchstone.lint.findings import findings_of
+from torchstone.lint.ignores import apply_ignores
+from torchstone.lint.parallel import Progress
+from torchstone.lint.result import Result
+from torchstone.lint.rule import Hit, Rule
+from torchstone.sources import versions
+from torchstone.sources.callers import WORDS
+from torchstone.sources.discover import File
+from torchstone.sources.project import Project, parse
+from torchstone.sources.scene import Scene
+from torchstone.sources.source import Source, decode
+
+_COLLECT_EVERY = 1024
+_OTHERS = frozenset(
+    (b"paddle", b"mxnet", b"mindspore", b"jittor", b"oneflow", b"megengine", b"jax")
+)
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Syntax trees have no cycles: the collector would only walk them again and again.
+
+    What rules keep may have some, so the run itself collects now and then, between two files.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was:
+            gc.enable()
+
+
+def _collect() -> None:
+    """Free what rules left in circles; what is still in use is not walked a second time."""
+    gc.collect()
+    gc.freeze()
+
+
+class Reading:
+    """One pass over the files, and a second over those that asked about their callers."""
+
+    def __init__(
+        self,
+        rules: tuple[Rule, ...],
+        project: Project,
+        torch: versions.Version | None,
+        no_cache: bool,
+        cache_folder: Path | None,
+        paths: list[str],
+    ) -> None:
+        # `torch>=0.4` admits every release that rules speak of
+        least = max(torch, (1, 0)) if torch is not None and project.torch_open else torch
+        self.rules = tuple(rule for rule in rules if least is None or least >= rule.torch_from)
+        self.project = project
+        project.torch = torch
+        self.results: dict[str, Result] = {}
+        self.lending = Lending(())
+        self._second = False
+        self._by_word: dict[bytes, list[Rule]] = {}
+        self._always: list[Rule] = []
+        for rule in self.rules:
+            if not rule.triggers:
+                self._always.append(rule)
+            for word in rule.triggers:
+                self._by_word.setdefault(word.encode(), []).append(rule)
+        self._needs = {rule.code: frozenset(map(str.encode, rule.needs)) for rule in self.rules}
+        self._also = {rule.code: frozenset(map(str.encode, rule.also)) for rule in self.rules}
+        self._trigger_words = frozenset(self._by_word)
+        codes = ",".join(rule.code for rule in self.rules)
+        own = "" if no_cache else _own_digest()
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
+        self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
+
+    def all(self, files: list[File], progress: Progress | None, jobs: int | None) -> None:
+        """Read every file that the cache does not know as it is."""
+        todo, sizes = [], []
+        for number, file in enumerate(files):
+            if progress is not None:
+                progress(number, len(files), file.name)
+            data = file.read()
+            if isinstance(data, Gap):
+                self.results[file.name] = Result(gaps=[data])
+            else:
+                self.cache.note(file.name, data)
+        self._lend(files)
+        self.cache.seal(self.project.tops, self.lending.digest)
+        for file in files:
+            known = self.results.get(file.name) or self.cache.get(file.name)
+            if known is None:
+                todo.append(file)
+                sizes.append(len(file.read()))  # type: ignore[arg-type]
+                known = Result()
+            self.results[file.name] = known  # in the order of the files
+        count = parallel.processes_for(sum(sizes), jobs)
+        parts = parallel.slices(todo, sizes, count)
+        self.results.update(parallel.read_slices(parts, self.some, progress))
+        for name, result in self.results.items():
+            self.cache.put(name, result)
+
+    def _lend(self, files: list[File]) -> None:
+        """Find out what functions lend to the files that call them; of known files it is known."""
+        loans: list[Loan] = []
+        for file in files:
+            data = file.read()
+            if isinstance(data, bytes):
+                known = self.cache.loans(file.name)
+                found = loans_of(file.name, data) if known is None else known
+                self.cache.lend(file.name, found)
+                loans += found
+        self.lending = Lending(loans)
+
+    def some(self, files: list[File], progress: Progress | None) -> dict[str, Result]:
+        """Read these files, and those again that asked about their callers."""
+        asking: list[File] = []
+        for number, file in enumerate(files):
+            if progress is not None:
+                progress(number, len(files), file.name)
+            data = file.read()
+            if isinstance(data, Gap):
+                self.results[file.name] = Result(gaps=[data])
+            elif self.read(data, file.name):
+                asking.append(file)
+            if number and not number % _COLLECT_EVERY:
+                _collect()
+        if asking:
+            self.project.answer()
+            self._second = True
+            for number, file in enumerate(asking):
+                data = file.read()
+                if isinstance(data, bytes):
+                    self.read(data, file.name)
+                if number and not number % _COLLECT_EVERY:
+                    _collect()
+        return {file.name: self.results[file.name] for file in files}
+
+    def read(self, data: bytes, name: str) -> bool:
+        """Check one file; True when its rules asked what only the whole project can answer."""
+        result = self.results[name] = Result()
+        text = decode(data, name)
+        if isinstance(text, Gap):
+            result.gaps.append(text)
+            return False
+        source: Source | None = Source(name, text)
+        if name.endswith(".ipynb"):
+            from torchstone.sources.notebook import read_notebook
+
+            source, result.gaps[:] = read_notebook(text, name)
+            if source is None:
+                return False
+            data = source.text.encode()
+        assert source is not None
+        result.lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        kept = self.project.parsed(name)
+        tree = parse(source) if kept is None else kept.root
+        if isinstance(tree, Gap):
+            result.gaps.append(tree)
+            return False
+        active = self._active(data)
+        marked = comments.MARK in data
+        if not active and not marked:
+            return False
+        self.project.begin_file()
+        # answers that were kept before the callers were known may be too early
+        scene = kept if kept and not self._second else self.project.scene(source, tree)
+        return self._run(active, scene, result, marked)
+
+    def _active(self, data: bytes) -> list[Rule]:
+        """The rules whose words the file holds."""
+        words = set(data.translate(WORDS).split())
+        borrowed = self.lending.to(words, data) - words
+        if not borrowed and b"torch" not in data:
+            # a helper may go backward and never name torch; other libraries have a backward too
+            if b"backward" not in words or not words.isdisjoint(_OTHERS):
+                return []
+        words |= borrowed
+        found = {
+            rule.code: rule
+            for word in words & self._trigger_words
+            for rule in self._by_word[word]
+            if self._needs[rule.code] <= words
+            and not (rule.also and self._also[rule.code].isdisjoint(words))
+        }
+        return [*found.values(), *self._always]
+
+    def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> bool:
+        project = self.project
+        hits: list[Hit] = []
+        for rule in active:
+            try:
+                hits += rule.run(scene)
+            except Exception as error:  # a rule of ours that breaks must not take the rest down
+                result.gaps.append(_broken(rule, scene.path, error))
+        found = findings_of(settle(scene, hits), scene)
+        if marked:
+            found = apply_ignores(found, scene, {rule.code for rule in self.rules})
+        result.findings = found
+        result.shared, result.missing = project.shared, frozenset(project.missing)
+        return project.asked
+
+
+def _broken(rule: Rule, path: str, error: Exception) -> Gap:
+    what = f"{type(error).__name__}: {error}"
+    return Gap(
+        path,
+        Message(
+            "rule.failed",
+            Text(f"rule {rule.code} failed here: {what}", f"规则 {rule.code} 在此失败：{what}"),
+        ),
+        f"torchstone check --ignore {rule.code} {path}",
+        Location(path),
+        failed=True,
+    )
+
+
+def _own_digest() -> str:
+    """Changes whenever a rule file does, so that a rule's author never sees stale findings."""
+    home = Path(__file__).parent
+    stamp = hashlib.sha256()
+    for folder in (
+        home,
+        home / "rules",
+        home / "knowledge",
+        home / "facts",
+        home.parent / "sources",
+    ):
+        for path in sorted(folder.glob("*.py")):
+            status = path.stat()
+            stamp.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())
+    return stamp.hexdigest()[:16]
