@@ -88,7 +88,7 @@ class RoundedSteps(DoublePrecision):
         found = func(*args, **keywords)
         if kind == "moves":
             return found
-        if kind == "logarithm":
+        if kind == "logarithm" and args[0].numel():  # nothing has no largest element
             with self:
                 return formula(found, *args, **keywords)
         if kind == "approximates":
