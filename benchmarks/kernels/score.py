@@ -3,6 +3,7 @@
 python benchmarks/kernels/score.py                 every set
 python benchmarks/kernels/score.py wrong           one set
 python benchmarks/kernels/score.py right/relu_*    kernels by their file
+python benchmarks/kernels/score.py --shared right  torch is loaded once for each implementation
 
 A file opens with lines `# problem:` (a shipped name, or a path from this folder),
 `# implementation:` and `# mechanism:`; a wrong one names its `# origin:` too. `held_out` and `blind*` were written by people who had not seen the
@@ -11,6 +12,7 @@ gates; the gates were mended after each was scored.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import resource
 import statistics
@@ -23,7 +25,7 @@ from torchstone.core.errors import InputError
 from torchstone.kernels.candidate import load_candidate
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verifier import verify
+from torchstone.kernels.verifier import preload_for, verify
 
 HERE = Path(__file__).parent
 SETS = (
@@ -101,27 +103,35 @@ def _problem(told: str) -> str:
     return str(HERE / told) if told.endswith(".py") else told
 
 
-def cpu_s() -> float:
-    """CPU seconds of this process and of its children that have ended."""
+def cpu_s(workshop: Workshop | None = None) -> float:
+    """CPU seconds of this process, of its children that have ended, and of a workshop that lives."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(item.ru_utime + item.ru_stime for item in used)
+    living = workshop.spent.cpu_seconds if workshop is not None else 0.0
+    return sum(item.ru_utime + item.ru_stime for item in used) + living
 
 
 def score(entry: Entry, workshop: Workshop | None = None) -> Score:
     """The verdict on a kernel; a workshop that is handed in saves its start."""
-    before = cpu_s()
+    before = cpu_s(workshop)
     candidate = load_candidate(entry.path, entry.implementation)
     try:
         verdict = verify(load_problem(entry.problem), candidate, workshop=workshop)
     except InputError as error:  # a problem that cannot be used judges nobody
-        return Score(entry, False, ("problem",), str(error), cpu_s() - before)
+        return Score(entry, False, ("problem",), str(error), cpu_s(workshop) - before)
     gates = tuple(item.gate for item in verdict.results if item.status in ("failed", "gap"))
-    return Score(entry, verdict.accepted, gates, verdict.error_log(), cpu_s() - before)
+    return Score(entry, verdict.accepted, gates, verdict.error_log(), cpu_s(workshop) - before)
 
 
-def scores(chosen: list[Entry]) -> Iterator[Score]:
-    for entry in chosen:
-        yield score(entry)
+def scores(chosen: list[Entry], shared: bool = False) -> Iterator[Score]:
+    """The verdicts in turn; `shared`: one workshop for all kernels of an implementation."""
+    with contextlib.ExitStack() as open_ones:
+        known: dict[str, Workshop] = {}
+        for entry in chosen:
+            kind = entry.implementation
+            if shared and kind not in known:
+                known[kind] = open_ones.enter_context(Workshop(preload_for(kind)))
+                known[kind].start()
+            yield score(entry, known.get(kind))
 
 
 def table(found: list[Score]) -> str:
@@ -154,7 +164,8 @@ def _row(name: str, kind: str, some: list[Score]) -> str:
 
 def main(words: list[str]) -> int:
     found: list[Score] = []
-    for item in scores(entries(words)):
+    shared = "--shared" in words
+    for item in scores(entries([word for word in words if word != "--shared"]), shared):
         found.append(item)
         mark = "ok   " if item.good else "WRONG"
         said = "accepted" if item.accepted else f"rejected by {', '.join(item.gates)}"

@@ -111,6 +111,14 @@ def test_small_values_of_numpy_are_held_to_their_size_as_well() -> None:
     assert wrong_families(referee, lambda x: half_below(torch.tanh(x) * x, 1e-5))
 
 
+def running_logsumexp(x: torch.Tensor) -> torch.Tensor:
+    found = [x[..., 0]] if x.shape[-1] else []
+    for i in range(1, x.shape[-1]):
+        top = torch.maximum(found[-1], x[..., i])
+        found.append(top + torch.log((found[-1] - top).exp() + (x[..., i] - top).exp()))
+    return torch.stack(found, -1) if found else x.clone()
+
+
 HONEST: dict[str, tuple[str, Kernel]] = {
     "gelu by erf": (
         "torch.nn.functional.gelu(x)",
@@ -124,6 +132,11 @@ HONEST: dict[str, tuple[str, Kernel]] = {
     ),
     "log1p by log": ("torch.log1p(x.abs())", lambda x: torch.log(1 + x.abs())),
     "expm1 by exp": ("torch.expm1(x.clamp(max=20))", lambda x: x.clamp(max=20).exp() - 1),
+    "logarithm of a sum": (
+        "torch.logaddexp(x, x.flip(0) - 40)",
+        lambda x: (t := torch.maximum(x, x.flip(0) - 40)) + torch.log((x - t).exp() + (x.flip(0) - 40 - t).exp()),
+    ),
+    "running logarithm": ("torch.logcumsumexp(x, -1)", running_logsumexp),
     "division by product": ("x / 3.7", lambda x: x * (1 / 3.7)),
     "layer norm by hand": (
         "torch.nn.functional.layer_norm(x, (x.shape[-1],))",

@@ -88,6 +88,9 @@ class RoundedSteps(DoublePrecision):
         found = func(*args, **keywords)
         if kind == "moves":
             return found
+        if kind == "logarithm" and args[0].numel():  # nothing has no largest element
+            with self:
+                return formula(found, *args, **keywords)
         if kind == "approximates":
             return _each(found, self.factors.approximated)
         return _each(found, self._written if kind == "writes" else self.factors.moved)
@@ -101,9 +104,9 @@ class RoundedSteps(DoublePrecision):
 @functools.cache
 def _kind_of(func: Any) -> tuple[str, Formula]:
     """What an operator does: a formula of its own, writes in place, moves, approximates, computes."""
-    formula = _FORMULAS.get(str(func))
-    if formula is not None:
-        return "formula", formula
+    for kind, formulas in (("formula", _FORMULAS), ("logarithm", _LOGARITHMS)):
+        if str(func) in formulas:
+            return kind, formulas[str(func)]
     schema = func._schema
     if schema.is_mutable:
         return "writes", func
@@ -157,6 +160,18 @@ def _asinh(x: torch.Tensor) -> torch.Tensor:
     return torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1))
 
 
+def _of_a_sum(found: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """A logarithm of a sum, taken again from the sum: one plus next to nothing is one."""
+    again = largest + torch.log(torch.exp(found - largest))
+    return torch.where(torch.isfinite(again), again, found)
+
+
+_LOGARITHMS: dict[str, Formula] = {
+    "aten.logsumexp.default": lambda found, x, dim, keepdim=False: _of_a_sum(found, x.amax(dim, keepdim)),
+    "aten.logcumsumexp.default": lambda found, x, dim: _of_a_sum(found, torch.cummax(x, dim).values),
+    "aten.logaddexp.default": lambda found, x, y: _of_a_sum(found, torch.maximum(x, y)),
+}  # fmt: skip
+"""Logarithms of sums: given what the operator gives, and its arguments."""
 _FORMULAS: dict[str, Formula] = {
     "aten.gelu.default": _gelu,
     "aten.tanh.default": _tanh,
