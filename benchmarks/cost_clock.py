@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cost_models import SUBJECTS
 
 from torchstone.cost import measure_cost
-from torchstone.cost.engine import run
+from torchstone.cost.counting.engine import run
 
 
 def adamw(parameters: Any) -> torch.optim.Optimizer:

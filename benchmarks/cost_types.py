@@ -29,9 +29,9 @@ class Seen:
 def look_at(name: str) -> Seen:
     import torch
 
-    from torchstone.cost.idle import idle_parts
     from torchstone.cost.options import CostOptions
     from torchstone.cost.prepared import InputMaker, prepared
+    from torchstone.cost.records.idle import idle_parts
     from torchstone.cost.survey import _measured
     from torchstone.runtime.targets import build_target
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from torchstone.core.errors import InputError
 from torchstone.kernels.candidate import load_candidate
 from torchstone.kernels.problem import load_problem
+from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verifier import verify
-from torchstone.kernels.workshop import Workshop
 
 HERE = Path(__file__).parent
 SETS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from torchstone.conductor.choices import Lead
 from torchstone.conductor.drivers.planner import Planner
-from torchstone.conductor.job import GOALS, Scope
+from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.phases.execute import Conditions, Execution, execute
 from torchstone.conductor.phases.interpret import OUTSIDE, interpret
 from torchstone.conductor.phases.plan import make_plan

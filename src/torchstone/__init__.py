@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torchstone.conductor.review import review
     from torchstone.core.report import Report
     from torchstone.cost.measure import measure_cost
-    from torchstone.cost.utilization import mfu
+    from torchstone.cost.on_devices.utilization import mfu
     from torchstone.dryrun.run import dry_run
     from torchstone.lint.engine import check_paths as check
     from torchstone.tensors.analysis.analyze import analyze_tensor
@@ -33,7 +33,7 @@ _HOMES = {
     "compare_runs": ("torchstone.tensors.compare.runs", "compare_runs"),
     "check": ("torchstone.lint.engine", "check_paths"),
     "measure_cost": ("torchstone.cost.measure", "measure_cost"),
-    "mfu": ("torchstone.cost.utilization", "mfu"),
+    "mfu": ("torchstone.cost.on_devices.utilization", "mfu"),
     "dry_run": ("torchstone.dryrun.run", "dry_run"),
     "Watch": ("torchstone.watch.monitor", "Watch"),
     "watch_training": ("torchstone.watch.decorator", "watch_training"),

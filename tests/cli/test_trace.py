@@ -114,6 +114,33 @@ def test_a_journal_cannot_name_files_elsewhere(
 
 
 @pytest.mark.parametrize(
+    "words", [["show", "-v"], ["show", "--format", "html"], ["export", "--to", "otel"], ["export", "--to", "chrome"]]
+)  # fmt: skip
+def test_a_journal_from_a_stranger_ends_in_no_traceback(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dataclasses import replace
+
+    from torchstone.trace.journal import encode, read_journal
+    from torchstone.trace.record import Kept
+
+    folder = record(tmp_path)
+    first = read_journal(folder / "trace.jsonl").records[0]
+    changed = [
+        replace(first, texts={"prompt": Kept("a\0b", "0" * 64, 10)}),
+        replace(first, time=1e300),
+        replace(first, call=replace(first.call, seconds=1e300)),
+        replace(first, step=-5, action="\x1b[2J<img src=x>", op="\x1b]0;x\x07"),
+    ]
+    (folder / "trace.jsonl").write_bytes(b"".join(map(encode, changed)))
+    assert run(["trace", words[0], str(folder), *words[1:], "--lang", "en"]) in (0, 1)
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    assert "\x1b[2J" not in said.out
+    assert "<img src=x>" not in said.out or "html" not in words
+
+
+@pytest.mark.parametrize(
     ("args", "words"),
     [
         ([], "show"),

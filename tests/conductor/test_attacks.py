@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from torchstone.cli.main import run as torchstone
+from torchstone.conductor.changes.patches import PatchError, changes_of, edits_of, is_silencing
 from torchstone.conductor.choices import TextEdit
-from torchstone.conductor.folder import RunFolder, known_folder, new_folder
 from torchstone.conductor.options import ReviewOptions
-from torchstone.conductor.patches import PatchError, changes_of, edits_of, is_silencing
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.verify import _less_ran
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import _read
+from torchstone.conductor.records.folder import RunFolder, known_folder, new_folder
 from torchstone.conductor.review import run_review
 from torchstone.conductor.run import RunInfo
 from torchstone.conductor.steps import Steps

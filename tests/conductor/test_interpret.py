@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torchstone.conductor.choices import Lead
 from torchstone.conductor.drivers.planner import Planner
-from torchstone.conductor.job import GOALS, Scope
+from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.phases.execute import Execution, ToolResult
 from torchstone.conductor.phases.interpret import Interpretation, Marks, interpret
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
+from torchstone.core.fix import Edit, Fix, Safety
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 
@@ -55,6 +57,15 @@ def test_the_same_rule_in_nine_places_is_one_problem(project: Path) -> None:
     found = read(project, *(finding("TS1", "train.py", line) for line in range(1, 10)))
     assert len(found.problems) == 1
     assert len(found.problems[0].places) == 8
+
+
+def test_places_that_no_patch_serves_are_problems_of_their_own(project: Path) -> None:
+    fix = Fix((Edit("train.py", 3, 0, 3, 1, "x"),), Safety.UNSAFE)
+    fixed = replace(finding("TS1", "train.py", 3), fix=fix)
+    found = read(project, fixed, *(finding("TS1", "train.py", line) for line in (5, 9)))
+    assert sorted(len(item.places) for item in found.problems) == [0, 1]
+    hangs = read(project, *(finding("TS401", "train.py", line) for line in (5, 9)))
+    assert [len(item.places) for item in hangs.problems] == [0, 0], "each waits for another rank"
 
 
 def test_high_needs_a_derivation(project: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from tests.trace.server import Server, completion, says, send
 from torchstone.conductor.choices import Choice, Lead, Option
-from torchstone.conductor.folder import RunFolder
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.plan import Plan
-from torchstone.conductor.replay import recorded_decisions, replay_run
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.records.replay import recorded_decisions, replay_run
 from torchstone.conductor.review import driver_of, run_review
 from torchstone.core.report import Report
 from torchstone.core.text import Text

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.conductor.choices import TextEdit
-from torchstone.conductor.patches import (
+from torchstone.conductor.changes.patches import (
     PatchError,
     changes_of,
     diff_of,
@@ -17,6 +16,7 @@ from torchstone.conductor.patches import (
     together,
     write_changes,
 )
+from torchstone.conductor.choices import TextEdit
 from torchstone.core.fix import Edit
 
 

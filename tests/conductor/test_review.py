@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from torchstone.cli.main import run as torchstone
+from torchstone.conductor.changes.patches import changes_of, edits_of
 from torchstone.conductor.choices import TextEdit
-from torchstone.conductor.folder import RunFolder
 from torchstone.conductor.options import ReviewOptions
-from torchstone.conductor.patches import changes_of, edits_of
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
-from torchstone.conductor.phases.verify import Verification
+from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.review import run_review
 from torchstone.conductor.run import Review
-from torchstone.conductor.state import apply_changes
 from torchstone.core.report import Report
 from torchstone.sandbox.run import is_confined
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.conductor.job import GOALS, Job, Request, Scope, Skipped
+from torchstone.conductor.jobs.job import GOALS, Job, Request, Scope, Skipped
 from torchstone.conductor.phases.execute import State, ToolResult
 from torchstone.conductor.project.facts import EntryPoint, Launch, ProjectFacts
 from torchstone.conductor.project.survey import survey

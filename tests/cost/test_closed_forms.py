@@ -10,9 +10,9 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchstone.core.errors import UsageError
-from torchstone.cost.closed_forms import Decoder, cache_growth
-from torchstone.cost.decoder_config import FAMILIES
-from torchstone.cost.decoder_parts import Experts, Grouped, Latent
+from torchstone.cost.decoders.closed_forms import Decoder, cache_growth
+from torchstone.cost.decoders.decoder_config import FAMILIES
+from torchstone.cost.decoders.decoder_parts import Experts, Grouped, Latent
 
 SMALL: dict[str, Any] = {
     "hidden_size": 64,

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import Cost
+from torchstone.cost.counting.engine import run
+from torchstone.cost.records.ledger import Cost
 
 
 class Code(nn.Module):

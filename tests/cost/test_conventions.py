@@ -11,10 +11,10 @@ import transformers
 
 from tests.cost.toys import step
 from torchstone.core.errors import UsageError
-from torchstone.cost.closed_forms import Decoder
 from torchstone.cost.conventions import CONVENTIONS, RULES, by_convention
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import Cost
+from torchstone.cost.counting.engine import run
+from torchstone.cost.decoders.closed_forms import Decoder
+from torchstone.cost.records.ledger import Cost
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("conventions.md", "zh/conventions.md")

@@ -12,8 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.cost import count_step, measure_cost
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
+from torchstone.cost.counting.engine import run
+from torchstone.cost.records.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
 
 
 def adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:

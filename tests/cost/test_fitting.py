@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.cost.toys import ROUND, facts, toy
 from torchstone.core.errors import UsageError
 from torchstone.core.text import LANGS, Text
-from torchstone.cost.engine import run
-from torchstone.cost.fitting import fit
-from torchstone.cost.ledger import Cost, Key, Memory, Tally
-from torchstone.cost.need import LABELS, Load, Need, need_of
-from torchstone.cost.plan import CHECKPOINTS, OPTIMIZERS, Plan
-from torchstone.cost.units import stages_of, units_of
+from torchstone.cost.counting.engine import run
+from torchstone.cost.on_devices.fitting import fit
+from torchstone.cost.on_devices.need import LABELS, Load, Need, need_of
+from torchstone.cost.on_devices.plan import CHECKPOINTS, OPTIMIZERS, Plan
+from torchstone.cost.records.ledger import Cost, Key, Memory, Tally
+from torchstone.cost.records.units import stages_of, units_of
 from torchstone.render import draw
 from torchstone.render.style import Style
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from torchstone import measure_cost
-from torchstone.cost.idle import idle_parts
 from torchstone.cost.measure import PartialCostWarning
+from torchstone.cost.records.idle import idle_parts
 
 
 class TwoTowers(nn.Module):

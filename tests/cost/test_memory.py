@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from torchstone.cost import count_step
-from torchstone.cost.engine import run
+from torchstone.cost.counting.engine import run
 
 
 def adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -88,7 +88,7 @@ def test_peak_is_that_of_the_tracker(make: Callable[[], nn.Module], replay: bool
 FRESH = """
 import torch
 from torch import nn
-from torchstone.cost.engine import run
+from torchstone.cost.counting.engine import run
 layers = [nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(6)]
 with torch.device("meta"):
     model = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(6)])

@@ -12,8 +12,8 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from torchstone.cost import count_step
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER
+from torchstone.cost.counting.engine import run
+from torchstone.cost.records.ledger import BACKWARD, FORWARD, OPTIMIZER
 
 
 class Attend(nn.Module):

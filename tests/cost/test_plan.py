@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchstone.core.errors import UsageError
-from torchstone.cost.plan import OPTIMIZERS, Plan, share, shares
+from torchstone.cost.on_devices.plan import OPTIMIZERS, Plan, share, shares
 
 
 def test_the_world_is_the_product() -> None:

@@ -7,9 +7,15 @@ import pytest
 from tests.cost.toys import ROUND, step, toy
 from torchstone.core.errors import UsageError
 from torchstone.core.text import LANGS, Text
-from torchstone.cost.ledger import BACKWARD, FORWARD, RECOMPUTE, Cost, Key, Tally
-from torchstone.cost.roofline_picture import roofline_plot, roofline_table
-from torchstone.cost.roofline_time import LAUNCH_SECONDS, Duration, Efficiency, Roofline, roofline
+from torchstone.cost.on_devices.roofline_picture import roofline_plot, roofline_table
+from torchstone.cost.on_devices.roofline_time import (
+    LAUNCH_SECONDS,
+    Duration,
+    Efficiency,
+    Roofline,
+    roofline,
+)
+from torchstone.cost.records.ledger import BACKWARD, FORWARD, RECOMPUTE, Cost, Key, Tally
 from torchstone.render import draw
 from torchstone.render.style import Style
 from torchstone.runtime.devices import device

@@ -17,8 +17,8 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 from torchstone.cost import count_step, measure_cost
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import BACKWARD, FORWARD
+from torchstone.cost.counting.engine import run
+from torchstone.cost.records.ledger import BACKWARD, FORWARD
 from torchstone.runtime.undo import Undo, heal
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cost.toys import ROUND, toy
 from torchstone.core.text import Text
-from torchstone.cost.fitting import fit
-from torchstone.cost.plan import Plan
-from torchstone.cost.traffic import Traffic, sent
+from torchstone.cost.on_devices.fitting import fit
+from torchstone.cost.on_devices.plan import Plan
+from torchstone.cost.on_devices.traffic import Traffic, sent
 
 
 def messages(plan: Plan, moe: bool = False, **more: Any) -> list[tuple[str, int, int, int]]:

@@ -12,8 +12,15 @@ from benchmarks.cost_models import SUBJECTS, Subject, bert, deepseek_v3, gpt2, l
 from torch import Tensor, nn
 from torch.nn import functional
 
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost, ModuleFacts
+from torchstone.cost.counting.engine import run
+from torchstone.cost.records.ledger import (
+    BACKWARD,
+    FORWARD,
+    OPTIMIZER,
+    RECOMPUTE,
+    Cost,
+    ModuleFacts,
+)
 
 
 @pytest.mark.parametrize("name", list(SUBJECTS))

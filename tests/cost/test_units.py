@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.cost.toys import facts, toy
 from torchstone.core.errors import UsageError
-from torchstone.cost.ledger import FORWARD, Cost, Key, Tally
-from torchstone.cost.units import block_of, is_expert, stages_of, units_of
+from torchstone.cost.records.ledger import FORWARD, Cost, Key, Tally
+from torchstone.cost.records.units import block_of, is_expert, stages_of, units_of
 
 
 @pytest.mark.parametrize(

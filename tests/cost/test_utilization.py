@@ -9,8 +9,8 @@ import pytest
 
 from tests.cost.toys import ROUND, step
 from torchstone.core.errors import UsageError
-from torchstone.cost.ledger import FORWARD, Cost, Failure, Key, Tally
-from torchstone.cost.utilization import mfu
+from torchstone.cost.on_devices.utilization import mfu
+from torchstone.cost.records.ledger import FORWARD, Cost, Failure, Key, Tally
 from torchstone.runtime.devices import device
 
 

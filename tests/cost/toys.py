@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.cost.ledger import (
+from torchstone.cost.records.ledger import (
     BACKWARD,
     FORWARD,
     RECOMPUTE,

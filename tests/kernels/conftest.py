@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from torchstone.kernels import larger
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions import larger
+from torchstone.kernels.sessions.workshop import Workshop
 
 
 @pytest.fixture(scope="session")

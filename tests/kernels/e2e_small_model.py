@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from torchstone.kernels.candidate import Candidate
-from torchstone.kernels.generate import again, generate
-from torchstone.kernels.loop import Settings
+from torchstone.kernels.generation.generate import again, generate
+from torchstone.kernels.generation.loop import Settings
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.verifier import verify
 from torchstone.trace.answer import read_answer

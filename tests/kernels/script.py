@@ -6,9 +6,9 @@ import json
 
 from torchstone.core.text import Text
 from torchstone.kernels.candidate import Candidate
-from torchstone.kernels.loop import Settings
+from torchstone.kernels.generation.loop import Settings
 from torchstone.kernels.problem import Problem, load_problem
-from torchstone.kernels.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
 WRONG = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clone()\n"
 RIGHT = WRONG.replace("x.clone()", "x.clamp(min=0)")

@@ -12,7 +12,7 @@ from torchstone.kernels.c import build
 from torchstone.kernels.c.build import build_library
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource, Fault, read_c
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 SANITIZED = """
 #ifdef __SANITIZE_ADDRESS__

@@ -12,7 +12,7 @@ import pytest
 
 from torchstone.kernels.candidate import IMPLEMENTATIONS
 from torchstone.kernels.problem import shipped_problems
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 ROOT = Path(__file__).parent.parent.parent
 

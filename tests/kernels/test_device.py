@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from torchstone.core.evidence import Number
-from torchstone.kernels import Candidate, device_compile, load_problem, verify
-from torchstone.kernels.assembling import Assembler, DeviceSession, assembler
+from torchstone.kernels import Candidate, load_problem, verify
 from torchstone.kernels.candidate import Implementation
-from torchstone.kernels.device_compile import Compiled, Target, compiled
-from torchstone.kernels.device_run import OnDevice, found_device, run_on
-from torchstone.kernels.first_session import _Course
+from torchstone.kernels.device import compiling as device_compile
+from torchstone.kernels.device.assembling import Assembler, DeviceSession, assembler
+from torchstone.kernels.device.compiling import Compiled, Target, compiled
+from torchstone.kernels.device.running import OnDevice, found_device, run_on
 from torchstone.kernels.gates import device as gate
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.run import Run
-from torchstone.kernels.workshop import Workshop, clean_environment
+from torchstone.kernels.sessions.first_session import _Course
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.workshop import Workshop, clean_environment
 
 TRITON = """import numpy
 import torch

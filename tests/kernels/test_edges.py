@@ -6,7 +6,7 @@ import pytest
 
 from torchstone.kernels import Candidate, Problem, load_problem, verify
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 MODEL_NEW = """import math
 import torch

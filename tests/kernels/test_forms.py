@@ -7,7 +7,7 @@ import pytest
 from torchstone.kernels import Candidate, Problem, load_problem, verify
 from torchstone.kernels.candidate import known_implementation
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 SMALLER = {

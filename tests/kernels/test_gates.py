@@ -10,7 +10,7 @@ from torchstone.kernels import Candidate, Problem, load_problem, verifier, verif
 from torchstone.kernels.candidate import known_implementation
 from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 

@@ -20,8 +20,8 @@ from tests.kernels.script import (
 from tests.trace.server import Server, says
 from torchstone.core.errors import InputError
 from torchstone.core.report import Report
-from torchstone.kernels.generate import again, generate, read_settings
-from torchstone.kernels.loop import Outcome
+from torchstone.kernels.generation.generate import again, generate, read_settings
+from torchstone.kernels.generation.loop import Outcome
 from torchstone.trace.http_client import HttpClient
 from torchstone.trace.replay import fork, replay
 from torchstone.trace.run import load

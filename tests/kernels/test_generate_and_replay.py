@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.script import CODER, DESIGN, GO_ON, RIGHT, WRONG, settings, written
 from tests.trace.server import Server, says
 from torchstone.cli.main import run
-from torchstone.kernels.generate import generate
+from torchstone.kernels.generation.generate import generate
 from torchstone.kernels.verifier import verify
 from torchstone.trace.exchange import read_exchanges
 from torchstone.trace.http_client import HttpClient

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from torchstone.kernels.harness.families import Group, groups_of
-from torchstone.kernels.harness.growing import (
+from torchstone.kernels.harness.inputs.families import Group, groups_of
+from torchstone.kernels.harness.inputs.growing import (
     APART,
     elements_after,
     grown,
     larger_sizes,
     prime_above,
 )
-from torchstone.kernels.larger import MOST_WORK, Larger, powers_of
+from torchstone.kernels.sessions.larger import MOST_WORK, Larger, powers_of
 
 
 def first_grown(inputs: list[Any], size: int, number: int = 0) -> list[Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import lines, whole
-from torchstone.kernels.harness.families import Group, power_below, tensor_of
-from torchstone.kernels.harness.growing import ramped
+from torchstone.kernels.harness.inputs import lines, whole
+from torchstone.kernels.harness.inputs.families import Group, power_below, tensor_of
+from torchstone.kernels.harness.inputs.growing import ramped
 
 ROWS = torch.randn(24, 31, generator=torch.Generator().manual_seed(0))
 

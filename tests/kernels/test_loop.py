@@ -23,12 +23,12 @@ from tests.kernels.script import (
 )
 from tests.trace.server import Server, says, send
 from torchstone.core.text import Text
-from torchstone.kernels.agents import fenced, form_of, messages
 from torchstone.kernels.candidate import IMPLEMENTATIONS, Candidate
-from torchstone.kernels.loop import Loop, Outcome, Settings
-from torchstone.kernels.policy import breaches
+from torchstone.kernels.generation.agents import fenced, form_of, messages
+from torchstone.kernels.generation.loop import Loop, Outcome, Settings
+from torchstone.kernels.policy.check import breaches
 from torchstone.kernels.problem import Problem
-from torchstone.kernels.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 from torchstone.trace import Trace
 from torchstone.trace.ask import Budget
 from torchstone.trace.http_client import HttpClient

@@ -12,16 +12,17 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchstone.kernels import first_session, larger
 from torchstone.kernels.candidate import Candidate
-from torchstone.kernels.harness import bursts, families, growing, lines, scales, slender, whole
-from torchstone.kernels.harness.keeping import MOST_ANSWERS, Kept, meet, span_of
-from torchstone.kernels.harness.referee import Referee
+from torchstone.kernels.harness.calling import bursts
+from torchstone.kernels.harness.calling.keeping import MOST_ANSWERS, Kept, meet, span_of
+from torchstone.kernels.harness.calling.zones import Zones
+from torchstone.kernels.harness.inputs import families, growing, lines, scales, slender, whole
+from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import decode, encode
-from torchstone.kernels.harness.zones import Zones
 from torchstone.kernels.problem import load_problem
+from torchstone.kernels.sessions import first_session, larger
+from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verifier import verify
-from torchstone.kernels.workshop import Workshop
 
 Kernel = Callable[..., Any]
 

@@ -10,14 +10,14 @@ import os
 import pytest
 
 from torchstone.kernels import load_problem
-from torchstone.kernels.calls import Main
 from torchstone.kernels.candidate import Candidate, Implementation
 from torchstone.kernels.gates import origin, timing
-from torchstone.kernels.policy_kernels import kernels_alone
-from torchstone.kernels.run import Run
-from torchstone.kernels.timing import Turn, UntimedError, on_one_processor, time_in_turns
-from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.policy.kernel_bodies import kernels_alone
+from torchstone.kernels.sessions.calls import Main
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.timing import Turn, UntimedError, on_one_processor, time_in_turns
+from torchstone.kernels.sessions.workshop import Workshop
+from torchstone.kernels.verdicts.verdict import GateResult
 
 SLOW_WITH_ANOTHER_CLOCK = """import time
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchstone.kernels.candidate import Candidate, Implementation
-from torchstone.kernels.policy import breaches
+from torchstone.kernels.policy.check import breaches
 
 MODEL = """
 

@@ -7,8 +7,8 @@ import torch
 
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, Problem, Verdict, verify
-from torchstone.kernels.harness.structure import structures_of
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.harness.inputs.structure import structures_of
+from torchstone.kernels.sessions.workshop import Workshop
 
 FORM = """import torch
 
@@ -48,6 +48,62 @@ def judged(workshop: Workshop, names: str, inputs: str, reference: str, candidat
 def test_a_random_reference_is_the_problems_fault(answer: str, workshop: Workshop) -> None:
     with pytest.raises(InputError, match="draws its answer at random"):
         judged(workshop, "x", "return [torch.randn(8, 8)]", answer, "return x")
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_a_candidate_that_draws_is_not_blamed_for_a_random_reference(workshop: Workshop) -> None:
+    draws = "return x + torch.rand_like(x)"
+    with pytest.raises(InputError, match="draws its answer at random"):
+        judged(workshop, "x", "return [torch.randn(8, 8)]", draws, draws)
+
+
+def with_parts(source: str, parts: str) -> str:
+    """A class with an `__init__` that makes these parts."""
+    made = (
+        f"    def __init__(self):\n        super().__init__()\n        {parts}\n\n    def forward"
+    )
+    return source.replace("    def forward", made)
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize(
+    ("parts", "reference", "right", "wrong", "said"),
+    [
+        ("self.d = torch.nn.Dropout(0.3)", "return self.d(x * 3)", "return self.d(3 * x)",
+         "return self.d(x * 2)", "at random"),
+        ("self.register_buffer('m', torch.ones(8))",
+         "self.m.mul_(0.9).add_(x.mean(0)) if self.training else None; return x - self.m",
+         "self.m.copy_(0.9 * self.m + x.mean(0)) if self.training else None; return x - self.m",
+         "return x - self.m", "changes the next answer"),
+    ],
+    ids=["dropout", "state"],
+)  # fmt: skip
+def test_what_differs_from_call_to_call_in_training_is_judged_in_evaluation(
+    parts: str, reference: str, right: str, wrong: str, said: str, workshop: Workshop
+) -> None:
+    inputs = "return [torch.randn(6, 8)]"
+    source = with_parts(FORM.format(names="x", answer=reference, inputs=inputs), parts)
+    problem = Problem("small", source, "torch")
+    for answer, accepted in ((right, True), (wrong, False)):
+        code = with_parts(CANDIDATE.format(names="x", answer=answer), parts)
+        verdict = verify(problem, Candidate(code, "torch"), seeds=2, workshop=workshop)
+        assert verdict.accepted == accepted, verdict.error_log()
+        gaps = [item.detail.en for item in verdict.results if item.status == "gap"]
+        assert not accepted or any(said in item for item in gaps)
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_a_python_number_comes_out_of_single_precision(workshop: Workshop) -> None:
+    inputs = "return [torch.randn(12, 20)]"
+    for answer, accepted in (("x.sum().item()", True), ("float(x.half().float().sum())", False)):
+        verdict = judged(workshop, "x", inputs, "return float(x.sum())", f"return {answer}")
+        assert verdict.accepted == accepted, verdict.error_log()
+
+
+@pytest.mark.usefixtures("few_sizes")
+def test_complex_answers_are_the_problems_to_split(workshop: Workshop) -> None:
+    with pytest.raises(InputError, match="view_as_real"):
+        judged(workshop, "x", "return [torch.randn(8, 8)]", "return torch.fft.rfft(x)", "return x")
 
 
 @pytest.mark.usefixtures("few_sizes")

@@ -11,7 +11,7 @@ from torchstone.core.report import Report
 from torchstone.kernels import Candidate, Problem, Verdict, load_problem, verify
 from torchstone.kernels.candidate import Implementation
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.workshop import Workshop
 
 PROBLEM = """import torch
 from torch import nn

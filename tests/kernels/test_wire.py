@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchstone.kernels.wire import WireError, receive, send
+from torchstone.kernels.sessions.wire import WireError, receive, send
 
 
 @given(st.dictionaries(st.text(), st.integers()), st.lists(st.binary(max_size=2000), max_size=4))

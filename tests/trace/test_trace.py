@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -221,29 +223,66 @@ def work_with(trace: Trace, who: int, count: int) -> None:
         )
 
 
+def work_and_fork(trace: Trace, who: int, count: int) -> None:
+    """A child that forks a child of its own while one of its threads records."""
+    thread = threading.Thread(target=work_with, args=(trace, who, count))
+    thread.start()
+    child = os.fork()
+    if not child:
+        work_with(trace, who + 1, count)
+        os._exit(0)
+    thread.join()
+    os.waitpid(child, 0)
+
+
+def fork_in_thread(trace: Trace, who: int, count: int) -> None:
+    child = os.fork()
+    if not child:
+        work_with(trace, who, count)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def test_one_trace_used_after_forks_beside_threads_and_new_processes(tmp_path: Path) -> None:
-    """The forked children use the object that the parent and its threads go on using."""
+    """Forked children, their children and spawned ones use the object that the parent and its
+    threads go on using."""
     trace = Trace("op", "1", tmp_path, fsync=False)
     work_with(trace, 0, 1)  # the journal is open before anything is forked
     threads = [threading.Thread(target=work_with, args=(trace, n, 40)) for n in (1, 2)]
+    threads.append(threading.Thread(target=fork_in_thread, args=(trace, 8, 40)))
     for thread in threads:
         thread.start()
     forked = multiprocessing.get_context("fork")
     spawned = multiprocessing.get_context("spawn")
-    workers = [forked.Process(target=work_with, args=(trace, n, 40)) for n in (3, 4)]
-    workers.append(spawned.Process(target=work, args=(tmp_path, 5, 40)))
+    workers: list[BaseProcess] = [
+        forked.Process(target=work_with, args=(trace, n, 40)) for n in (3, 4)
+    ]
+    workers.append(spawned.Process(target=work_with, args=(trace, 5, 40)))
+    workers.append(forked.Process(target=work_and_fork, args=(trace, 6, 40)))
     for worker in workers:
         worker.start()
-    for one in (*threads, *workers):
-        one.join(120)
+    for thread in threads:
+        thread.join(120)
+    for worker in workers:
+        worker.join(120)
     stuck = [worker for worker in workers if worker.is_alive()]
     for worker in stuck:
         worker.kill()
     assert not stuck, "a child waits for a lock that a thread of its parent held"
     read = read_journal(tmp_path / "op" / NAME)
-    assert [item.step for item in read.records] == list(range(1, 202))
+    assert [item.step for item in read.records] == list(range(1, 8 * 40 + 2))
     texts = [(tmp_path / "op" / item.texts["prompt"].file).read_text() for item in read.records]
-    assert len(set(texts)) == 201
+    assert len(set(texts)) == 8 * 40 + 1
+    assert {item.call.model for item in read.records} == {f"w{n}" for n in range(9)}
+
+
+def test_a_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path, fsync=False)
+    work_with(trace, 0, 2)
+    shutil.rmtree(tmp_path / "op")
+    work_with(trace, 0, 2)
+    read = read_journal(tmp_path / "op" / NAME)
+    assert [item.step for item in read.records] == [1, 2]
 
 
 WRITER = """

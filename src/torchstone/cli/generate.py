@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from torchstone.cli.common import CommonOptions
@@ -76,11 +77,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
         )  # fmt: skip
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
-    from torchstone.kernels.confinement import require_confinement
-    from torchstone.kernels.generate import generate
-    from torchstone.kernels.loop import Settings
+    from torchstone.kernels.generation.generate import generate
+    from torchstone.kernels.generation.loop import Settings
     from torchstone.kernels.problem import load_problem
-    from torchstone.kernels.verifier import verify
+    from torchstone.kernels.sessions.confinement import require_confinement
+    from torchstone.kernels.sessions.workshop import Workshop
+    from torchstone.kernels.verifier import preload_for, verify
     from torchstone.trace.connect import connect
 
     given = load_problem(options.words[0])
@@ -103,9 +105,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     )  # fmt: skip
     progress = Progress(common.lang, common.quiet, Text("generating", "生成中"))
     try:
-        outcome, report = generate(
-            settings, client, options.log_dir, verify, options.task, progress
-        )
+        # one process that has loaded torch serves every verification of this run
+        with Workshop(preload_for(settings.implementation, given.framework)) as workshop:
+            judged = functools.partial(verify, workshop=workshop)
+            outcome, report = generate(
+                settings, client, options.log_dir, judged, options.task, progress
+            )
     finally:
         progress.end()
     show(report, common)

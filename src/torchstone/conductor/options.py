@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchstone.conductor.job import DEPTHS
+from torchstone.conductor.jobs.job import DEPTHS
 from torchstone.core.options import option
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchstone.conductor.folder import known_folder
 from torchstone.conductor.phases.execute import Conditions, execute
 from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.records.folder import known_folder
+from torchstone.conductor.records.state import MARKS, Mark, add_mark
 from torchstone.conductor.run import RunInfo, silent
-from torchstone.conductor.state import MARKS, Mark, add_mark
 from torchstone.conductor.words import counted
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.errors import InputError

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.checkpoints import CheckpointResult
-from torchstone.conductor.documents import OutcomeWords, StateWords
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.guide import Guide
@@ -16,7 +15,8 @@ from torchstone.conductor.phases.interpret import (
     Problem,
 )  # fmt: skip
 from torchstone.conductor.phases.plan import Plan
-from torchstone.conductor.phases.verify import Verdict, Verification
+from torchstone.conductor.phases.verdicts import Verdict, Verification
+from torchstone.conductor.records.documents import OutcomeWords, StateWords
 from torchstone.core.answer import Answer, Fact, State, Tile
 from torchstone.core.evidence import Diff
 from torchstone.core.finding import Finding
@@ -46,7 +46,7 @@ _TEST_WORDS = {
 FIRST = 5
 """Problems on the first screen: more are not read."""
 _PATCH_STATES: dict[str, State] = {
-    "proven": "good", "applies": "warning", "sketch": "plain", "dropped": "bad",
+    "proven": "good", "with others": "good", "applies": "warning", "sketch": "plain", "dropped": "bad",
 }  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _answer(made: Outcome) -> Answer:
     worst = [item for item in problems if item.severity.value == "HIGH"]
     proven = len(done.proven)
     return Answer(
-        headline=_headline(len(problems), len(worst), proven)
+        headline=_headline(len(problems), len(worst), proven, len(done.with_others))
         if problems or not made.interrupted
         else _INTERRUPTED,
         state="bad" if worst else "warning" if problems or made.interrupted else "good",
@@ -158,11 +158,14 @@ def _answer(made: Outcome) -> Answer:
 _INTERRUPTED = Text("Interrupted before the problems were worked out", "在得出问题之前被中断")
 
 
-def _headline(total: int, worst: int, proven: int) -> Text:
+def _headline(total: int, worst: int, proven: int, with_others: int) -> Text:
     if not total:
         return Text("Nothing found that we would stop a merge for", "未发现应阻止合并的问题")
     more = f", {proven} with a proven patch" if proven else ""
     more_zh = f"，其中 {proven} 个有已验证的补丁" if proven else ""
+    if with_others:
+        more += f", {with_others} that {'goes' if with_others == 1 else 'go'} with them"
+        more_zh += f"，另有 {with_others} 个随之消失"
     problems = "1 problem" if total == 1 else f"{total} problems"
     return Text(f"{problems} to fix, {worst} of them HIGH{more}",
                 f"{total} 个问题待修复，其中 {worst} 个为 HIGH{more_zh}")  # fmt: skip
@@ -229,9 +232,14 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
 
 
 def _tasks(made: Outcome) -> tuple[Evidence, ...]:
-    """The five problems to fix first; what only a model suggests is never among them."""
+    """The five problems to fix first; what only a model suggests is never among them, nor what goes
+    with the patch of another."""
     entries = {entry.problem: entry for entry in made.guide.entries}
-    shown = [item for item in made.found.problems if item.evidence != "suggested"][:FIRST]
+    with_others = {item.problem for item in made.verification.with_others}
+    shown = [
+        item for item in made.found.problems
+        if item.evidence != "suggested" and item.id not in with_others
+    ][:FIRST]  # fmt: skip
     tasks = []
     for problem in shown:
         verdict = made.verification.of(problem.id)

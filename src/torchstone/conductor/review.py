@@ -9,9 +9,9 @@ from pathlib import Path
 from torchstone.conductor.choices import Driver
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
-from torchstone.conductor.folder import RunFolder, known_folder, new_folder
-from torchstone.conductor.known_runs import note_run
 from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.records.folder import RunFolder, known_folder, new_folder
+from torchstone.conductor.records.known_runs import note_run
 from torchstone.conductor.run import Progress, Review, RunInfo, silent
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.report import Report

@@ -8,29 +8,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchstone.conductor import documents as text_of
+from torchstone.conductor.changes.patches import changes_of, diff_of
 from torchstone.conductor.checkpoints import CheckpointResult, decide
 from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
-from torchstone.conductor.folder import RunFolder
-from torchstone.conductor.job import GOALS, Scope
+from torchstone.conductor.jobs.job import GOALS, Scope
+from torchstone.conductor.jobs.signals import ended_by_signals
 from torchstone.conductor.options import ReviewOptions
-from torchstone.conductor.patches import changes_of, diff_of
 from torchstone.conductor.phases.design import Design, Solution, design
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
 from torchstone.conductor.phases.guide import Guide, guide_markdown, make_guide
 from torchstone.conductor.phases.interpret import Interpretation, interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
-from torchstone.conductor.phases.verify import Before, Verification, verify
+from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.phases.verify import Before, verify
 from torchstone.conductor.project.copying import Copy, copied
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey
 from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.records import documents as text_of
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.records.state import apply_changes, marks_of
 from torchstone.conductor.report import Outcome, report_on_review
 from torchstone.conductor.scenarios import all_scenarios
-from torchstone.conductor.signals import ended_by_signals
-from torchstone.conductor.state import apply_changes, marks_of
 from torchstone.conductor.tools import all_tools, tool_named
 from torchstone.core.codec import to_data
 from torchstone.core.errors import InputError, UsageError

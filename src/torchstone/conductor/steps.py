@@ -7,20 +7,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from torchstone.conductor.changes.patches import (
+    PatchError,
+    changes_of,
+    diff_of,
+    edits_of,
+    is_silencing,
+)
 from torchstone.conductor.choices import Proposal, TextEdit
 from torchstone.conductor.drivers.agent import AgentDriver
-from torchstone.conductor.folder import RunFolder
 from torchstone.conductor.options import ReviewOptions
-from torchstone.conductor.patches import PatchError, changes_of, diff_of, edits_of, is_silencing
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution, ToolResult
 from torchstone.conductor.phases.guide import Guide
 from torchstone.conductor.phases.interpret import Interpretation
 from torchstone.conductor.phases.plan import Plan
-from torchstone.conductor.phases.verify import Before, Verification
+from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.phases.verify import Before
 from torchstone.conductor.project.copying import copied
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.run import Progress, Review, RunInfo, silent
-from torchstone.conductor.state import apply_changes
 from torchstone.core.errors import InputError
 from torchstone.core.report import Report
 from torchstone.core.text import Text

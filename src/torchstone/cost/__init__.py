@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchstone.cost.closed_forms import Decoder
-    from torchstone.cost.fitting import fit
+    from torchstone.cost.counting.real_step import count_step
+    from torchstone.cost.decoders.closed_forms import Decoder
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.ocr import (
         AnalysisConfig,
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
         write_static_compute_json,
         write_static_compute_markdown,
     )
-    from torchstone.cost.plan import Plan
-    from torchstone.cost.real_step import count_step
-    from torchstone.cost.report import CostReport
-    from torchstone.cost.roofline_time import roofline
-    from torchstone.cost.utilization import mfu
+    from torchstone.cost.on_devices.fitting import fit
+    from torchstone.cost.on_devices.plan import Plan
+    from torchstone.cost.on_devices.roofline_time import roofline
+    from torchstone.cost.on_devices.utilization import mfu
+    from torchstone.cost.reporting.report import CostReport
 
 __all__ = [
     "AnalysisConfig",
@@ -52,14 +52,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CostReport": "report",
-    "Decoder": "closed_forms",
-    "Plan": "plan",
-    "count_step": "real_step",
-    "fit": "fitting",
+    "CostReport": "reporting.report",
+    "Decoder": "decoders.closed_forms",
+    "Plan": "on_devices.plan",
+    "count_step": "counting.real_step",
+    "fit": "on_devices.fitting",
     "measure_cost": "measure",
-    "mfu": "utilization",
-    "roofline": "roofline_time",
+    "mfu": "on_devices.utilization",
+    "roofline": "on_devices.roofline_time",
 }
 
 

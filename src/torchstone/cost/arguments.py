@@ -10,7 +10,7 @@ from torch import nn
 from torchstone.core.errors import UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
-from torchstone.cost.ledger import Cost
+from torchstone.cost.records.ledger import Cost
 
 
 def whole(name: str, value: object, least: int = 1) -> int:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.cost.arguments import choice, cost_of, whole
-from torchstone.cost.closed_forms import Decoder
 from torchstone.cost.counters import counters
-from torchstone.cost.ledger import BACKWARD, FORWARD, Cost
+from torchstone.cost.decoders.closed_forms import Decoder
+from torchstone.cost.records.ledger import BACKWARD, FORWARD, Cost
 
 MAC, FLOP, FVCORE, PALM, MEGATRON = "mac", "flop", "fvcore", "palm", "megatron"
 CONVENTIONS = (MAC, FLOP, FVCORE, PALM, MEGATRON)

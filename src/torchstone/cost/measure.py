@@ -17,15 +17,15 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Message, Text
-from torchstone.cost import pictures
-from torchstone.cost.answer import assumed, cost_answer, idle_text
 from torchstone.cost.arguments import choice, module
 from torchstone.cost.conventions import CONVENTIONS, by_convention
-from torchstone.cost.engine import Inputs, MakeOptimizer, run
-from torchstone.cost.gaps import gaps_of
-from torchstone.cost.idle import idle_parts
-from torchstone.cost.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
-from torchstone.cost.report import CostReport
+from torchstone.cost.counting.engine import Inputs, MakeOptimizer, run
+from torchstone.cost.counting.gaps import gaps_of
+from torchstone.cost.records.idle import idle_parts
+from torchstone.cost.records.ledger import BACKWARD, FORWARD, OPTIMIZER, RECOMPUTE, Cost
+from torchstone.cost.reporting import pictures
+from torchstone.cost.reporting.answer import assumed, cost_answer, idle_text
+from torchstone.cost.reporting.report import CostReport
 from torchstone.cost.stages import StageMap, Stages, preset, top_stages
 
 OPTIMIZERS: dict[str, MakeOptimizer | None] = {

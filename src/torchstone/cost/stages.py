@@ -18,7 +18,7 @@ from torchstone.core.errors import ConfigError, UsageError
 from torchstone.core.files import read_regular
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
-from torchstone.cost.ledger import Cost, ancestors
+from torchstone.cost.records.ledger import Cost, ancestors
 
 StageMap = Mapping[str, Sequence[str]]
 OTHER = "other"

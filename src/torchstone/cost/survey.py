@@ -14,8 +14,15 @@ from torch import nn
 from torchstone.core.answer import Fact
 from torchstone.core.measure import Measure
 from torchstone.core.text import Message, Text
-from torchstone.cost.answer import cost_answer, with_devices, with_sweep
-from torchstone.cost.answers import (
+from torchstone.cost.decoders.serving import Served, serve
+from torchstone.cost.measure import PartialCostWarning, described, measure_cost
+from torchstone.cost.on_devices.fitting import fit
+from torchstone.cost.on_devices.plan import plan_from
+from torchstone.cost.on_devices.roofline_time import roofline
+from torchstone.cost.options import CostOptions
+from torchstone.cost.prepared import InputMaker, check_formats_asked, low_format, prepared
+from torchstone.cost.reporting.answer import cost_answer, with_devices, with_sweep
+from torchstone.cost.reporting.answers import (
     TOO_LARGE,
     Progress,
     check_utilisation_asked,
@@ -25,16 +32,9 @@ from torchstone.cost.answers import (
     too_large,
     utilised,
 )
-from torchstone.cost.fitting import fit
-from torchstone.cost.measure import PartialCostWarning, described, measure_cost
-from torchstone.cost.options import CostOptions
-from torchstone.cost.plan import plan_from
-from torchstone.cost.prepared import InputMaker, check_formats_asked, low_format, prepared
-from torchstone.cost.report import CostReport
-from torchstone.cost.roofline_time import roofline
-from torchstone.cost.serving import Served, serve
+from torchstone.cost.reporting.report import CostReport
+from torchstone.cost.reporting.sweep import Point, swept
 from torchstone.cost.stages import PRESETS, StageMap, preset, read_stages
-from torchstone.cost.sweep import Point, swept
 from torchstone.runtime.devices import Device, device, load_devices
 from torchstone.runtime.inputs import notes_on_inputs
 from torchstone.runtime.sizes import parse_sizes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from torchstone.core.answer import Answer, Fact, Tile
@@ -175,18 +175,31 @@ def _bars(plan: MigrationPlan) -> Stack:
 
 def _stays(plan: MigrationPlan) -> list[Text]:
     """What moves and what stays, the slowest first, each with its reason."""
-    ordered = sorted(plan.operators, key=lambda op: -op.cpu_seconds)
-    moves = [op for op in ordered if op.device != "cpu"][:_NAMED]
-    stays = [op for op in ordered if op.device == "cpu"][:_NAMED]
+    moves = _grouped_by_function(op for op in plan.operators if op.device != "cpu")[:_NAMED]
+    stays = _grouped_by_function(op for op in plan.operators if op.device == "cpu")[:_NAMED]
     said = [
         Text(f"{op.function} moves to {op.device}: {op.reason.en}", f"{op.function} 移到 {op.device}：{op.reason.zh}")
-        for op in moves
+        for op, _ in moves
     ]  # fmt: skip
     return [
         *said,
-        *(Text(f"{op.function} stays ({human(op.cpu_seconds, 's')}): {op.reason.en}",
-               f"{op.function} 留在 CPU（{human(op.cpu_seconds, 's')}）：{op.reason.zh}") for op in stays),
+        *(Text(f"{op.function} stays ({human(seconds, 's')}): {op.reason.en}",
+               f"{op.function} 留在 CPU（{human(seconds, 's')}）：{op.reason.zh}") for op, seconds in stays),
     ]  # fmt: skip
+
+
+def _grouped_by_function(
+    operators: Iterable[PlannedOperator],
+) -> list[tuple[PlannedOperator, float]]:
+    """Of every function and reason the slowest operator and the time of all, the slowest first."""
+    ordered = sorted(operators, key=lambda op: -op.cpu_seconds)
+    groups: dict[tuple[str, str], list[PlannedOperator]] = {}
+    for op in ordered:
+        # the reason of a move has figures of its own in every place
+        reason = op.reason.en if op.device == "cpu" else ""
+        groups.setdefault((op.function, reason), []).append(op)
+    found = [(group[0], sum(op.cpu_seconds for op in group)) for group in groups.values()]
+    return sorted(found, key=lambda pair: -pair[1])
 
 
 def _names(operators: Sequence[PlannedOperator]) -> Text:

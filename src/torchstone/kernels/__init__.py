@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torchstone.kernels.candidate import Candidate
     from torchstone.kernels.problem import Problem, load_problem, shipped_problems
-    from torchstone.kernels.verdict import GateResult, Verdict
+    from torchstone.kernels.verdicts.verdict import GateResult, Verdict
     from torchstone.kernels.verifier import verify
 
 __all__ = [
@@ -25,9 +25,9 @@ __all__ = [
 
 _HOMES = {
     "Candidate": "candidate",
-    "GateResult": "verdict",
+    "GateResult": "verdicts.verdict",
     "Problem": "problem",
-    "Verdict": "verdict",
+    "Verdict": "verdicts.verdict",
     "load_problem": "problem",
     "shipped_problems": "problem",
     "verify": "verifier",

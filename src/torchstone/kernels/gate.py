@@ -12,8 +12,8 @@ from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.candidate import IMPLEMENTATIONS, Implementation
 
 if TYPE_CHECKING:
-    from torchstone.kernels.run import Run
-    from torchstone.kernels.verdict import GateResult
+    from torchstone.kernels.sessions.run import Run
+    from torchstone.kernels.verdicts.verdict import GateResult
 
 Check = Callable[["Run"], "GateResult"]
 

@@ -11,15 +11,15 @@ from torchstone.core.errors import UsageError
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
-from torchstone.kernels.calls import WRONG, Call
 from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
-from torchstone.kernels.confinement import walls_of
 from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import Problem, load_problem
-from torchstone.kernels.run import Progress, Run
-from torchstone.kernels.said import COMPARED, place, told_apart
-from torchstone.kernels.verdict import GateResult, Verdict, WrongElement
-from torchstone.kernels.workshop import Workshop, WorkshopError, workshop_for
+from torchstone.kernels.sessions.calls import WRONG, Call
+from torchstone.kernels.sessions.confinement import walls_of
+from torchstone.kernels.sessions.run import Progress, Run
+from torchstone.kernels.sessions.workshop import Workshop, WorkshopError, workshop_for
+from torchstone.kernels.verdicts.said import COMPARED, place, told_apart
+from torchstone.kernels.verdicts.verdict import GateResult, Verdict, WrongElement
 
 TIMEOUT_SECONDS = 60.0
 SEEDS = 5
@@ -127,7 +127,7 @@ def _first_wrong(run: Run) -> WrongElement | None:
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))
                 return WrongElement(
                     call.name, place(fact), want, got, int(fact["count"]), int(fact["of"]),
-                    fact.get("units"), fact.get("allowed"),
+                    fact.get("here"), fact.get("allowed"),
                 )  # fmt: skip
     return None
 

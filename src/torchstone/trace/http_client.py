@@ -7,6 +7,7 @@ an error or a record.
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import random
@@ -111,6 +112,7 @@ class HttpClient:
         path = parts.path.rstrip("/") + "/chat/completions"
         deadline = self.clock() + timeout
         try:
+            connection.response_class = _timed_responses(deadline, self.clock)
             connection.request("POST", path, self._body(request), self._headers(request))
             reply = connection.getresponse()
             if reply.status != 200:
@@ -176,6 +178,40 @@ class HttpClient:
             if self.clock() > deadline:
                 raise TimeoutError
             yield line.strip()
+
+
+class _TimedReads(io.RawIOBase):
+    """What a socket receives until a deadline: a server that sends byte by byte gains no time."""
+
+    def __init__(self, sock: socket.socket, deadline: float, clock: Callable[[], float]) -> None:
+        self._sock, self._deadline, self._clock = sock, deadline, clock
+        self._held = sock.makefile("rb", 0)  # the socket is open for as long as this file is
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._deadline - self._clock()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._sock.recv_into(buffer)
+
+    def close(self) -> None:
+        self._held.close()
+        super().close()
+
+
+def _timed_responses(deadline: float, clock: Callable[[], float]) -> type[http.client.HTTPResponse]:
+    """Responses whose status, headers and body come before a deadline or not at all."""
+
+    class TimedResponse(http.client.HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+            super().__init__(sock, *args, **kwargs)
+            self.fp.close()
+            self.fp = io.BufferedReader(_TimedReads(sock, deadline, clock))
+
+    return TimedResponse
 
 
 def request_body(request: Request, model: str = "") -> dict[str, Any]:

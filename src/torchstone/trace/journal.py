@@ -30,6 +30,8 @@ except ImportError:  # not POSIX: threads are safe, processes should not share a
 
 NAME = "trace.jsonl"
 _MOST_LINE = 64 << 20
+_LATEST = 1e11
+"""Seconds; as a time it is in the year 5138."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +113,25 @@ class Journal:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
+        self._take_file()
+        while not os.fstat(self._handle).st_nlink:  # somebody removed it: begin a new one
+            os.close(self._handle)
+            self._handle, self._known = -1, _Known()
+            self._take_file()
+        try:
+            yield self._handle
+        finally:
+            if fcntl is not None:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def _take_file(self) -> None:
+        """Open the file, where it is not yet open, and lock it."""
         if self._handle < 0:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._handle = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         if fcntl is not None:
             fcntl.flock(self._handle, fcntl.LOCK_EX)
-        try:
-            yield self._handle
-        finally:
-            if fcntl is not None:
-                fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def _catch_up(self, handle: int) -> None:
         """Read what others appended; cut off what a crash tore."""
@@ -195,7 +205,14 @@ def decode(line: bytes) -> Record | None:
             Text(f"version {VERSION}", f"版本 {VERSION}"),
             Text("read it with the torchstone that wrote it", "请用写入它的 torchstone 版本读取"),
         )
-    return from_data(Record, data, NAME)
+    record = from_data(Record, data, NAME)
+    return record if _has_times(record) else None
+
+
+def _has_times(record: Record) -> bool:
+    """Whether its times are numbers that a clock can show: a stranger may write anything."""
+    seconds = record.call.seconds or 0.0
+    return abs(record.time) < _LATEST and abs(seconds) < _LATEST  # false for NaN, too
 
 
 def read_journal(path: Path) -> Read:

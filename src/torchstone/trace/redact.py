@@ -24,6 +24,8 @@ class _Rule:
     before: int = 0
     """How many characters before the letters the pattern begins."""
     any_case: bool = False
+    word: re.Pattern[bytes] | None = None
+    """Where the pattern fails, it fails everywhere in the same word, which is then passed over."""
 
 
 _TOKEN = rb"[A-Za-z0-9_\-]{16,}+"
@@ -41,7 +43,8 @@ _RULES = (
     _Rule((b"AKIA", b"ASIA"), re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     _Rule((b"AIza",), re.compile(rb"\bAIza[A-Za-z0-9_\-]{30,}+")),
     _Rule((b"eyJ",), re.compile(
-        rb"\beyJ[A-Za-z0-9_\-]{8,2000}+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+")),
+        rb"\beyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+"),
+        word=re.compile(rb"[A-Za-z0-9_\-]++")),
     _Rule((b"://",), re.compile(rb"(://[^/\s:@]{1,200}+:)[^@\s/]{1,500}+(?=@)")),
     _Rule((b"authorization",), re.compile(
         rb"(?i)(\bauthorization" + _IS + rb"(?:(?:bearer|basic|token)\b\s{0,9}+)?)[!-~]++"), any_case=True),
@@ -88,7 +91,13 @@ def _matches(rule: _Rule, data: bytes, where: bytes, letters: bytes) -> Iterator
         match = rule.pattern.match(data, place - rule.before) if place >= rule.before else None
         if match:
             yield (match.end(1) if group else match.start()), match.end()
-        place = where.find(letters, match.end() if match else place + 1)
+        place = where.find(letters, match.end() if match else _passed(rule, data, place))
+
+
+def _passed(rule: _Rule, data: bytes, place: int) -> int:
+    """Where to look on after letters that begin no secret."""
+    word = rule.word.match(data, place) if rule.word else None
+    return word.end() if word else place + 1
 
 
 def _without(data: bytes, secrets: list[tuple[int, int]]) -> bytes:

@@ -44,7 +44,7 @@ class Run:
             return None  # a journal from a stranger must not name files elsewhere
         try:
             data = read_regular(self.folder / place, _MOST_TEXT)
-        except OSError:
+        except (OSError, ValueError):  # a name that no file can have, such as one with a zero byte
             return None
         return data if hashlib.sha256(data).hexdigest() == kept.sha256 else None
 

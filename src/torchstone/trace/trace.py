@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torchstone._version import __version__
 from torchstone.core.errors import InputError
@@ -75,7 +75,7 @@ class Trace:
         self.folder = self.log_dir / safe_name(op_name)
         self.trace_list: list[Record] = []
         """What this object recorded, in order."""
-        self._fsync, self._clock = fsync, clock
+        self._fsync, self._clock, self._environment = fsync, clock, environment
         self.redact = redactor(environment)
         """Takes secrets out of a text, as for all that is written here."""
         self._journal = Journal(self.folder, fsync)
@@ -89,6 +89,14 @@ class Trace:
     def after_fork(self) -> None:
         """In a forked child: a lock that no thread of the parent holds."""
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, object]:
+        """What a spawned process needs to record into the same folder; locks and files stay here."""
+        return {"op_name": self.op_name, "task_id": self.task_id, "log_dir": self.log_dir,
+                "fsync": self._fsync, "clock": self._clock, "environment": self._environment}  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     def insert_designer_or_coder_record(
         self,

@@ -1,10 +1,13 @@
 """Every scenario has the boxes and checkpoints of the workflow, bound to rules that exist."""
 
+from pathlib import Path
+
 import pytest
 
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.ranks import ALL_RULES
 from torchstone.conductor.project.facts import Feature, Place, ProjectFacts
+from torchstone.conductor.project.survey import survey
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools
 
@@ -28,3 +31,9 @@ def test_probes_of_checkpoints_exist() -> None:
 def test_a_scenario_is_found_by_its_features() -> None:
     facts = ProjectFacts("x", 1, 1, components=(Feature("MLA", (Place("a.py", 1),)),))
     assert [name for name, item in all_scenarios().items() if item.applies(facts)] == ["mla"]
+
+
+@pytest.mark.parametrize("name", ["amp", "mla", "moe", "dist_sync"])
+def test_the_example_of_a_scenario_is_recognised(name: str) -> None:
+    facts = survey(Path(__file__).parents[3] / "examples" / "review" / name)
+    assert name.replace("_", "-") in [key for key, item in all_scenarios().items() if item.applies(facts)]  # fmt: skip

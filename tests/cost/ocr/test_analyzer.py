@@ -15,8 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.cost.ocr.conftest import SMALL_CONFIG, SMALL_PAGE, write_folder
 from torchstone.core.errors import InputError, UsageError
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import Cost, Failure, Key, ModuleFacts, Tally
+from torchstone.cost.counting.engine import run
 from torchstone.cost.ocr import (
     AnalysisConfig,
     DeepSeekOCRSession,
@@ -24,6 +23,7 @@ from torchstone.cost.ocr import (
     StageAnalysisResult,
 )
 from torchstone.cost.ocr.folding import full_analysis
+from torchstone.cost.records.ledger import Cost, Failure, Key, ModuleFacts, Tally
 
 STAGES = ["sam", "clip", "projector", "prefill", "decode"]
 

@@ -75,6 +75,33 @@ class Odd(Dataset):
         }
 
 
+class Tensors(Images):
+    """Ends in a tensor, as most public datasets do."""
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        array, number = super().__getitem__(index)
+        image = cv2.resize(load(index), (32, 24))[:, :, ::-1]
+        whole = torch.from_numpy(np.ascontiguousarray(array))
+        bytes_first = torch.from_numpy(cv2.cvtColor(load(index)[:40], cv2.COLOR_BGR2RGB))
+        scaled = bytes_first.permute(2, 0, 1).float().div(255.0)
+        assert isinstance(whole, torch.Tensor)
+        assert scaled.shape == (3, 40, 50)
+        assert scaled.dtype == torch.float32
+        written = torch.as_tensor(cv2.flip(load(index)[:40], 0))
+        written[0, 0] = 7
+        return {
+            "whole": whole,
+            "scaled": (scaled - 0.5) * 2.0,
+            "divided": bytes_first / 255,  # torch's promotion is not numpy's
+            "copy": torch.tensor(cv2.resize(load(index), (8, 8))).transpose(0, 2).contiguous(),
+            "picked": bytes_first[:5, ::2],
+            "norm": scaled.sub(torch.full((3, 1, 1), 0.5)).norm(),
+            "written": written,
+            "strided": torch.from_numpy(np.array(image)),
+            "number": number,
+        }
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         for index in range(7):
@@ -110,7 +137,7 @@ def same(one, other) -> bool:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("dataset", [Images, Odd, Stream])
+@pytest.mark.parametrize("dataset", [Images, Odd, Stream, Tensors])
 def test_batches_are_the_same_bit_for_bit(dataset, workers: int) -> None:
     expected, state = batches(dataset(), workers)
     with PipelineMigrator.from_plan(PLAN) as migrator:
@@ -122,6 +149,16 @@ def test_batches_are_the_same_bit_for_bit(dataset, workers: int) -> None:
         assert counts["calls_deferred"] > 0
         assert counts["calls_fallback"] == 0
     assert counts["quarantined"] == {}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samples_that_nobody_collates_arrive_as_tensors(workers: int) -> None:
+    expected, _ = batches(Tensors(), workers, collate_fn=list)
+    with PipelineMigrator.from_plan(PLAN) as migrator:
+        got, _ = batches(Tensors(), workers, collate_fn=list)
+        assert migrator.get_stats()["calls_deferred"] > 0
+    assert same(expected, got)
+    assert all(type(sample["whole"]) is torch.Tensor for batch in got for sample in batch)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -226,3 +226,11 @@ def test_parameters_on_the_meta_device_get_memory(run: Run) -> None:
     )
     assert not report.findings
     assert not report.gaps
+
+
+def test_mixed_devices_are_named_in_the_headline(run: Run) -> None:
+    report = run("import torch\nload = torch.ones(6)\nload.lerp_(torch.ones(6).cuda(), 0.1)\n")
+    (finding,) = report.findings
+    assert finding.rule == "DR104"
+    assert "(6,) on cpu" in finding.message()
+    assert "(6,) on cuda:0" in finding.message("zh")

@@ -181,7 +181,7 @@ def _again(tool: str) -> Callable[[str], Again]:
     if tool != "kernel":
         raise unknown("trace replay: tool of the run", tool, ["kernel"])
     needs_torch("trace replay")
-    from torchstone.kernels.generate import again
+    from torchstone.kernels.generation.generate import again
     from torchstone.kernels.verifier import verify
 
     return lambda model: again(verify, model)

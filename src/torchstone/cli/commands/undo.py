@@ -27,7 +27,7 @@ OPTIONS = UndoOptions
 
 
 def run(options: UndoOptions, common: CommonOptions) -> int:
-    from torchstone.conductor.state import undo
+    from torchstone.conductor.records.state import undo
 
     for path in undo(Path(options.path)):
         if not common.quiet:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from torchstone.conductor.alternatives import ALTERNATIVES
-from torchstone.conductor.choices import Choice, Lead, Option, Proposal
-from torchstone.conductor.patches import (
+from torchstone.conductor.changes.alternatives import ALTERNATIVES
+from torchstone.conductor.changes.patches import (
     FileChange,
     PatchError,
     changes_of,
@@ -17,8 +16,9 @@ from torchstone.conductor.patches import (
     is_silencing,
     read_text,
 )
+from torchstone.conductor.changes.templates import edits_for
+from torchstone.conductor.choices import Choice, Lead, Option, Proposal
 from torchstone.conductor.phases.interpret import Interpretation, Problem
-from torchstone.conductor.templates import edits_for
 from torchstone.conductor.words import counted
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Finding

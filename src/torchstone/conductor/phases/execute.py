@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from torchstone.conductor import cache
-from torchstone.conductor.job import LAYERS, Job
+from torchstone.conductor.jobs.job import LAYERS, Job
+from torchstone.conductor.jobs.side_by_side import side_by_side
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import Copy, copied
-from torchstone.conductor.side_by_side import side_by_side
+from torchstone.conductor.records import cache
 from torchstone.conductor.tools import all_tools
 from torchstone.core.codec import to_data
 from torchstone.core.errors import TorchstoneError
@@ -131,7 +131,7 @@ def _run(job: Job, copy: Copy, version: str) -> ToolResult:
         order.write_text(json.dumps(to_data(job)), "utf-8")
         order.chmod(0o644)
         finished = run_confined(
-            [sys.executable, "-P", "-m", "torchstone.conductor.worker", str(order), str(answer)],
+            [sys.executable, "-P", "-m", "torchstone.conductor.jobs.worker", str(order), str(answer)],
             own.home, start=own.project, seconds=job.seconds + GRACE_SECONDS,
             readable=(copy.original, PACKAGE_HOME),
             environment={"PYTHONPATH": str(PACKAGE_HOME)},

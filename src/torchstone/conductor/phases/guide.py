@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchstone.conductor.patches import FileChange, PatchError, changes_of, diff_of
+from torchstone.conductor.changes.patches import FileChange, PatchError, changes_of, diff_of
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.interpret import EffectWords, Interpretation, Problem
 from torchstone.conductor.words import counted

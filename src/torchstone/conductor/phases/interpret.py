@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from torchstone.conductor.changes.templates import ONE_BY_ONE
 from torchstone.conductor.choices import Choice, Lead, Option
-from torchstone.conductor.job import Scope
+from torchstone.conductor.jobs.job import Scope
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.project.reach import Reach, ReachMap
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Confidence, Finding, Severity
+from torchstone.core.fix import Safety
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import Text
 
@@ -275,14 +277,18 @@ def _strength(item: Finding) -> tuple[int, int, str, int, str]:
 
 
 def _patterns(groups: list[list[Finding]]) -> list[tuple[list[Finding], list[Finding]]]:
-    """The same rule in several places is one problem with several places."""
-    found: dict[str, tuple[list[Finding], list[Finding]]] = {}
+    """The same rule in several places is one problem with several places, where one patch can serve
+    all: a place without an edit would leave the patch of the others unproven."""
+    found: dict[tuple[str, str], tuple[list[Finding], list[Finding]]] = {}
     for group in groups:
-        rule = group[0].rule
-        if rule in found:
-            found[rule][1].extend(group)
+        first = group[0]
+        edit = any(item.fix and item.fix.safety is not Safety.SHOW for item in group)
+        kind = first.fingerprint if first.rule in ONE_BY_ONE else "with an edit" if edit else ""
+        key = (first.rule, kind)
+        if key in found:
+            found[key][1].extend(group)
         else:
-            found[rule] = (group, [])
+            found[key] = (group, [])
     return list(found.values())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from torchstone.conductor.choices import Choice, Lead, Option
-from torchstone.conductor.job import GOALS, Depth, Job, Request, Scope, Skipped
+from torchstone.conductor.jobs.job import GOALS, Depth, Job, Request, Scope, Skipped
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools

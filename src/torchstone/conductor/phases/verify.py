@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from torchstone.conductor.job import Job
-from torchstone.conductor.patches import (
+from torchstone.conductor.changes.patches import (
     PatchError,
     changes_of,
     diff_of,
@@ -16,68 +14,31 @@ from torchstone.conductor.patches import (
     together,
     write_changes,
 )  # fmt: skip
+from torchstone.conductor.jobs.job import Job
+from torchstone.conductor.jobs.side_by_side import side_by_side
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.execute import Conditions, Execution, run_job
 from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.verdicts import (
+    PatchState,
+    Verdict,
+    Verification,
+    with_consequences,
+)
 from torchstone.conductor.project.copying import Copy, copied, digest_of
 from torchstone.conductor.project.testing import TestRun, run_tests
-from torchstone.conductor.side_by_side import side_by_side
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.fix import Edit
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
-PatchState = Literal["proven", "applies", "sketch", "dropped"]
 _SHOWN = ("dryrun", "probes")
 _NEAR = 8
 """Lines: a cause and what a run shows of it stand in one function."""
 _ALWAYS = "lint"
 """Asked again after every change: it costs little and sees the whole project."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one solution."""
-
-    problem: str
-    solution: str
-    outcome: Outcome
-    state: PatchState
-    gone: tuple[str, ...] = ()
-    """Fingerprints of findings that are gone."""
-    new: tuple[Finding, ...] = ()
-    tests_lost: tuple[str, ...] = ()
-    check: Text = Text("", "")
-    """The check that failed before and passes now."""
-    why: Text = Text("", "")
-    diff: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The validation report."""
-
-    verdicts: tuple[Verdict, ...]
-    together: Verdict | None = None
-    """All proven changes at once."""
-    everything: Verdict | None = None
-    """These and the changes that nothing speaks against but no run has proven."""
-    tests_before: TestRun = TestRun("none")
-    tests_after: TestRun = TestRun("none")
-    seconds: float = 0.0
-    left_out: tuple[str, ...] = ()
-    """Changes that meet another one and wait for the next round."""
-    lessons: tuple[Text, ...] = ()
-
-    def of(self, problem: str) -> Verdict | None:
-        return next((item for item in self.verdicts if item.problem == problem), None)
-
-    @property
-    def proven(self) -> tuple[Verdict, ...]:
-        return tuple(item for item in self.verdicts if item.state == "proven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +76,9 @@ class Before:
         ]  # fmt: skip
 
     def reports(self, jobs: Iterable[Job]) -> list[Report]:
-        ids = {job.id for job in jobs}
-        return [result.report for result in self.execution.results if result.job in ids]
+        """What these runs said, in their order."""
+        found = {result.job: result.report for result in self.execution.results}
+        return [found[job.id] for job in jobs]
 
 
 def verify(
@@ -174,6 +136,7 @@ def verify(
     if fixed != proven:
         everything, _, more = _join(fixed, edits, tried, before, until)
         left = tuple(dict.fromkeys((*left, *more)))
+    verdicts = with_consequences(verdicts, joint, problems)
     return Verification(
         tuple(verdicts), joint, everything, before.tests, after, time.monotonic() - started, left,
         _lessons(verdicts, problems),
@@ -244,8 +207,9 @@ def try_alone(problem: Problem, solution: Solution, before: Before) -> Verdict:
 
 def _try(
     problem: Problem, solution: Solution, edits: tuple[Edit, ...], before: Before,
-    findings: tuple[Finding, ...], with_tests: bool,
+    findings: tuple[Finding, ...], with_tests: bool, looked_for: tuple[Finding, ...] = (),
 ) -> tuple[Verdict, TestRun]:  # fmt: skip
+    """`findings` must be gone after the edits; the runs that found `looked_for` are made again, too."""
     try:
         changes = changes_of(before.copy.project, edits)
     except PatchError as error:
@@ -253,7 +217,8 @@ def _try(
         return Verdict(problem.id, solution.id, "not tried", "sketch", why=why), before.tests
     diff = diff_of(changes)
     own = [item for item in findings if item.tool not in OUTSIDE]
-    jobs = before.jobs_that_found(own)
+    more = before.jobs_that_found(item for item in looked_for if item.tool not in OUTSIDE)
+    jobs = tuple(dict.fromkeys((*before.jobs_that_found(own), *more)))
     with copied(before.copy.project, before.copy.original) as copy:
         write_changes(copy.project, changes)
         changed = Copy(
@@ -308,6 +273,7 @@ def _judge(
         return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
     if less := _less_ran(before.reports(jobs), reports):
         return Verdict(problem.id, solution.id, "silenced", "dropped", gone, why=less, diff=diff)
+    others = _others_gone(before.reports(jobs), own, now, old)
     turned = [item for item in before.shown_near(own) if item.fingerprint not in now]
     ran = {report.tool for report in reports}
     check = _check_that_turned([*own, *(item for item in turned if item.tool in ran)])
@@ -316,7 +282,22 @@ def _judge(
         "no run showed the fault before the change, so none can show that it is gone",
         "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
     )  # fmt: skip
-    return Verdict(problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff)
+    return Verdict(
+        problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff,
+        others_gone=others,
+    )  # fmt: skip
+
+
+def _others_gone(
+    before: list[Report], own: list[Finding], now: dict[str, Finding], old: set[str]
+) -> tuple[str, ...]:
+    """What else the same runs found before the change and do not find any more."""
+    mine = {item.fingerprint for item in own}
+    return tuple(sorted({
+        item.fingerprint for report in before for item in report.findings
+        if item.fingerprint not in mine and item.fingerprint not in now
+        and item.tool not in OUTSIDE and not _same_place(item, now, old)
+    }))  # fmt: skip
 
 
 def _same_place(item: Finding, now: dict[str, Finding], old: set[str]) -> bool:
@@ -378,9 +359,9 @@ def _try_together(
     findings = tuple(item for problem, _ in pairs for item in problem.findings)
     problem, solution = pairs[0]
     with_tests = before.tests.state == "ran"
-    verdict, tests = _try(problem, solution, edits, before, findings, with_tests)
-    return Verdict("all", "all", verdict.outcome, verdict.state, verdict.gone, verdict.new,
-                   verdict.tests_lost, verdict.check, verdict.why, verdict.diff), tests  # fmt: skip
+    every = tuple(item for problem, _ in tried for item in problem.findings)
+    verdict, tests = _try(problem, solution, edits, before, findings, with_tests, every)
+    return replace(verdict, problem="all", solution="all"), tests
 
 
 def _lessons(verdicts: list[Verdict], problems: dict[str, Problem]) -> tuple[Text, ...]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchstone.conductor.project.survey import relative
+from torchstone.conductor.project.gathered import relative
 from torchstone.sources.discover import discover
 from torchstone.sources.project import parse
 from torchstone.sources.source import Source, decode

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchstone.conductor.project.copying import project_files
+from torchstone.conductor.project.entry_points import find_entry_points
 from torchstone.conductor.project.facts import (
-    EntryPoint,
     Feature,
     GitState,
-    Launch,
     Place,
     ProjectFacts,
     Tests,
 )  # fmt: skip
-from torchstone.conductor.project.switches import required_of, switches_of
+from torchstone.conductor.project.gathered import Gathered, relative
 from torchstone.core.errors import InputError
-from torchstone.core.files import read_regular
 from torchstone.sources.discover import File, discover
 from torchstone.sources.git import git_state
 from torchstone.sources.project import parse
@@ -30,7 +26,6 @@ from torchstone.sources.versions import project_torch
 
 _MOST_PLACES = 12
 """Lines shown for one feature; the count is in the plan all the same."""
-_README_BYTES = 1 << 20
 _FRAMEWORKS = ("accelerate", "deepspeed", "lightning", "megatron", "pytorch_lightning",
                "transformers", "torchtitan", "ray", "fairscale", "apex", "transformer_engine")  # fmt: skip
 _LIBRARIES = ("cv2", "PIL", "numpy", "scipy", "librosa", "torchvision", "pandas", "jaxtyping")
@@ -65,36 +60,17 @@ _COMPONENTS = {
 }  # fmt: skip
 _ENOUGH = {"MLA": 2, "MoE": 3}
 """Distinct names: `latent_dim` alone is also an autoencoder's, `top_k` a sampler's."""
+_TOGETHER = {"MLA": ("nope", "rope")}
+"""Parts of names that no other component has together, whatever the names: a head of rotated and
+unrotated parts."""
 _STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
-_SCRIPT = re.compile(r"(?:^|\s)(?:python3?|torchrun|accelerate launch|python3? -m torch\S+)\s+(.*)")
-
-
-@dataclass
-class _Found:
-    """What one pass over all files gathers."""
-
-    models: list[Place] = field(default_factory=list)
-    loops: list[Place] = field(default_factory=list)
-    data: list[Place] = field(default_factory=list)
-    names: dict[str, list[Place]] = field(default_factory=dict)
-    frameworks: set[str] = field(default_factory=set)
-    libraries: set[str] = field(default_factory=set)
-    entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
-    imports: dict[str, set[str]] = field(default_factory=dict)
-    """Of every file, the dotted names of the modules that it may load."""
-    starters: set[str] = field(default_factory=set)
-    """Scripts that call something by a name of training."""
-    tests: dict[str, int] = field(default_factory=dict)
-    buildable: set[str] = field(default_factory=set)
-    unread: list[str] = field(default_factory=list)
-    lines: int = 0
 
 
 def survey(root: Path) -> ProjectFacts:
     """Read every file of the project once."""
     files, _ = discover([str(root)])
-    found = _Found()
+    found = Gathered()
     for file in files:
         _read_file(file, root, found)
     return ProjectFacts(
@@ -104,7 +80,7 @@ def survey(root: Path) -> ProjectFacts:
         torch=_torch(root),
         frameworks=tuple(sorted(found.frameworks)),
         libraries=tuple(sorted(found.libraries)),
-        entry_points=_entry_points(root, found),
+        entry_points=find_entry_points(root, found),
         models=tuple(found.models),
         training_loops=tuple(found.loops),
         parallel=_features(_PARALLEL, found),
@@ -132,7 +108,7 @@ def _git(root: Path) -> GitState | None:
     return GitState(commit, dirty)
 
 
-def _read_file(file: File, root: Path, found: _Found) -> None:
+def _read_file(file: File, root: Path, found: Gathered) -> None:
     name = relative(file.path, root)
     data = file.read()
     text = decode(data, file.name) if isinstance(data, bytes) else data
@@ -150,14 +126,7 @@ def _read_file(file: File, root: Path, found: _Found) -> None:
         found.tests[name] = count
 
 
-def relative(path: Path, root: Path) -> str:
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return path.as_posix()
-
-
-def _note_tree(tree: ast.Module, name: str, found: _Found) -> None:
+def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
     backward, words = False, set()
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
@@ -262,17 +231,27 @@ def _runs_at_once(tree: ast.Module) -> bool:
     )  # fmt: skip
 
 
-def _features(table: dict[str, set[str]], found: _Found) -> tuple[Feature, ...]:
+def _features(table: dict[str, set[str]], found: Gathered) -> tuple[Feature, ...]:
     features: list[Feature] = []
     for name, words in table.items():
         seen = [word for word in sorted(words) if word in found.names]
-        if len(seen) >= _ENOUGH.get(name, 1):
+        told = _named_with(_TOGETHER.get(name, ()), found)
+        if len(seen) >= _ENOUGH.get(name, 1) or told:
+            seen += told
             places = sorted(
                 {place for word in seen for place in found.names[word]},
                 key=lambda place: (place.path, place.line, place.name),
             )
             features.append(Feature(name, tuple(places[:_MOST_PLACES])))
     return tuple(features)
+
+
+def _named_with(parts: tuple[str, ...], found: Gathered) -> list[str]:
+    """The names that have one of these parts, where every part stands in some name."""
+    named = {word: set(word.lower().split("_")) & set(parts) for word in found.names} if parts else {}  # fmt: skip
+    if set().union(*named.values()) != set(parts):
+        return []
+    return sorted(word for word, has in named.items() if has)
 
 
 def _modules(node: ast.Import | ast.ImportFrom, name: str) -> Iterator[str]:
@@ -284,132 +263,3 @@ def _modules(node: ast.Import | ast.ImportFrom, name: str) -> Iterator[str]:
     base = ".".join((*home, *((node.module,) if node.module else ())))
     yield base
     yield from (f"{base}.{alias.name}".strip(".") for alias in node.names)
-
-
-def _trains_elsewhere(path: str, found: _Found) -> bool:
-    """Whether a script that starts a training by name loads a module with a training loop."""
-    if path not in found.starters:
-        return False
-    files = {
-        Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
-    }
-    files |= {key.removeprefix("src."): item for key, item in files.items()}
-    files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
-    looped = {place.path for place in found.loops}
-    beside = ".".join(Path(path).parts[:-1])
-    pending, seen = [path], {path}
-    for item in pending:  # grows while it is walked
-        for module in found.imports.get(item, ()):
-            file = files.get(module) or files.get(f"{beside}.{module}")
-            if file is not None and file not in seen:
-                seen.add(file)
-                pending.append(file)
-    return bool(seen & looped)
-
-
-def _entry_points(root: Path, found: _Found) -> tuple[EntryPoint, ...]:
-    commands: dict[str, list[Launch]] = {}
-    for path, launch in _documented(root):
-        commands.setdefault(path, []).append(launch)
-    scripts = [
-        EntryPoint(
-            path,
-            tuple(dict.fromkeys(commands.get(path, ()))),
-            trains or _trains_elsewhere(path, found),
-            launched,
-            _switches(root, path, found),
-            () if path in commands else _required(root, path),
-        )
-        for path, (trains, launched) in found.entries.items()
-        if path not in found.tests
-    ]
-    # what trains first, then what is documented, then what lies highest
-    return tuple(sorted(scripts, key=lambda item: (
-        not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
-
-
-def _required(root: Path, path: str) -> tuple[str, ...]:
-    try:
-        return required_of(ast.parse(read_regular(root / path, _README_BYTES)))
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return ()
-
-
-def _switches(root: Path, path: str, found: _Found) -> tuple[str, ...]:
-    """Of the script and of the modules beside it: options are often read in a file of their own."""
-    home = Path(path).parent.as_posix()
-    words: dict[tuple[str, ...], None] = {}
-    for file in (root / home).glob("*.py"):
-        if relative(file, root) in found.tests:
-            continue
-        try:
-            tree = ast.parse(read_regular(file, _README_BYTES))
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            continue
-        if relative(file, root) == path or _imports(path, file.stem, root):
-            words |= dict.fromkeys(_pairs(switches_of(tree, _readme(root))))
-    return tuple(word for pair in words for word in pair)
-
-
-def _pairs(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """An option with its value."""
-    for place, word in enumerate(words):
-        if word.startswith("--"):
-            value = words[place + 1 : place + 2]
-            yield (word, *value) if value and not value[0].startswith("--") else (word,)
-
-
-def _imports(path: str, name: str, root: Path) -> bool:
-    """Whether a script imports the module of this name that lies beside it."""
-    try:
-        tree = ast.parse(read_regular(root / path, _README_BYTES))
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return False
-    return any(
-        isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == name
-        for node in ast.walk(tree)
-    )
-
-
-def _readme(root: Path) -> str:
-    for name in ("README.md", "README.rst", "README.txt", "README"):
-        try:
-            return read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue
-    return ""
-
-
-def _documented(root: Path) -> Iterator[tuple[str, Launch]]:
-    """Command lines of the README that start a script of the project: only its arguments are
-    taken, as texts for that script."""
-    for name in ("README.md", "README.rst", "README.txt", "README"):
-        try:
-            text = read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue
-        for line in text.replace("\\\n", " ").splitlines():
-            if match := _SCRIPT.search(line.strip().strip("`$ ")):
-                yield from _command(match[1], root, line)
-
-
-def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, Launch]]:
-    try:
-        words = shlex.split(rest.rstrip("`"))
-    except ValueError:
-        return
-    ranks = re.search(r"nproc[-_]per[-_]node[= ](\d+)|num_processes[= ](\d+)", line)
-    count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
-    for place, word in enumerate(words):
-        path = word.replace(".", "/") + ".py" if place and words[place - 1] == "-m" else word
-        if path.endswith(".py") and (root / path).is_file() and ".." not in Path(path).parts:
-            arguments = tuple(_until_shell(words[place + 1 :]))
-            yield Path(path).as_posix(), Launch(arguments, max(1, min(count, 64)))
-            return
-
-
-def _until_shell(words: list[str]) -> Iterator[str]:
-    for word in words:
-        if word in ("&&", "||", ";", "|", ">", ">>", "&", "#") or word.startswith("#"):
-            return
-        yield word

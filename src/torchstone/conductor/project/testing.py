@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from torchstone.conductor.cache import keep, key_of_tests, load
 from torchstone.conductor.project.copying import Copy
+from torchstone.conductor.records.cache import keep, key_of_tests, load
 from torchstone.core.files import read_regular
 from torchstone.sandbox.run import run_confined
 

@@ -16,7 +16,7 @@ from torchstone.core.registry import modules_in
 @functools.cache
 def all_tools() -> dict[str, ModuleType]:
     """Every tool by name, in the order of layers."""
-    from torchstone.conductor.job import LAYERS
+    from torchstone.conductor.jobs.job import LAYERS
 
     found = sorted(modules_in(__name__), key=lambda item: (LAYERS.index(item.LAYER), item.NAME))
     return {module.NAME: module for module in found}

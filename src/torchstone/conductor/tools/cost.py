@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped
-from torchstone.conductor.versions import installed
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped
+from torchstone.conductor.jobs.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 

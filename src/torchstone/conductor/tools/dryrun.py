@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.versions import installed
 from torchstone.conductor.project.facts import EntryPoint, Launch
-from torchstone.conductor.versions import installed
 from torchstone.conductor.words import counted
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped, short_name
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 

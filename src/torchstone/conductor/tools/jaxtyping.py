@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.versions import installed
 from torchstone.conductor.tools import dryrun
-from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Text

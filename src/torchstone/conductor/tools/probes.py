@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchstone._version import __version__
-from torchstone.conductor.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped, short_name
+from torchstone.conductor.jobs.versions import installed
 from torchstone.conductor.project.facts import EntryPoint, Launch
-from torchstone.conductor.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchstone.conductor.job import Job, Layer, Offer, Request
-from torchstone.conductor.versions import installed
+from torchstone.conductor.jobs.job import Job, Layer, Offer, Request
+from torchstone.conductor.jobs.versions import installed
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 

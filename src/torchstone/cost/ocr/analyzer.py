@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torchstone.core.errors import InputError
 from torchstone.core.text import LANGS, Message, Text
 from torchstone.cost.arguments import choice
-from torchstone.cost.engine import run
-from torchstone.cost.ledger import Cost, total
+from torchstone.cost.counting.engine import run
 from torchstone.cost.ocr.case import Case, inputs_of, make_case, stamp
 from torchstone.cost.ocr.config import AnalysisConfig, StageAnalysisResult
 from torchstone.cost.ocr.config_file import shape_from_config
@@ -37,6 +36,7 @@ from torchstone.cost.ocr.stages import (
     locate,
     parameters,
 )
+from torchstone.cost.records.ledger import Cost, total
 
 Count = Callable[[nn.Module, Any], Cost]
 """Counts one pass of a module with some inputs."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
-from torchstone.cost.engine import run
+from torchstone.cost.counting.engine import run
 from torchstone.cost.ocr.folding import full_analysis
 from torchstone.cost.ocr.table import module_table, stage_table
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torchstone.core.text import Message
-from torchstone.cost.ledger import Cost, ancestors
 from torchstone.cost.ocr.notes import note
+from torchstone.cost.records.ledger import Cost, ancestors
 
 
 def full_analysis(cost: Cost) -> dict[str, Any]:

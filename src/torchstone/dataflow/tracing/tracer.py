@@ -262,7 +262,9 @@ def _frames_of_hooks(max_depth: int) -> int:
 def without_our_frames(error: BaseException, *, as_one: bool = False) -> BaseException:
     """The exception with a traceback of the user's frames only. `as_one`: the first frame and the
     statements of its block, which ran rewritten, are one."""
-    here = str(Path(__file__).parent)
+    here = (
+        str(Path(__file__).parents[1]) + os.sep
+    )  # all of this package: no part of it is the user's
     kept: list[TracebackType] = []
     step = error.__traceback__
     while step is not None:

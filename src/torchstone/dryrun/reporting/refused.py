@@ -8,7 +8,7 @@ from torchstone.core.finding import Confidence, Finding
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.text import Message, Text, Words
 from torchstone.dryrun import rules
-from torchstone.dryrun.record import OperatorError, Record, TriedFix
+from torchstone.dryrun.record import Operand, OperatorError, Record, TriedFix
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.shapes.source_edits import fix_of
@@ -20,7 +20,7 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
     rule = rule_for(error)
     if rule is rules.IN_PLACE:
         return overwritten(error)
-    shapes = ", ".join(f"{item.name} {shape_text(item.shape)}" for item in error.operands[:4])
+    shapes = ", ".join(_operand_text(item, rule) for item in error.operands[:_SHOWN])
     what = (
         Text("{op} refuses {shapes}", "{op} 拒绝 {shapes}")
         if shapes
@@ -39,6 +39,16 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
         confidence=Confidence.CERTAIN if not record.assumptions else Confidence.LIKELY,
     )
     return replace(found, fix=fix_of(error))
+
+
+_SHOWN = 4
+"""Operands in a headline; the table below it has all."""
+
+
+def _operand_text(item: Operand, rule: Rule) -> str:
+    """A tensor with its shape, and with its device where that is what differs."""
+    device = f" on {item.device}" if rule is rules.DEVICES else ""
+    return f"{item.name} {shape_text(item.shape)}{device}"
 
 
 def rule_for(error: OperatorError) -> Rule:

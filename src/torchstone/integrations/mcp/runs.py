@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchstone.conductor.folder import RunFolder
+from torchstone.conductor.records.folder import RunFolder
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 

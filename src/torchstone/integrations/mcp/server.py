@@ -247,7 +247,7 @@ def _kernels_and_traces(server: MCPServer, runs: Runs) -> None:
         impl: Literal["triton", "numba", "numpy", "torch", "c"],
     ) -> a.KernelAnswer:
         """Judge a kernel gate by gate, in a process of its own behind walls."""
-        from torchstone.kernels.report import report_of
+        from torchstone.kernels.verdicts.report import report_of
         from torchstone.kernels.verifier import verify as judge
 
         with tempfile.TemporaryDirectory() as folder:
@@ -294,7 +294,7 @@ def _kernels_and_traces(server: MCPServer, runs: Runs) -> None:
     @_tool(server, _READS)
     def trace_replay(run_id: RunId) -> a.TextAnswer:
         """Make the recorded decisions again from the record and say whether they hold."""
-        from torchstone.conductor.replay import replay_run
+        from torchstone.conductor.records.replay import replay_run
 
         return a.TextAnswer(
             text=a.short(render(replay_run(runs.folder(run_id)), "agent", lang="en"))

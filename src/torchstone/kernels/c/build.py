@@ -17,7 +17,7 @@ from pathlib import Path
 from torchstone.kernels.c.binary import executable_data
 from torchstone.kernels.c.replay import driver_source
 from torchstone.kernels.c.source import NAME, CSource, preprocessed_fault
-from torchstone.kernels.workshop import Finished, Workshop
+from torchstone.kernels.sessions.workshop import Finished, Workshop
 
 _COMPILE_SECONDS = 60
 _MEMORY_BYTES = 4 << 30

@@ -7,9 +7,9 @@ from torchstone.core.text import Text
 from torchstone.kernels.c.build import compiler
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import ended_text, error_text, steady
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.said import ended_text, error_text, steady
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="build",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchstone.core.text import Text
-from torchstone.kernels.calls import Burst
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import (
+from torchstone.kernels.sessions.calls import Burst
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.said import (
     UNANSWERED,
     both,
     call_table,
@@ -15,7 +15,7 @@ from torchstone.kernels.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.verdicts.verdict import GateResult
 
 _WORDS = {
     "no gradients": "无梯度", "gradients": "开启梯度", "tracked": "输入需要梯度",

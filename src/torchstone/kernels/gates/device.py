@@ -7,13 +7,20 @@ import statistics
 from torchstone.core.evidence import Command, Number
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.text import Text
-from torchstone.kernels.device_compile import Compiled, Refused, compiled
-from torchstone.kernels.device_run import OnDevice, found_device, run_on
+from torchstone.kernels.device.compiling import Compiled, Refused, compiled
+from torchstone.kernels.device.running import OnDevice, found_device, run_on
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import both, call_table, call_trouble, error_text, joined, wrong_text
-from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import Workshop
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.workshop import Workshop
+from torchstone.kernels.verdicts.said import (
+    both,
+    call_table,
+    call_trouble,
+    error_text,
+    joined,
+    wrong_text,
+)
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="device",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from torchstone.core.text import Text
-from torchstone.kernels.calls import POISONED, Call
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import (
+from torchstone.kernels.sessions.calls import POISONED, Call
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.causes import advice_for
+from torchstone.kernels.verdicts.said import (
     UNANSWERED,
     both,
     call_table,
@@ -15,7 +16,7 @@ from torchstone.kernels.said import (
     pictures,
     wrong_text,
 )
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="families",
@@ -130,7 +131,9 @@ def check(run: Run) -> GateResult:
     if wrong:
         texts = [text for call in wrong for text in _texts(call)[:1]]
         table = call_table(wrong, Text("Families that fail", "未通过的类别"))
-        return GateResult(GATE.name, "failed", joined(texts, 4), (table, *pictures(wrong)))
+        advice = advice_for(wrong)
+        return GateResult(GATE.name, "failed", joined(texts, 4), (table, *pictures(wrong)),
+                          remedy=advice.remedy, why=advice.why)  # fmt: skip
     notes = _notes(run)
     if run.facts["small"]:
         return GateResult(

@@ -6,10 +6,10 @@ from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import call_trouble, joined, wrong_text
-from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import Session, SessionError
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.workshop import Session, SessionError
+from torchstone.kernels.verdicts.said import call_trouble, joined, wrong_text
+from torchstone.kernels.verdicts.verdict import GateResult
 
 _PROBLEM = """import torch
 
@@ -87,8 +87,11 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     facts, _ = run.ask_referee("modes")
+    only = run.facts["evaluated"]
+    if only:  # all other gates looked at evaluation
+        facts["evaluates"] = False
     if not facts["evaluates"] and not facts["changed"]:
-        return GateResult(GATE.name, "passed", Text("it has none", "没有模式或状态"))
+        return _only_evaluated(only) if only else _has_none()
     if not run.main.named:
         return _undecided("its weights cannot be matched with the problem's")
     try:
@@ -97,7 +100,25 @@ def check(run: Run) -> GateResult:
         return _undecided(error.ended.reason)
     if found:
         return GateResult(GATE.name, "failed", joined(found, 3))
-    return GateResult(GATE.name, "passed")
+    return _only_evaluated(only) if only else GateResult(GATE.name, "passed")
+
+
+def _has_none() -> GateResult:
+    return GateResult(GATE.name, "passed", Text("it has none", "没有模式或状态"))
+
+
+def _only_evaluated(why: str) -> GateResult:
+    """In training no two answers of the reference are alike."""
+    said = {
+        "chance": Text("in training the reference draws its answer at random (dropout): judged in eval() only",
+                       "参考在训练模式下随机产生结果（如 dropout）：只在 eval() 下评判"),
+        "state": Text("in training every call of the reference changes the next answer: answers were judged "
+                      "in eval() only, and in training what a call leaves in the buffers",
+                      "参考在训练模式下每次调用都会改变下一次的结果：结果只在 eval() 下评判，"
+                      "训练时只比较调用后留在缓冲区中的值"),
+    }[why]  # fmt: skip
+    return GateResult(GATE.name, "gap", said,
+                      close="pass the random numbers or the state in get_inputs to compare training")  # fmt: skip
 
 
 def _lived(run: Run, facts: dict[str, Any]) -> list[Text]:

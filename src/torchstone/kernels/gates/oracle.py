@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import call_table, joined, pictures, wrong_text
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.causes import advice_for
+from torchstone.kernels.verdicts.said import call_table, joined, pictures, wrong_text
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="oracle",
@@ -75,4 +76,6 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "passed")
     texts = [text for call in wrong for text in wrong_text(call)]
     table = call_table(wrong, Text("The problem's own inputs", "问题自身的输入"))
-    return GateResult(GATE.name, "failed", joined(texts, 3), (table, *pictures(wrong)))
+    advice = advice_for(wrong)
+    return GateResult(GATE.name, "failed", joined(texts, 3), (table, *pictures(wrong)),
+                      remedy=advice.remedy, why=advice.why)  # fmt: skip

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.kernels.calls import Call
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import UNANSWERED, both, error_text
-from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import SessionError
+from torchstone.kernels.sessions.calls import Call
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.workshop import SessionError
+from torchstone.kernels.verdicts.said import UNANSWERED, both, error_text
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="origin",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import UNANSWERED, call_table, joined, wrong_text
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.causes import advice_for
+from torchstone.kernels.verdicts.said import UNANSWERED, call_table, joined, wrong_text
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="pattern",
@@ -71,7 +72,10 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "passed", _conventions(run))
     texts = [text for call in wrong for text in wrong_text(call)[:1]]
     table = call_table(wrong, Text("NaN and infinity", "NaN 与无穷"))
-    return GateResult(GATE.name, "failed", joined(texts, 3), (table,))
+    advice = advice_for([call for call in wrong if call.causes])
+    return GateResult(
+        GATE.name, "failed", joined(texts, 3), (table,), remedy=advice.remedy, why=advice.why
+    )
 
 
 def _conventions(run: Run) -> Text:

@@ -6,12 +6,12 @@ from torchstone.core.evidence import Snippet
 from torchstone.core.text import Text
 from torchstone.kernels.c.source import Fault
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.policy import breaches
-from torchstone.kernels.policy_reasons import C_SOURCE
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import joined
-from torchstone.kernels.syntax import Breach
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.policy.check import breaches
+from torchstone.kernels.policy.reasons import C_SOURCE, QUESTION
+from torchstone.kernels.policy.syntax import Breach
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.said import joined
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="policy",
@@ -83,6 +83,8 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     found = breaches(run.candidate)
+    if any(item.reason is QUESTION for item in found):
+        _ = run.facts  # a reference that draws at random is the problem's fault, and comes first
     fault = run.c_source if not found else None
     if isinstance(fault, Fault):
         said = Text(f"C: {fault.text}", f"C：{fault.text}")

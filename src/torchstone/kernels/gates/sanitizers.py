@@ -10,11 +10,11 @@ from torchstone.core.text import Text
 from torchstone.kernels.c.build import build_driver
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource
-from torchstone.kernels.calls import Call
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import both, joined
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.sessions.calls import Call
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.said import both, joined
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="sanitizers",

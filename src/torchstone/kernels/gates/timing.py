@@ -7,16 +7,16 @@ import statistics
 from torchstone.core.evidence import Number
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.timing import (
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.sessions.timing import (
     Turn,
     UntimedError,
     keep_on_one_processor,
     on_one_processor,
     time_in_turns,
 )
-from torchstone.kernels.verdict import GateResult
-from torchstone.kernels.workshop import SessionError
+from torchstone.kernels.sessions.workshop import SessionError
+from torchstone.kernels.verdicts.verdict import GateResult
 
 ROUNDS = 9
 EXCESSIVE = 10.0

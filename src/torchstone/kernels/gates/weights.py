@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
-from torchstone.kernels.run import Run
-from torchstone.kernels.said import UNANSWERED, both, call_table, call_trouble, joined, wrong_text
-from torchstone.kernels.verdict import GateResult
+from torchstone.kernels.sessions.run import Run
+from torchstone.kernels.verdicts.said import (
+    UNANSWERED,
+    both,
+    call_table,
+    call_trouble,
+    joined,
+    wrong_text,
+)
+from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="weights",

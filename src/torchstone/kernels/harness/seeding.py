@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import mindspore_kit
+from torchstone.kernels.harness.kits import mindspore_kit
 
 _NOISE = 0.25
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.told import told
-from torchstone.kernels.wire import WireError, receive, send
+from torchstone.kernels.harness.calling.told import told
+from torchstone.kernels.sessions.wire import WireError, receive, send
 
 Header = dict[str, Any]
 Open = Callable[[Header], Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness import mindspore_kit
+from torchstone.kernels.harness.kits import mindspore_kit
 
 Tree = dict[str, Any]
 Place = Callable[[Tree, bytes], Any]

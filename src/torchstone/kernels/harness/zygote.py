@@ -19,7 +19,7 @@ from typing import Any
 from torchstone.sandbox import cell
 
 _MESSAGE_BYTES = 1 << 16
-_DRIVER = "torchstone.kernels.harness.triton_device"
+_DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
 
 def main(control_handle: int, device: str, preload: list[str]) -> None:
@@ -81,7 +81,7 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
         if command:
             os.set_inheritable(channel, False)
             os.execve(command[0], command, request["environment"])
-        server = importlib.import_module(f"torchstone.kernels.harness.{request['role']}")
+        server = importlib.import_module(request["role"])
         server.serve(socket.socket(fileno=channel), walls)
         code = 0
     except BaseException as error:  # the child must never return into the server's loop

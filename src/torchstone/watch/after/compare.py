@@ -10,9 +10,9 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.watch.after.report import alert_text, count_episodes, measure
+from torchstone.watch.after.report import alert_text, count_episodes
 from torchstone.watch.after.thinning import around_alerts, thin_curve
-from torchstone.watch.after.titles import RECORDED, column_title
+from torchstone.watch.after.titles import RECORDED, column_title, measure
 from torchstone.watch.measure.signal import all_signals
 from torchstone.watch.record.runfile import Run
 

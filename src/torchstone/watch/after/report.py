@@ -17,19 +17,16 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.runtime.number_formats import FORMATS, NumberFormat
+from torchstone.runtime.number_formats import NumberFormat
 from torchstone.watch.after.answer import run_answer
+from torchstone.watch.after.exponents import asked_first, exponents
 from torchstone.watch.after.replay import replay
 from torchstone.watch.after.thinning import kept_points
-from torchstone.watch.after.titles import RECORDED, named_title
-from torchstone.watch.after.what_if import best_scale, gradient_counts, what_if
+from torchstone.watch.after.titles import RECORDED, measure, named_title
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.measure.signal import all_signals
 from torchstone.watch.record.runfile import Run
 
-_EXPONENTS = Text(
-    "exact exponent counts of the gradients, every 50th step", "每 50 步对梯度指数的精确计数"
-)
 _COLUMNS = 48
 _ROWS = 40
 _AROUND = 100
@@ -42,11 +39,11 @@ def report_of(run: Run, asked: tuple[NumberFormat, int | None] | None = None) ->
         subject=str(run.path.parent),
         findings=tuple(_finding(run, episode) for episode in run.episodes),
         measures=(
-            *_asked(run, asked),
+            *asked_first(run, asked),
             *_totals(run),
             *_curves(run),
             *_layers(run),
-            *_exponents(run),
+            *exponents(run),
         ),
         gaps=tuple(_gaps(run)),
         environment={"torchstone": __version__, "run": str(run.header.get("started", ""))},
@@ -58,14 +55,6 @@ def _overhead(run: Run) -> float | None:
     """The share of a step that watching took; None where it was not recorded."""
     own, whole = _number(run.summary.get("own_seconds")), _number(run.summary.get("all_seconds"))
     return own / whole if whole > 0 else None
-
-
-def measure(
-    name: str, value: float, unit: str, label: Text, evidence: tuple[Evidence, ...] = (),
-    how: Text = RECORDED,
-) -> Measure:  # fmt: skip
-    """A measure of a run."""
-    return Measure(name, value, unit, how, label, evidence=evidence, tool="watch")
 
 
 def _totals(run: Run) -> list[Measure]:
@@ -166,67 +155,6 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
         tuple(layers[i] for i in order), tuple(str(step) for step in steps),
         tuple(tuple(None if not np.isfinite(v) else float(v) for v in values[:, i]) for i in order),
         "", RECORDED, log=True, x_name=Text("step", "步"),
-    )  # fmt: skip
-
-
-def _asked(run: Run, asked: tuple[NumberFormat, int | None] | None) -> list[Measure]:
-    """What was asked for comes first."""
-    names, counts = gradient_counts(run)
-    if asked is None or not counts.any():
-        return []
-    shift = best_scale(names, counts, asked[0]).shift if asked[1] is None else asked[1]
-    loss = what_if(names, counts, asked[0], shift)
-    return [measure(
-        "what_if_flushed", 100 * loss.flushed, "%",
-        Text(f"gradients that {loss.format} at a loss scale of 2^{shift} would flush to zero",
-             f"损失缩放 2^{shift} 下 {loss.format} 会刷零的梯度"),
-        (_what_if_table(names, counts, asked),), _EXPONENTS,
-    )]  # fmt: skip
-
-
-def _exponents(run: Run) -> list[Measure]:
-    names, counts = gradient_counts(run)
-    whole = counts.sum(axis=0)[1:255]  # without zeros, subnormals, Inf and NaN
-    used = np.flatnonzero(whole)
-    if not len(used):
-        return []
-    low, high = int(used[0]), int(used[-1]) + 1
-    share = whole[low:high] / max(whole.sum(), 1)
-    x = tuple(float(e) for e in np.arange(low, high) + 1 - 127)
-    how = _EXPONENTS
-    bars = Plot(
-        Text("Exponents of the gradients", "梯度的指数分布"),
-        (Series(Text("share", "占比"), x, tuple(share.tolist()), "", how, "exponent"),),
-        "log2 |g|", "", bars=True,
-    )  # fmt: skip
-    middle = float((np.array(x) * share).sum())
-    label = Text("mean exponent of the gradients (log2)", "梯度指数的均值（log2）")
-    pictures = (bars, _what_if_table(names, counts, None))
-    return [measure("mean_exponent", middle, "", label, pictures, how)]
-
-
-def _what_if_table(
-    names: tuple[str, ...], counts: NDArray[np.int64],
-    asked: tuple[NumberFormat, int | None] | None,
-) -> Table:  # fmt: skip
-    rows = []
-    formats = [asked[0]] if asked else [FORMATS[n] for n in ("fp16", "bf16", "e5m2", "e4m3")]
-    for item in formats:
-        best = best_scale(names, counts, item)
-        shifts = [asked[1]] if asked and asked[1] is not None else [0, best.shift]
-        for shift in dict.fromkeys(shifts):
-            loss = what_if(names, counts, item, shift)
-            rows.append((
-                loss.format, f"2^{shift}", 100 * loss.flushed, 100 * loss.subnormal,
-                100 * loss.overflow, loss.worst_layer, 100 * loss.worst_flushed,
-                Text("least is lost here", "此处损失最小") if shift == best.shift else None,
-            ))  # fmt: skip
-    return Table(
-        Text("What if the gradients were cast", "如果把梯度转换为"),
-        (Text("format", "格式"), Text("loss scale", "损失缩放"), Text("flushed to zero %", "刷零 %"),
-         Text("subnormal %", "次正规 %"), Text("overflow %", "上溢 %"),
-         Text("worst layer", "最差的层"), Text("flushed there %", "该层刷零 %"), ""),
-        tuple(rows), Text("from stored exponent counts", "由存储的指数计数得出"),
     )  # fmt: skip
 
 

@@ -1,7 +1,9 @@
-"""What recorded columns are called."""
+"""What recorded columns are called, and measures of them."""
 
 from __future__ import annotations
 
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text
 from torchstone.watch.measure.signal import all_signals
 
@@ -30,3 +32,11 @@ def named_title(column: str) -> Text:
     if title.en.startswith(name):
         return Text(title.en, f"{title.zh}（{name}）")
     return Text(f"{title.en} ({name})", f"{title.zh}（{name}）")
+
+
+def measure(
+    name: str, value: float, unit: str, label: Text, evidence: tuple[Evidence, ...] = (),
+    how: Text = RECORDED,
+) -> Measure:  # fmt: skip
+    """A measure of a run."""
+    return Measure(name, value, unit, how, label, evidence=evidence, tool="watch")

@@ -16,6 +16,7 @@ from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.deferred.handle import Deferred
 from torchstone.dataflow.migration.deferred.steps import Step
+from torchstone.dataflow.migration.deferred.tensor_handle import DeferredTensor
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
 from torchstone.dataflow.migration.targets import Target
@@ -74,6 +75,15 @@ def collate(batch: Sequence[Deferred], *, collate_fn_map: Any = None) -> Deferre
     return DeferredBatch(batch)
 
 
+def collate_tensors(
+    batch: Sequence[DeferredTensor],
+    *,
+    collate_fn_map: Any = None,  # noqa: ARG001
+) -> Any:
+    """What `default_collate` does with tensors."""
+    return torch.stack(batch)  # type: ignore[arg-type]
+
+
 Group = tuple[tuple[int, ...], tuple[Any, ...], tuple[Step, ...]]
 
 
@@ -102,6 +112,11 @@ def arrived(
     """One handle outside of a batch, as the array."""
     result = replay(session, bases, steps)[0]
     return np.ascontiguousarray(result.cpu().numpy())
+
+
+def arrived_tensor(session: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
+    """One tensor outside of a batch."""
+    return torch.from_numpy(arrived(session, bases, steps, False))
 
 
 def arrived_batch(session: str, groups: list[Group], count: int) -> Tensor:

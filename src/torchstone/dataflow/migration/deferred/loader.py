@@ -21,10 +21,12 @@ from torchstone.dataflow.migration.deferred.batch import (
     DeferredBatch,
     Session,
     collate,
+    collate_tensors,
     open_session,
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.deferred.steps import can_record, step
+from torchstone.dataflow.migration.deferred.tensor_handle import DeferredTensor, tensor_of
 from torchstone.dataflow.migration.device_array import DeviceArray, call_on_host
 from torchstone.dataflow.migration.patching.bindings import find_changes
 from torchstone.dataflow.migration.patching.injector import PatchInjector
@@ -34,6 +36,8 @@ from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 
 _ACTIVE = threading.local()
 _STANDING_IN = (Deferred, DeviceArray)
+_TO_TENSORS = ("from_numpy", "as_tensor", "tensor")
+_TO_ARRAYS = ("ascontiguousarray", "asarray", "array")
 _FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
 
 
@@ -54,18 +58,38 @@ def defer_in_loaders(
     injector.change(lambda: None, lambda: setattr(migration, "defer", None))
     for fetcher in _FETCHERS:
         _change(injector, fetcher, "fetch", _recording(fetcher.fetch))
-    injector.change(
-        lambda: default_collate_fn_map.__setitem__(Deferred, collate),
-        lambda: default_collate_fn_map.pop(Deferred, None),
-    )
+    _collate(injector, Deferred, collate)
+    _collate(injector, DeferredTensor, collate_tensors)
     return name
 
 
+def _collate(injector: PatchInjector, kind: type, function: Callable[..., Any]) -> None:
+    injector.change(
+        lambda: default_collate_fn_map.__setitem__(kind, function),
+        lambda: default_collate_fn_map.pop(kind, None),
+    )
+
+
 def _let_libraries_have_arrays(injector: PatchInjector) -> None:
-    """What takes only real arrays gets them in place of handles and of arrays on the device."""
-    for function in ("from_numpy", "as_tensor", "tensor"):
-        _change(injector, torch, function, _computing(getattr(torch, function)))
-    _replace_in_cv2(injector)
+    """What takes only real arrays gets them in place of handles and of arrays on the device; what
+    makes an array or a tensor of a handle makes another handle."""
+    shims: dict[int, tuple[Any, Any]] = {}
+    for module, names, make in (
+        (torch, _TO_TENSORS, _tensor_or_computed),
+        (np, _TO_ARRAYS, _array_or_computed),
+        (sys.modules.get("cv2"), _plain_functions(sys.modules.get("cv2")), _computing),
+    ):
+        for name in names:
+            before = getattr(module, name)
+            shims.setdefault(id(before), (before, make(before)))
+            _change(injector, module, name, shims[id(before)][1])
+
+    def replace(value: Any) -> Any:
+        function, shim = shims.get(id(value), (None, None))
+        return shim if function is value and shim is not None else value
+
+    for change, take_back in list(find_changes(replace)):
+        injector.change(change, take_back)
 
 
 class _Recorder:
@@ -121,7 +145,7 @@ def settled(data: Any) -> Any:
     """The same with every handle computed, batches on the device."""
     if type(data) is DeferredBatch:
         return data.settle()
-    if type(data) is Deferred:
+    if type(data) in (Deferred, DeferredTensor):
         function, arguments = data.__reduce__()
         return function(*arguments)
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -145,34 +169,53 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
+def _tensor_or_computed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that make a tensor of an array: of a handle they make one that is recorded."""
+    computed = _computing(original)
+    copies = original.__name__ == "tensor"
+
+    @functools.wraps(original)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if _is_recorded(args) and not kwargs:
+            return tensor_of(args[0].copy() if copies else args[0])
+        return computed(*args, **kwargs)
+
+    return made
+
+
+def _array_or_computed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that make an array of an array."""
+    computed = _computing(original)
+    shares = original.__name__ == "asarray"
+
+    @functools.wraps(original)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if _is_recorded(args) and not kwargs:
+            return args[0] if shares else args[0].copy()
+        return computed(*args, **kwargs)
+
+    return made
+
+
+def _is_recorded(args: tuple[Any, ...]) -> bool:
+    """One handle that a sample is made of, inside of a fetch."""
+    return (
+        len(args) == 1
+        and type(args[0]) is Deferred
+        and bool(args[0]._steps)
+        and getattr(_ACTIVE, "fetching", False)
+    )
+
+
 def _holds(value: Any) -> bool:
     if type(value) in (tuple, list):
         return any(type(item) in _STANDING_IN for item in value)
     return type(value) in _STANDING_IN
 
 
-def _replace_in_cv2(injector: PatchInjector) -> None:
-    """The functions of cv2 that are not replaced refuse a handle: they get the array instead."""
-    cv2 = sys.modules.get("cv2")
-    if cv2 is None:
-        return
-    shims = {id(function): (function, _computing(function)) for function in _plain_functions(cv2)}
-    for name, value in list(vars(cv2).items()):
-        if id(value) in shims:
-            _change(injector, cv2, name, shims[id(value)][1])
-
-    def replace(value: Any) -> Any:
-        function, shim = shims.get(id(value), (None, None))
-        return shim if function is value and shim is not None else value
-
-    for make, take_back in list(find_changes(replace)):
-        injector.change(make, take_back)
-
-
-def _plain_functions(module: Any) -> Iterator[Any]:
-    for value in vars(module).values():
-        if type(value) is BuiltinFunctionType:
-            yield value
+def _plain_functions(module: Any) -> list[str]:
+    """Names of the functions of cv2 that are not replaced: they refuse a handle."""
+    return [name for name, value in vars(module).items() if type(value) is BuiltinFunctionType] if module else []  # fmt: skip
 
 
 def _change(injector: PatchInjector, holder: Any, name: str, value: Any) -> None:

@@ -83,9 +83,13 @@ class _Keyed:
 def _outcome(
     keyed: _Keyed, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Found on the meta device, where nothing is computed."""
-    item = torch.empty((1, *shape), dtype=elementwise.torch_dtype(dtype), device="meta")
-    result = keyed.step.of_batch(item)
+    """Found with a batch of no items, or on the meta device: nothing is computed. The first is
+    tried first, because the meta device loads torch's own decompositions for seconds."""
+    kind = elementwise.torch_dtype(dtype)
+    try:
+        result = keyed.step.of_batch(torch.empty((0, *shape), dtype=kind))
+    except (RuntimeError, ValueError, IndexError):  # some operators want at least one item
+        result = keyed.step.of_batch(torch.empty((1, *shape), dtype=kind, device="meta"))
     return tuple(result.shape[1:]), elementwise.numpy_dtype(result.dtype)
 
 

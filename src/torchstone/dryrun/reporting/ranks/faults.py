@@ -33,7 +33,7 @@ def fault_finding(fault: RankFault, record: Record | None) -> Finding:
     sides_zh = "；".join(_side_text(side, "zh") for side in fault.sides)
     return make_finding(
         rule,
-        Text("{sides}", "{sides_zh}"),
+        Text(f"{rule.summary.en}: {{sides}}", f"{rule.summary.zh}：{{sides_zh}}"),
         {"sides": sides, "sides_zh": sides_zh},
         _why(rule, fault),
         _remedy(fault),

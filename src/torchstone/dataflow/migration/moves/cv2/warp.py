@@ -94,6 +94,8 @@ def warp_affine(
     if not flags & INVERSE_MAP:
         matrix = inverse_affine(matrix)
     width, height = _size(dsize, src)
+    if not len(src):  # only the size is asked for
+        return src.new_empty((0, src.shape[1], height, width))
     if version() >= (5, 0):
         x, y = affine_floats(matrix, width, height)
         return _linear_floats(src, x, y, borderMode, borderValue)
@@ -111,6 +113,8 @@ def warp_perspective(
     if not flags & INVERSE_MAP:
         matrix = inverse(matrix)
     width, height = _size(dsize, src)
+    if not len(src):  # only the size is asked for
+        return src.new_empty((0, src.shape[1], height, width))
     if version() >= (5, 0):
         x, y = perspective_floats(matrix, width, height)
         return _linear_floats(src, x, y, borderMode, borderValue)

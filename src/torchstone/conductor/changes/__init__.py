@@ -1,0 +1,1 @@
+"""Edits of a project: patches, templates, second ways."""

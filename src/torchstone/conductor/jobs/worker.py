@@ -1,0 +1,32 @@
+"""The process that does one job. `python -P -m torchstone.conductor.jobs.worker JOB RESULT`.
+
+It runs behind walls, in a copy of the project. What it writes is read as a report or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from torchstone.conductor.jobs.job import Job
+from torchstone.conductor.tools import all_tools
+from torchstone.core.codec import from_data
+from torchstone.core.errors import TorchstoneError
+from torchstone.core.gap import Gap
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+
+
+def main(words: list[str]) -> None:
+    job = from_data(Job, json.loads(Path(words[0]).read_text("utf-8")), "job")
+    try:
+        report = all_tools()[job.tool].run(job)
+    except TorchstoneError as error:  # the user's input: told as a gap of this job
+        reason = Message("review.job-input", Text(error.say("en"), error.say("zh")))
+        report = Report(job.tool, gaps=(Gap(job.id, reason, "", failed=True, tool=job.tool),))
+    Path(words[1]).write_text(report.to_json(indent=None), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,103 @@
+"""What became of solutions: the words of the last phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torchstone.conductor.phases.interpret import OUTSIDE, Problem
+from torchstone.conductor.project.testing import TestRun
+from torchstone.core.finding import Finding
+from torchstone.core.text import Text
+
+Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
+PatchState = Literal["proven", "applies", "with others", "sketch", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one solution."""
+
+    problem: str
+    solution: str
+    outcome: Outcome
+    state: PatchState
+    gone: tuple[str, ...] = ()
+    """Fingerprints of findings that are gone."""
+    new: tuple[Finding, ...] = ()
+    tests_lost: tuple[str, ...] = ()
+    check: Text = Text("", "")
+    """The check that failed before and passes now."""
+    why: Text = Text("", "")
+    diff: str = ""
+    others_gone: tuple[str, ...] = ()
+    """Fingerprints of findings of other problems that went with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The validation report."""
+
+    verdicts: tuple[Verdict, ...]
+    together: Verdict | None = None
+    """All proven changes at once."""
+    everything: Verdict | None = None
+    """These and the changes that nothing speaks against but no run has proven."""
+    tests_before: TestRun = TestRun("none")
+    tests_after: TestRun = TestRun("none")
+    seconds: float = 0.0
+    left_out: tuple[str, ...] = ()
+    """Changes that meet another one and wait for the next round."""
+    lessons: tuple[Text, ...] = ()
+
+    def of(self, problem: str) -> Verdict | None:
+        return next((item for item in self.verdicts if item.problem == problem), None)
+
+    @property
+    def proven(self) -> tuple[Verdict, ...]:
+        return tuple(item for item in self.verdicts if item.state == "proven")
+
+    @property
+    def with_others(self) -> tuple[Verdict, ...]:
+        return tuple(item for item in self.verdicts if item.state == "with others")
+
+
+def with_consequences(
+    verdicts: Sequence[Verdict], joint: Verdict | None, problems: dict[str, Problem]
+) -> list[Verdict]:
+    """Problems that no change of their own fixed, and that went with the proven changes of others:
+    their cause is there."""
+    proven = [item for item in verdicts if item.state == "proven"]
+    return [
+        item if item.outcome == "fixed" else _gone_with(item, problems, proven, joint)
+        for item in verdicts
+    ]
+
+
+def _gone_with(
+    item: Verdict, problems: dict[str, Problem], proven: Sequence[Verdict], joint: Verdict | None
+) -> Verdict:
+    own = {
+        finding.fingerprint
+        for finding in problems[item.problem].findings
+        if finding.tool not in OUTSIDE
+    }
+    place = problems[item.problem].finding
+    # runs draw random numbers: a finding that once stays away has its cause there only where a
+    # change of the same file took it away
+    near = [
+        cause for other in proven
+        if own and own <= set(other.others_gone)
+        and (cause := problems[other.problem]).finding.path == place.path
+    ]  # fmt: skip
+    if near:
+        cause = min(near, key=lambda problem: abs(problem.finding.line - place.line))
+        title = cause.finding.what
+        why = Text(f"it goes with the patch of {cause.id}: {title.say('en')}",
+                   f"随 {cause.id} 的补丁一起消失：{title.say('zh')}")  # fmt: skip
+    elif joint is not None and joint.outcome == "fixed" and own and own <= set(joint.others_gone):
+        why = Text("it goes with the proven patches together", "随全部已验证补丁一起消失")
+    else:
+        return item
+    return replace(item, outcome="fixed", state="with others", gone=tuple(sorted(own)), new=(), why=why)  # fmt: skip

@@ -1,0 +1,146 @@
+"""How a project is started: its scripts, the commands of its README, switches that are left off."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchstone.conductor.project.facts import EntryPoint, Launch
+from torchstone.conductor.project.gathered import Gathered, relative
+from torchstone.conductor.project.switches import required_of, switches_of
+from torchstone.core.files import read_regular
+
+_README_BYTES = 1 << 20
+_SCRIPT = re.compile(r"(?:^|\s)(?:python3?|torchrun|accelerate launch|python3? -m torch\S+)\s+(.*)")
+
+
+def _trains_elsewhere(path: str, found: Gathered) -> bool:
+    """Whether a script that starts a training by name loads a module with a training loop."""
+    if path not in found.starters:
+        return False
+    files = {
+        Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
+    }
+    files |= {key.removeprefix("src."): item for key, item in files.items()}
+    files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
+    looped = {place.path for place in found.loops}
+    beside = ".".join(Path(path).parts[:-1])
+    pending, seen = [path], {path}
+    for item in pending:  # grows while it is walked
+        for module in found.imports.get(item, ()):
+            file = files.get(module) or files.get(f"{beside}.{module}")
+            if file is not None and file not in seen:
+                seen.add(file)
+                pending.append(file)
+    return bool(seen & looped)
+
+
+def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
+    commands: dict[str, list[Launch]] = {}
+    for path, launch in _documented(root):
+        commands.setdefault(path, []).append(launch)
+    scripts = [
+        EntryPoint(
+            path,
+            tuple(dict.fromkeys(commands.get(path, ()))),
+            trains or _trains_elsewhere(path, found),
+            launched,
+            _switches(root, path, found),
+            () if path in commands else _required(root, path),
+        )
+        for path, (trains, launched) in found.entries.items()
+        if path not in found.tests
+    ]
+    # what trains first, then what is documented, then what lies highest
+    return tuple(sorted(scripts, key=lambda item: (
+        not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+
+
+def _required(root: Path, path: str) -> tuple[str, ...]:
+    try:
+        return required_of(ast.parse(read_regular(root / path, _README_BYTES)))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ()
+
+
+def _switches(root: Path, path: str, found: Gathered) -> tuple[str, ...]:
+    """Of the script and of the modules beside it: options are often read in a file of their own."""
+    home = Path(path).parent.as_posix()
+    words: dict[tuple[str, ...], None] = {}
+    for file in (root / home).glob("*.py"):
+        if relative(file, root) in found.tests:
+            continue
+        try:
+            tree = ast.parse(read_regular(file, _README_BYTES))
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        if relative(file, root) == path or _imports(path, file.stem, root):
+            words |= dict.fromkeys(_pairs(switches_of(tree, _readme(root))))
+    return tuple(word for pair in words for word in pair)
+
+
+def _pairs(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """An option with its value."""
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            value = words[place + 1 : place + 2]
+            yield (word, *value) if value and not value[0].startswith("--") else (word,)
+
+
+def _imports(path: str, name: str, root: Path) -> bool:
+    """Whether a script imports the module of this name that lies beside it."""
+    try:
+        tree = ast.parse(read_regular(root / path, _README_BYTES))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    return any(
+        isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == name
+        for node in ast.walk(tree)
+    )
+
+
+def _readme(root: Path) -> str:
+    for name in ("README.md", "README.rst", "README.txt", "README"):
+        try:
+            return read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+    return ""
+
+
+def _documented(root: Path) -> Iterator[tuple[str, Launch]]:
+    """Command lines of the README that start a script of the project: only its arguments are
+    taken, as texts for that script."""
+    for name in ("README.md", "README.rst", "README.txt", "README"):
+        try:
+            text = read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            if match := _SCRIPT.search(line.strip().strip("`$ ")):
+                yield from _command(match[1], root, line)
+
+
+def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, Launch]]:
+    try:
+        words = shlex.split(rest.rstrip("`"))
+    except ValueError:
+        return
+    ranks = re.search(r"nproc[-_]per[-_]node[= ](\d+)|num_processes[= ](\d+)", line)
+    count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
+    for place, word in enumerate(words):
+        path = word.replace(".", "/") + ".py" if place and words[place - 1] == "-m" else word
+        if path.endswith(".py") and (root / path).is_file() and ".." not in Path(path).parts:
+            arguments = tuple(_until_shell(words[place + 1 :]))
+            yield Path(path).as_posix(), Launch(arguments, max(1, min(count, 64)))
+            return
+
+
+def _until_shell(words: list[str]) -> Iterator[str]:
+    for word in words:
+        if word in ("&&", "||", ";", "|", ">", ">>", "&", "#") or word.startswith("#"):
+            return
+        yield word

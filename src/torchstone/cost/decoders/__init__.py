@@ -1,0 +1,1 @@
+"""Decoders by formula, and with a cache."""

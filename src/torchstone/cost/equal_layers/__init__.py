@@ -1,0 +1,1 @@
+"""Layers that are the same run twice and stand for the others."""

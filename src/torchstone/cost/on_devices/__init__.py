@@ -1,0 +1,1 @@
+"""Time and memory of counted work on named devices, alone and under a parallel plan."""

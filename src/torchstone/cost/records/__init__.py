@@ -1,0 +1,1 @@
+"""What was counted: entries by module, phase and operator."""

@@ -1,0 +1,1 @@
+"""What people see of a cost: the first screen, tables, pictures."""

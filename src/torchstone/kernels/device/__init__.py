@@ -1,0 +1,1 @@
+"""Compiling for a GPU and running there."""

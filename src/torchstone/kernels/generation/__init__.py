@@ -1,0 +1,1 @@
+"""A kernel from a language model: designer, coder and verifier take turns."""

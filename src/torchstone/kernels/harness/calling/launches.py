@@ -1,0 +1,55 @@
+"""What the kernels of one call did: launches, programs, faults; shared by all implementations."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from torchstone.kernels.harness.calling.launch_records import LaunchRecorder
+
+MOST_KEPT = 8
+MOST_KERNELS = 16
+
+
+@dataclass(slots=True)
+class Launches:
+    """Counted and found during one call. `ghost` makes every kernel do nothing."""
+
+    ghost: bool = False
+    order: str = "forward"
+    launches: int = 0
+    programs: int = 0
+    work: int = 0
+    """Interpreted operations: a measure of effort that is the same on every machine."""
+    faults: list[dict[str, object]] = field(default_factory=list)
+    kernels: list[dict[str, object]] = field(default_factory=list)
+    """Distinct launches of this call as plain data, where a compiler may be asked about them."""
+    recorder: LaunchRecorder = field(default_factory=LaunchRecorder)
+
+    def start(self) -> None:
+        """Begin a new call."""
+        self.launches = self.programs = self.work = 0
+        self.faults = []
+        self.kernels = []
+
+    def saw(self, kernel: dict[str, object]) -> None:
+        """Keep how a kernel was launched; the same launch is kept once."""
+        if len(self.kernels) < MOST_KERNELS and kernel not in self.kernels:
+            self.kernels.append(kernel)
+
+    def fault(self, kind: str, where: str, elements: int) -> None:
+        """Keep a fault; the same one in every program is kept once."""
+        for known in self.faults:
+            if known["kind"] == kind and known["where"] == where:
+                return
+        if len(self.faults) < MOST_KEPT:
+            self.faults.append({"kind": kind, "where": where, "elements": elements})
+
+    def permutation(self, count: int) -> list[int]:
+        """The order in which programs run."""
+        order = list(range(count))
+        if self.order == "reversed":
+            order.reverse()
+        elif self.order == "shuffled":
+            random.Random(count).shuffle(order)
+        return order

@@ -1,0 +1,160 @@
+"""Red zones: every buffer stands inside a larger one whose margins nobody may touch or need."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from torchstone.kernels.harness.calling.unwritten import fill_as_unwritten
+from torchstone.kernels.harness.values import Tree, dtype_of, from_raw, plain_place
+
+MARGIN_BYTES = 16 << 10
+_TORCH = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like",
+          "empty_strided")  # fmt: skip
+_TENSOR = ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided")
+_NUMPY = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
+_empty, _zeros_like = torch.empty, torch.zeros_like
+
+
+@dataclass(slots=True)
+class Zone:
+    """One buffer with its margins and what the margins held."""
+
+    name: str
+    whole: torch.Tensor
+    start: int
+    end: int
+    before: torch.Tensor
+    after: torch.Tensor
+
+
+@dataclass(slots=True)
+class Zones:
+    """The buffers of one call. `fill` names what stands in margins and in unwritten memory."""
+
+    fill: str = "nan"
+    active: bool = False
+    zones: list[Zone] = field(default_factory=list)
+
+    def filler(self, dtype: torch.dtype) -> float | int | bool:
+        """What the margins hold: something that shows when it is read."""
+        if dtype.is_floating_point or dtype.is_complex:
+            return float("nan") if self.fill == "nan" else 6e4
+        if dtype == torch.bool:
+            return self.fill == "nan"
+        return 85 if self.fill == "nan" else 51
+
+    def make(
+        self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, name: str,
+        offset: int = 0,
+    ) -> torch.Tensor:  # fmt: skip
+        """A view into the middle of a new buffer; its own elements are unwritten memory, too."""
+        size = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        margin = MARGIN_BYTES // dtype.itemsize
+        start = margin + offset
+        whole = _empty(start + size + margin, dtype=dtype)
+        if self.fill != "nan" or not fill_as_unwritten(whole):
+            whole.fill_(self.filler(dtype))
+        before, after = whole[:start], whole[start + size :]
+        self.zones.append(Zone(name, whole, start, start + size, before.clone(), after.clone()))
+        return whole.as_strided(shape, stride, start)
+
+    def place(self, tree: Tree, data: bytes) -> Any:
+        """An input in a buffer of its own, with the strides that were asked for."""
+        shape = tuple(tree["shape"])
+        source = from_raw(data, tree["dtype"], shape)
+        if tree["array"] in ("scalar", "mindspore"):
+            return plain_place(tree, data)
+        stride = tuple(tree["stride"])
+        view = self.make(shape, stride, dtype_of(tree["dtype"]), f"input {tree['buffer']}",
+                         int(tree.get("offset", 0)))  # fmt: skip
+        for dim, step in enumerate(stride):
+            if step == 0 and shape[dim]:  # what repeats itself is written once
+                view, source = view.narrow(dim, 0, 1), source.narrow(dim, 0, 1)
+        view.copy_(source)
+        view = view.expand(shape)
+        return view if tree["array"] == "torch" else view.numpy()
+
+    def broken(self) -> list[dict[str, Any]]:
+        """Buffers whose margins were written."""
+        found = []
+        for zone in self.zones:
+            sides = (("before", zone.whole[: zone.start], zone.before),
+                     ("after", zone.whole[zone.end :], zone.after))  # fmt: skip
+            for side, now, then in sides:
+                changed = now.view(torch.uint8) != then.view(torch.uint8)
+                if bool(changed.any()):
+                    count = int(changed.reshape(-1, now.element_size()).any(dim=1).sum())
+                    found.append({"buffer": zone.name, "side": side, "elements": count})
+        return found
+
+    def clear(self) -> None:
+        """Forget the buffers of the last call."""
+        self.zones.clear()
+
+    def _made(self, original: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+        """A buffer with margins, shaped as the original function would have shaped it."""
+        if not self.active:
+            return original(*args, **kwargs)
+        self.active = False
+        try:
+            device = torch.device(kwargs.get("device") or "cpu").type
+            if device != "cpu" or kwargs.get("out") is not None:
+                return original(*args, **kwargs)
+            shape = original(*args, **{**kwargs, "device": "meta"})
+            view = self.make(tuple(shape.shape), tuple(shape.stride()), shape.dtype, "allocated")
+            if "zeros" in name:
+                view.zero_()
+            elif "ones" in name:
+                view.fill_(1)
+            elif "full" in name:
+                # the value stands where the original function has it
+                view.copy_(original(*args, **kwargs))
+            return view.requires_grad_(bool(kwargs.get("requires_grad")))
+        finally:
+            self.active = True
+
+    def install(self) -> None:
+        """torch's functions that allocate give buffers with margins while a call runs."""
+        for home, names in ((torch, _TORCH), (torch.Tensor, _TENSOR)):
+            for name in names:
+                original = getattr(home, name)
+
+                def made(*args: Any, _f: Any = original, _n: str = name, **kwargs: Any) -> Any:
+                    return self._made(_f, _n, args, kwargs)
+
+                setattr(home, name, made)
+
+    @contextlib.contextmanager
+    def numpy_patched(self) -> Iterator[None]:
+        """numpy's, too, but only while Python code runs: compilers know them by identity."""
+        with contextlib.ExitStack() as stack:
+            for name in _NUMPY:
+                made = self._numpy_maker(name, getattr(np, name))
+                stack.enter_context(mock.patch.object(np, name, made))
+            yield
+
+    def _numpy_maker(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            plain = original(*args, **kwargs)
+            simple = plain.flags.c_contiguous and plain.dtype.kind in "fiub" and plain.ndim
+            if not self.active or not simple or type(plain) is not np.ndarray:
+                return plain
+            self.active = False
+            try:
+                dtype = torch.from_numpy(plain).dtype
+                stride = tuple(step // plain.itemsize for step in plain.strides)
+                view = self.make(plain.shape, stride, dtype, "allocated").numpy()
+                if not name.startswith("empty"):
+                    view[...] = plain
+                return view
+            finally:
+                self.active = True
+
+        return made

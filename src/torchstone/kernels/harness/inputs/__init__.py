@@ -1,0 +1,1 @@
+"""The cases of a problem: families of inputs made from its own."""

@@ -1,0 +1,327 @@
+"""The cases of a problem: its own inputs under every seed, and the families made from them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness.inputs import families, lines, scales, whole
+from torchstone.kernels.harness.inputs.cases import Case
+from torchstone.kernels.harness.inputs.structure import Structures, structures_of
+from torchstone.kernels.harness.judging import judge
+from torchstone.kernels.harness.judging.conventions import attends
+from torchstone.kernels.harness.judging.habits import answers_with_inputs, written_inputs
+from torchstone.kernels.harness.judging.oracle import MOST_OWN_ERROR, Oracle, reduced
+from torchstone.kernels.harness.judging.reference import (
+    CHANCE,
+    ProblemError,
+    Reference,
+    as_tensor,
+    leaves_of,
+)
+from torchstone.kernels.harness.judging.ties import ties_are_fixed
+from torchstone.kernels.harness.values import name_of, raw_bytes
+from torchstone.kernels.sessions.calls import LAID_OUT, POISONED
+
+SMALL = ((5, 8), (11, 16))
+"""Smaller sizes: for a size that is no power of two, and for one that is; two attempts."""
+SMALLEST = -1
+_SMALLEST = (4, 8)
+"""Smaller still, and even: for what stands beside a size that grows."""
+TINY = -2
+_TINY = (2, 2)
+"""For a kernel that is costly even where everything is small."""
+_HUGE = 1 << 22
+_WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
+"""Families that no longer are what they are when a structure is put back."""
+REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
+            AssertionError, ArithmeticError, KeyError, MemoryError)  # fmt: skip
+
+
+_CHANGES = {
+    "chance": "the reference draws its answer at random (dropout in training, rand_like): no candidate "
+    "can be compared with it; make the random numbers in get_inputs",
+    "state": "two calls of the model on the same inputs differ, because the first one changes its state: "
+    "no candidate can be compared with it; call eval() in Model, or pass the state in get_inputs",
+}
+"""What the author of such a problem can do; where eval() alone ends it, nobody is asked."""
+
+
+class Planner:
+    """One problem and its cases."""
+
+    def __init__(self, source: str, framework: str, seeds: int) -> None:
+        self.reference = Reference.load(source, framework)
+        self.oracle = Oracle(self.reference)
+        self.seeds = seeds
+        self.cases: list[Case] = []
+        self.choices: list[judge.Choice] = []
+        self.ties_fixed = False
+        self.own_errors: dict[str, float] = {}
+        self.reduced_error = 0.0
+        self.small = False
+        self.most_elements = _HUGE
+        self.skipped: dict[str, str] = {}
+        self.ranges: whole.Ranges = {}
+        self.structures = Structures()
+        self.places: list[tuple[int, int]] = []
+        self._known: set[str] = set()
+
+    def load(self, most_elements: int) -> dict[str, Any]:
+        """The problem's own inputs under every seed, and what follows from them."""
+        self.most_elements = most_elements or _HUGE
+        first = [self._own_inputs(seed) for seed in range(self.seeds)]
+        draft = self._draft(first)
+        changes = self._changes(first[0], draft[0])
+        if changes and self.reference.evaluate():
+            draft = self._draft(first)
+            if self._changes(first[0], draft[0]):
+                raise ProblemError(_CHANGES[changes])
+        elif changes:
+            raise ProblemError(_CHANGES[changes])
+        self.structures = structures_of(first)
+        self.oracle.attends = attends(self.reference, first[0])
+        self.oracle.measure(draft)
+        for seed, item in enumerate(first):
+            self._add("own", seed, item)
+        self.choices = judge.find_choices(self.cases[0], leaves_of(first[0]))
+        self.ties_fixed = bool(self.choices) and ties_are_fixed(self.reference, first[0])
+        self.reduced_error = self._reduced_error()
+        self.ranges = whole.ranges_of(first)
+        self.places = [group.places[0] for group in families.groups_of(first[0])]
+        return {
+            "cases": self._list(), "small": self.small, "double": self.oracle.double,
+            "elements": self._elements(first[0]), "length": self.oracle.length,
+            "writes_inputs": written_inputs(self.reference, first[0]), "dtypes": self._dtypes(),
+            "aliases": answers_with_inputs(self.reference, first[0]),
+            "structures": self.structures.names,
+            "evaluated": changes if self.reference.evaluates else "",
+        }  # fmt: skip
+
+    def _draft(self, inputs: list[list[Any]]) -> list[Case]:
+        return [self.oracle.case(i, "own", i, item, perturb=False) for i, item in enumerate(inputs)]
+
+    def _changes(self, inputs: list[Any], case: Case) -> str:
+        """Why the reference answers the same question differently: its state, or chance.
+
+        A reference that does is no measure for a single answer.
+        """
+        runs = {
+            "state": self.reference.run(self.reference.model(0), inputs),
+            "chance": self.reference.run(self.reference.model(0), inputs, chance=CHANCE + 1),
+        }
+        for why, other in runs.items():
+            for answer, leaf in zip(case.answers, leaves_of(other), strict=True):
+                found = as_tensor(leaf)
+                if found is not None and not torch.equal(
+                    answer.reference.nan_to_num(), found.nan_to_num()
+                ):
+                    return why
+        return ""
+
+    def _own_inputs(self, seed: int) -> list[Any]:
+        inputs = self.reference.inputs(seed)
+        if self._elements(inputs) > self.most_elements:
+            self.small = True
+        return self._cut(inputs) if self.small else inputs
+
+    def _elements(self, inputs: list[Any]) -> int:
+        tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
+        return sum(item.numel() for item in tensors if item is not None)
+
+    def _cut(
+        self, inputs: list[Any], level: int = 1, kept: families.Group | None = None
+    ) -> list[Any]:
+        """Every size that may change made small, where the reference takes it."""
+        if level >= len(SMALL):
+            return inputs
+        for group in families.groups_of(inputs):
+            if group == kept:
+                continue
+            both = {SMALLEST: _SMALLEST, TINY: _TINY}.get(level) or SMALL[level]
+            size = both[group.size & (group.size - 1) == 0]
+            if group.size > size:
+                inputs = self._accepted(families.resized(inputs, group, size)) or inputs
+        return inputs
+
+    def _accepted(self, inputs: list[Any]) -> list[Any] | None:
+        try:
+            self.oracle.outputs(inputs, 0)
+        except REFUSED:
+            return None
+        return inputs
+
+    def _reduced_error(self) -> float:
+        case = self.cases[0]
+        try:
+            found = self.oracle.outputs(reduced(case.inputs), case.seed)
+        except REFUSED:
+            return 0.0
+        errors = [
+            float(((new.double() - answer.exact).abs() / answer.unit).nan_to_num().max())
+            for new, answer in zip(found, case.answers, strict=True)
+            if answer.reference.dtype == torch.float32 and answer.reference.numel()
+        ]
+        return max(errors, default=0.0)
+
+    def _dtypes(self) -> list[str]:
+        case = self.cases[0]
+        tensors = [as_tensor(leaf) for leaf in leaves_of(case.inputs)]
+        names = [name_of(item.dtype) for item in tensors if item is not None]
+        return sorted({*names, *(name_of(answer.reference.dtype) for answer in case.answers)})
+
+    def own_small(self, level: int) -> dict[str, Any]:
+        """The problem's own inputs cut to a small size, from the second seed on."""
+        start = len(self.cases)
+        for seed in range(1, self.seeds):
+            self._add("own", seed, self._cut(self.reference.inputs(seed), level))
+        return {"cases": self._list(start)}
+
+    def _plan_values(
+        self, family: str, seed: int, inputs: list[Any], turn: int | None = None
+    ) -> None:
+        """One case of a family; the turn, as a rule the seed, says which."""
+        turn = seed if turn is None else turn
+        if self.structures.kinds and family in _WITHOUT_STRUCTURE:
+            names = ", ".join(self.structures.names)
+            self.skipped.setdefault(family, f"the problem's inputs are {names}")
+            return
+        if family in POISONED:
+            self._plan_poison(family, seed, inputs, turn)
+            return
+        for version in self._versions(family, turn, inputs):
+            key = self._key(family, seed, version)
+            if key in self._known:  # zeros are the same under every seed
+                return
+            if self._add(family, seed, version, finite=True, calm=family in families.CALM):
+                self._known.add(key)
+                return
+        if not any(case.family == family for case in self.cases):
+            self.skipped.setdefault(family, "the reference gives no finite answer there")
+
+    def _versions(self, family: str, turn: int, inputs: list[Any]) -> list[list[Any]]:
+        """The inputs in a family of values, the likeliest to be taken first."""
+        floats = any(families.is_float(leaf) for leaf in leaves_of(inputs))
+        if family == "scalars":
+            return families.other_numbers(inputs, turn)
+        if family == "truths":
+            return families.other_truths(inputs, turn)
+        if family == "lines":
+            return lines.lined(inputs, turn)
+        if family == families.GRADED:
+            return scales.graded(inputs, turn)
+        if family == "ladder":
+            return scales.ladder(inputs, turn)
+        if family in families.OTHER_MEMORY:
+            return families.remembered(inputs, family, turn)
+        if family == "repeated":
+            made = whole.repeated(inputs, self.ranges, turn) if floats else None
+            return [] if made is None else [made]
+        if family == "extreme":
+            return [] if floats else [whole.extreme(inputs, self.ranges, turn)]
+        if not floats:
+            return whole.of_family(inputs, family, turn, self.ranges)
+        return families.valued(inputs, family, turn)
+
+    def _key(self, family: str, seed: int, inputs: list[Any]) -> str:
+        """The same for the same inputs to the same weights."""
+        parts = [as_tensor(leaf) for leaf in leaves_of(inputs)]
+        data = b"".join(raw_bytes(item) for item in parts if item is not None)
+        weights = seed if self.reference.state(seed) or family in LAID_OUT else 0
+        return f"{family} {weights} {hashlib.sha256(data).hexdigest()}"
+
+    def _plan_poison(self, family: str, seed: int, inputs: list[Any], turn: int) -> None:
+        if family == "masked":
+            made = lines.masked(inputs, turn)
+        else:
+            made = families.poisoned(inputs, family, turn)
+        if made is None:
+            self.skipped.setdefault(family, "no input holds floating-point numbers")
+            return
+        given, poison = made
+        versions = [poison.put(inputs, poison.finite(turn)) for turn in range(3)]
+        try:
+            found = [
+                self.oracle.exact(item, seed, self.oracle.outputs(item, seed)) for item in versions
+            ]
+        except REFUSED:
+            return
+        if not self._add(family, seed, given):
+            return
+        first = next(i for i, leaf in enumerate(leaves_of(inputs)) if families.is_float(leaf))
+        self.cases[-1].lenient = poison.leaf != first
+        self.cases[-1].poisoned = [
+            (a != b) | (b != c) | (a != c) | _moved_place(answer.reference, a)
+            for a, b, c, answer in zip(*found, self.cases[-1].answers, strict=True)
+        ]
+
+    def _add(
+        self, family: str, seed: int, inputs: list[Any], finite: bool = False, calm: bool = False
+    ) -> bool:
+        """A new case, unless the reference refuses it.
+
+        `finite`: nor where its answer is not finite; `calm`: nor where the reference itself is so
+        far off, as by a square that overflows, that a kernel could be, too.
+        """
+        if self.structures.kinds:
+            inputs = self.structures.restored(inputs)
+        try:
+            case = self.oracle.case(len(self.cases), family, seed, inputs)
+        except REFUSED:
+            if family == "own":
+                raise
+            return False
+        if finite and not all(_finite(item.reference, item.exact) for item in case.answers):
+            return False
+        if family in LAID_OUT:
+            case.layout = family
+        if family in families.LONGER:
+            case.length = self.oracle.length_of(inputs, seed)
+        own = max((item.own_error for item in case.answers), default=0.0)
+        dtype = case.answers[0].reference.dtype
+        usual = self.oracle.allowed(0.0, self.reduced_error, dtype, case.length)
+        if calm and own >= MOST_OWN_ERROR and 2 * own > usual:
+            return False
+        if family in families.ALONE:
+            case.own_error = own  # of very different sizes, one must not excuse another
+        elif family not in POISONED:
+            self.own_errors[family] = max(own, self.own_errors.get(family, 0.0))
+        self.cases.append(case)
+        return True
+
+    @property
+    def all_whole(self) -> bool:
+        """No input holds floating-point numbers."""
+        return not any(families.is_float(leaf) for leaf in leaves_of(self.cases[0].inputs))
+
+    def sizes(self, inputs: list[Any]) -> list[int]:
+        """All sizes that may change, in the problem's own order."""
+        leaves = leaves_of(inputs)
+        return [families.tensor_of(leaves[leaf]).shape[dim] for leaf, dim in self.places]
+
+    def _list(self, start: int = 0) -> list[dict[str, Any]]:
+        return [
+            {"number": case.number, "family": case.family, "seed": case.seed,
+             "resized": case.resized, "shapes": _shapes(case.inputs),
+             "sizes": self.sizes(case.inputs),
+             "group": case.group, "size": case.size}
+            for case in self.cases[start:]
+        ]  # fmt: skip
+
+
+def _moved_place(poisoned: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
+    """Whole numbers that are other ones since the poison: they depend on it."""
+    if poisoned.is_floating_point():
+        return torch.zeros(poisoned.shape, dtype=torch.bool)
+    return poisoned != finite
+
+
+def _finite(*tensors: torch.Tensor) -> bool:
+    return all(bool(torch.isfinite(item).all()) for item in tensors if item.is_floating_point())
+
+
+def _shapes(inputs: list[Any]) -> str:
+    tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
+    return " ".join("×".join(map(str, item.shape)) or "1" for item in tensors if item is not None)

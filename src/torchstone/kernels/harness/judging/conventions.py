@@ -1,0 +1,120 @@
+"""Where torch's answer is finite by its own choice, and a right kernel's need not be.
+
+`scaled_dot_product_attention` gives zeros for a query that sees no key; a softmax over nothing but
+minus infinity gives NaN. Variance, deviation and norm square in double precision on a CPU; in the
+format of the inputs, as on a GPU, the square of 1e30 is infinite. The reference is run once more with
+NaN in such rows and with squares in the format of the inputs: where its answer is no longer finite,
+a candidate's need not be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.kernels.harness.judging.reference import Reference, as_tensor, leaves_of
+
+_ATTENTION = torch.nn.functional.scaled_dot_product_attention
+
+
+class _UnseenRows(TorchFunctionMode):
+    """Attention whose rows without a key are NaN."""
+
+    attends: bool = False
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if func is not _ATTENTION:
+            return found
+        self.attends = True
+        rows = _without_keys(*args, **(kwargs or {}))
+        return found.masked_fill(rows, float("nan"))
+
+
+def _without_keys(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,  # noqa: ARG001 (torch's own arguments)
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,  # noqa: ARG001
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Queries whose scores are all minus infinity."""
+    if enable_gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+    factor = scale if scale is not None else max(query.shape[-1], 1) ** -0.5
+    scores = query.double() @ key.double().transpose(-2, -1) * factor
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, float("-inf"))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, float("-inf"))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return (scores == float("-inf")).all(-1, keepdim=True)
+
+
+_SQUARE_OVERFLOWS = 1e18
+"""Well below the root of the largest float32, so that a sum of many squares counts, too."""
+
+
+class _PlainSquares(TorchDispatchMode):
+    """Variance, deviation and norm in the format of their input."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        name = str(func).removeprefix("aten.").partition(".")[0]
+        if name not in ("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm"):
+            return found
+        if not bool((args[0].abs() > _SQUARE_OVERFLOWS).any()):
+            return found
+        spread = found[0] if isinstance(found, tuple) else found
+        centred = args[0] - args[0].mean() if name[0] in "vs" else args[0]
+        beyond = torch.isinf(centred.square().sum()) & (spread.abs() > _SQUARE_OVERFLOWS)
+        spread = torch.where(beyond, float("inf"), spread)
+        return (spread, *found[1:]) if isinstance(found, tuple) else spread
+
+
+def attends(reference: Reference, inputs: list[Any], seed: int = 0) -> bool:
+    """Does the reference call torch's attention?"""
+    if reference.framework != "torch":
+        return False
+    rows = _UnseenRows()
+    with rows:
+        reference.run(reference.model(seed), inputs)
+    return rows.attends
+
+
+def free_places(
+    reference: Reference, inputs: list[Any], seed: int, answers: list[torch.Tensor], attend: bool
+) -> list[torch.Tensor]:
+    """Per output, where the answer is finite by choice; nothing where no choice is made."""
+    modes = [_UnseenRows] * attend + [_PlainSquares] * _overflows(inputs)
+    free: list[torch.Tensor] = []
+    for mode in modes if reference.framework == "torch" else []:
+        with mode():
+            found = reference.run(reference.model(seed), inputs)
+        other = [t for leaf in leaves_of(found) if (t := as_tensor(leaf)) is not None]
+        new = [torch.isfinite(a) & ~torch.isfinite(b) for a, b in zip(answers, other, strict=True)]
+        free = [a | b for a, b in zip(free, new, strict=True)] if free else new
+    return free
+
+
+def _overflows(inputs: list[Any]) -> bool:
+    tensors = [t for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
+    return any(
+        t.dtype == torch.float32 and bool((t.abs() > _SQUARE_OVERFLOWS).any()) for t in tensors
+    )

@@ -1,0 +1,66 @@
+"""What the reference itself does with its inputs, which a kernel may then do, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.kernels.harness.judging.reference import Reference, leaves_of, rebuilt
+
+
+def written_inputs(reference: Reference, inputs: list[Any]) -> list[bool]:
+    """Which inputs the reference changes."""
+    leaves = leaves_of(inputs)
+    given, _ = _run(reference, inputs)
+    return [
+        isinstance(a, torch.Tensor) and not torch.equal(a.nan_to_num(), b.nan_to_num())
+        for a, b in zip(given, leaves, strict=True)
+    ]
+
+
+def answers_with_inputs(reference: Reference, inputs: list[Any]) -> bool:
+    """Does the reference answer with memory of its inputs?"""
+    given, found = _run(reference, inputs)
+    mine = {_address(leaf) for leaf in given} - {0}
+    return bool(mine & {_address(leaf) for leaf in leaves_of(found)})
+
+
+class _Steps(TorchDispatchMode):
+    """Counts operators."""
+
+    count = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def steps_of(reference: Reference, inputs: list[Any]) -> int:
+    """How many operators the reference runs on these inputs: a loop runs more of them on longer."""
+    steps = _Steps()  # type: ignore[no-untyped-call]
+    with steps:
+        _run(reference, inputs)
+    return int(steps.count)
+
+
+def _run(reference: Reference, inputs: list[Any]) -> tuple[list[Any], Any]:
+    """Copies of the inputs after one call, and its answer."""
+    given = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves_of(inputs)]
+    model = reference.model(0)
+    with torch.no_grad():
+        return given, (model if callable(model) else model.forward)(*rebuilt(inputs, given))
+
+
+def _address(leaf: Any) -> int:
+    if isinstance(leaf, np.ndarray):
+        return int(leaf.__array_interface__["data"][0]) if leaf.size else 0
+    return leaf.untyped_storage().data_ptr() if isinstance(leaf, torch.Tensor) else 0

@@ -1,0 +1,200 @@
+"""A candidate's answer against what is right: form, NaN pattern, whole numbers, error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchstone.kernels.harness.calling.unwritten import never_written
+from torchstone.kernels.harness.inputs.cases import Answer, Case
+from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of
+from torchstone.kernels.sessions.calls import POISONED
+
+_MOST_SIDE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An output of places: which input it chooses from, along which side."""
+
+    output: int
+    leaf: int
+    dim: int
+    largest: bool
+
+
+def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
+    """Outputs of places that pick the largest or the smallest of an input."""
+    found = []
+    for number, answer in enumerate(case.answers):
+        if answer.reference.dtype not in (torch.int64, torch.int32):
+            continue
+        for leaf, value in enumerate(leaves):
+            tensor = as_tensor(value)
+            if tensor is None or not tensor.is_floating_point():
+                continue
+            found += [
+                Choice(number, leaf, dim, largest)
+                for dim in range(tensor.dim())
+                for largest in (True, False)
+                if _chooses(tensor, answer.reference, dim, largest)
+            ]
+    return found
+
+
+def _chooses(values: torch.Tensor, places: torch.Tensor, dim: int, largest: bool) -> bool:
+    picked = picked_by(values, places, dim)
+    if picked is None or not picked.numel():
+        return False
+    count = picked.shape[dim]
+    if count > values.shape[dim]:
+        return False
+    return torch.equal(picked, values.topk(count, dim=dim, largest=largest).values)
+
+
+def picked_by(values: torch.Tensor, places: torch.Tensor, dim: int) -> torch.Tensor | None:
+    """The values at these places along a side; None where they do not fit."""
+    if places.dim() == values.dim() - 1:
+        places = places.unsqueeze(dim)
+    if places.dim() != values.dim() or not places.numel():
+        return None
+    sides = [i for i in range(values.dim()) if i != dim]
+    if any(values.shape[i] != places.shape[i] for i in sides):
+        return None
+    if int(places.min()) < 0 or int(places.max()) >= values.shape[dim]:
+        return None
+    return values.gather(dim, places.long())
+
+
+def judge_output(
+    case: Case, number: int, got: torch.Tensor, allowed: float, chosen: torch.Tensor | None
+) -> dict[str, Any]:
+    """What is wrong with one output of the right shape and type; empty when nothing is."""
+    answer = case.answers[number]
+    if not got.numel():
+        return {"units": 0.0}
+    depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
+    if not answer.reference.is_floating_point():
+        return _whole(case, answer, got, chosen, depends)
+    unwritten = never_written(got)
+    got = got.double()
+    facts: dict[str, Any] = {}
+    if bool(unwritten.any()):
+        facts["unwritten"] = _place(unwritten, got, answer.exact)
+        facts["unwritten"]["last"] = [int(i) for i in unwritten.nonzero()[-1]]
+    right = answer.reference.double() if case.poisoned else answer.exact
+    # products taken in another order may make a NaN of an infinite weight
+    agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
+    wrong = _pattern(case.family, got, right, depends, agreed)
+    wrong &= ~unwritten  # a finding of its own
+    if case.lenient:
+        wrong &= depends
+    convention = wrong & _by_convention(case, number, got)
+    wrong &= ~convention
+    if bool(convention.any()):
+        facts["convention"] = int(convention.sum())
+    if bool(wrong.any()):
+        facts["pattern"] = _place(wrong, got, right)
+    both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
+    units = torch.where(both, (got - answer.exact).abs() / answer.unit, torch.zeros(()).double())
+    facts["units"] = float(units.max())
+    far = units > allowed
+    if bool(far.any()):
+        first = int(far.reshape(-1).nonzero()[0])
+        facts["error"] = {
+            **_place(far, got, answer.exact),
+            "here": float(units.reshape(-1)[first]), "units": float(units.max()),
+            "allowed": allowed, "map": _map(far), "histogram": _histogram(units),
+        }  # fmt: skip
+    return facts
+
+
+def _by_convention(case: Case, number: int, got: torch.Tensor) -> torch.Tensor:
+    """Where the answer is not finite and need not be: torch's is by its own choice, or nothing is
+    reduced."""
+    if any(t.numel() == 0 for leaf in leaves_of(case.inputs) if (t := as_tensor(leaf)) is not None):
+        return ~torch.isfinite(got)
+    if not case.free:
+        return torch.zeros(got.shape, dtype=torch.bool)
+    return ~torch.isfinite(got) & case.free[number]
+
+
+def _pattern(
+    family: str,
+    got: torch.Tensor,
+    right: torch.Tensor,
+    depends: torch.Tensor,
+    agreed: torch.Tensor,
+) -> torch.Tensor:
+    """Where finite and not finite do not agree as they must.
+
+    An infinity on which the reference and the oracle agree is an answer like any other: neither a
+    NaN nor the other infinity will do.
+    """
+    invented = torch.isfinite(right) & ~torch.isfinite(got)
+    if family == "nan":
+        # a NaN that comes out where one went in is never wrong, even if the reference drops it
+        return (invented & ~depends) | (torch.isnan(right) & depends & ~torch.isnan(got))
+    wrong = torch.isfinite(got) | (agreed & (got != right))
+    return invented | (torch.isinf(right) & depends & wrong)
+
+
+def _longest_side(case: Case) -> int:
+    tensors = [t for leaf in leaves_of(case.inputs) if (t := as_tensor(leaf)) is not None]
+    return max((side for tensor in tensors for side in tensor.shape), default=0)
+
+
+def _whole(
+    case: Case,
+    answer: Answer,
+    got: torch.Tensor,
+    chosen: torch.Tensor | None,
+    depends: torch.Tensor,
+) -> dict[str, Any]:
+    wrong = got != answer.reference
+    if case.family == "nan":
+        # where a NaN stands in an order is nobody's promise, but it stands somewhere in the line
+        outside = (got < 0) & (answer.reference >= 0) | (got > _longest_side(case))
+        wrong &= ~depends & ~answer.open | outside
+    elif case.family in POISONED and chosen is None:
+        return {"units": 0.0}
+    elif chosen is not None:
+        wrong &= ~chosen
+    else:
+        wrong &= ~answer.open
+    if not bool(wrong.any()):
+        return {"units": 0.0}
+    facts = {**_place(wrong, got.double(), answer.reference.double()),
+             "count": int(wrong.sum()), "of": got.numel(), "map": _map(wrong)}  # fmt: skip
+    return {"units": 0.0, "whole": facts}
+
+
+def _place(wrong: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> dict[str, Any]:
+    first = int(wrong.reshape(-1).nonzero()[0])
+    index = [int(part) for part in torch.unravel_index(torch.tensor(first), wrong.shape)]
+    return {
+        "index": index, "count": int(wrong.sum()), "of": wrong.numel(),
+        "got": repr(float(got.reshape(-1)[first])), "want": repr(float(right.reshape(-1)[first])),
+    }  # fmt: skip
+
+
+def _map(wrong: torch.Tensor) -> list[list[float]]:
+    """The share of wrong elements over the output, coarse enough to draw."""
+    if wrong.dim() == 0:
+        grid = wrong.reshape(1, 1)
+    elif wrong.dim() == 1:
+        grid = wrong.reshape(1, -1)
+    else:
+        grid = wrong.reshape(-1, wrong.shape[-1])
+    rows, columns = (min(side, _MOST_SIDE) for side in grid.shape)
+    pooled = torch.nn.functional.adaptive_avg_pool2d(grid.double()[None], (rows, columns))[0]
+    return [[float(value) for value in row] for row in pooled]
+
+
+def _histogram(units: torch.Tensor) -> list[list[float]]:
+    """How many elements have which error, by powers of ten of the unit."""
+    powers = torch.log10(units.reshape(-1).clamp(min=1e-3, max=1e12)).floor()
+    low, high = int(powers.min()), int(powers.max())
+    return [[float(power), float((powers == power).sum())] for power in range(low, high + 1)]

@@ -1,0 +1,267 @@
+"""The problem itself, running: its inputs, its answers, and its answers in double precision."""
+
+from __future__ import annotations
+
+import copy
+import linecache
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.kernels.harness.kits import mindspore_kit
+from torchstone.kernels.harness.seeding import seed_everything, weights_of
+
+LOW = (torch.float32, torch.float16, torch.bfloat16)
+Leaf = torch.Tensor
+
+
+class ProblemError(Exception):
+    """A problem that cannot be used; the text is for the person who wrote it."""
+
+
+class DoublePrecision(TorchDispatchMode):
+    """Every cast and every new tensor in a lower format becomes double."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if any(type(value) is torch.dtype for value in args):
+            args = tuple(_raised(value) for value in args)
+        keywords = {name: _raised(value) for name, value in kwargs.items()} if kwargs else {}
+        return self.step(func, args, keywords)
+
+    def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """One operator."""
+        return func(*args, **keywords)
+
+
+def _raised(value: Any) -> Any:
+    return torch.float64 if type(value) is torch.dtype and value in LOW else value
+
+
+def run_source(source: str, name: str) -> ModuleType:
+    """A module made from source that tracebacks and `inspect` can show."""
+    module = ModuleType(name)
+    file = f"<{name}>"
+    module.__file__ = file
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    sys.modules[name] = module
+    exec(compile(source, file, "exec"), vars(module))
+    return module
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """The tensors, arrays and numbers of a nested value, in order; None is none of them."""
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in leaves_of(item)]
+    if isinstance(value, Mapping):
+        return [leaf for item in value.values() for leaf in leaves_of(item)]
+    return [] if value is None else [value]
+
+
+def rebuilt(value: Any, leaves: Iterable[Any]) -> Any:
+    """The nested value with other leaves."""
+    source = iter(leaves)
+
+    def build(item: Any) -> Any:
+        if isinstance(item, list):
+            return [build(part) for part in item]
+        if isinstance(item, tuple):
+            return tuple(build(part) for part in item)
+        if isinstance(item, Mapping):
+            return {key: build(part) for key, part in item.items()}
+        return None if item is None else next(source)
+
+    return build(value)
+
+
+def as_tensor(leaf: Any) -> torch.Tensor | None:
+    """A leaf as a tensor; None for what has no elements to compare."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach()
+    if mindspore_kit.is_tensor(leaf):
+        return torch.from_numpy(np.array(leaf.asnumpy()))
+    if isinstance(leaf, np.ndarray | np.generic):
+        array = np.array(leaf)
+        return torch.from_numpy(array) if array.dtype.kind in "biufc" else None
+    if isinstance(leaf, bool | int | float | complex):
+        return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else None)
+    return None
+
+
+def like(leaf: Any, tensor: torch.Tensor) -> Any:
+    """A tensor as the kind of value that the leaf is; other tensors give their strides up."""
+    if isinstance(leaf, np.ndarray):
+        return tensor.numpy()
+    if isinstance(leaf, np.generic):
+        return tensor.numpy()[()]
+    return mindspore_kit.tensor(tensor.numpy()) if mindspore_kit.is_tensor(leaf) else tensor
+
+
+CHANCE = 99
+"""The seed under which the reference is called."""
+REMADE = 1000
+"""Seeds from here on stand for models that are made with other arguments than the problem's own."""
+
+
+@dataclass(slots=True)
+class Reference:
+    """A loaded problem."""
+
+    module: ModuleType
+    framework: str
+    init: list[Any]
+    _models: dict[tuple[int, bool], Any]
+    evaluates: bool = False
+    """Models are made in evaluation, because in training two calls of them differ."""
+    _variants: list[list[Any]] = field(default_factory=list)
+    """Other arguments that the model was made with."""
+
+    @classmethod
+    def load(cls, source: str, framework: str) -> Reference:
+        """Execute a problem's file; a ProblemError says what is missing."""
+        module = run_source(source, "problem")
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if not callable(getattr(module, name, None)):
+                raise ProblemError(f"no {name}")
+        seed_everything(0)
+        init = module.get_init_inputs()
+        return cls(module, framework, list(init), {})
+
+    def inputs(self, seed: int) -> list[Any]:
+        """What `get_inputs` gives under a seed."""
+        seed_everything(seed)
+        made = self.module.get_inputs()
+        if not isinstance(made, list | tuple) or not made:
+            raise ProblemError(f"get_inputs() gave {type(made).__name__} with nothing in it")
+        return list(made)
+
+    def remade(self, init: list[Any], seed: int) -> int:
+        """A seed under which the model is made with these arguments instead of its own."""
+        if init == self.init:
+            return seed
+        if init not in self._variants:
+            self._variants.append(init)
+        return (self._variants.index(init) + 1) * REMADE + seed
+
+    def arguments(self, seed: int) -> list[Any]:
+        """What the model of a seed is made with."""
+        variant = seed // REMADE
+        return copy.deepcopy(self._variants[variant - 1] if variant else self.init)
+
+    def model(self, seed: int, double: bool = False) -> Any:
+        """The model with the weights of a seed, as written or in double precision."""
+        key = (seed, double)
+        if key not in self._models:
+            if double:
+                self._models[key] = _doubled(copy.deepcopy(self.model(seed)))
+            else:
+                self._models[key] = self.made(seed)
+        return self._models[key]
+
+    def made(self, seed: int) -> Any:
+        """A new model with the weights of a seed, as no call has changed it yet."""
+        with weights_of(seed):
+            model = self.module.Model(*self.arguments(seed))
+        return model.eval() if self.evaluates else model
+
+    def evaluate(self) -> bool:
+        """From now on models are in evaluation; False where that changes nothing."""
+        model = self.made(0)
+        if not isinstance(model, torch.nn.Module) or not model.training:
+            return False
+        self.evaluates = True
+        self._models.clear()
+        return True
+
+    def run(
+        self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE,
+        mode: DoublePrecision | None = None,
+    ) -> Any:  # fmt: skip
+        """The model's answer; a call under a fixed seed, so that chance is no difference.
+
+        `mode` is how double precision is computed, where it is not as it is.
+        """
+        seed_everything(chance)
+        call = model if callable(model) else model.forward
+        given = [_copied(item) for item in inputs]
+        with torch.no_grad():
+            if not double:
+                return call(*given)
+            before = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float64)
+            try:
+                with mode or DoublePrecision():  # type: ignore[no-untyped-call]
+                    return call(*given)
+            finally:
+                torch.set_default_dtype(before)
+
+    def state(self, seed: int) -> dict[str, torch.Tensor]:
+        """The weights by name: a module's own, or the arrays among an object's attributes."""
+        return state_of(self.model(seed))
+
+
+def state_of(model: Any) -> dict[str, torch.Tensor]:
+    """The weights of a model by name."""
+    if isinstance(model, torch.nn.Module):
+        return {name: value.detach() for name, value in model.state_dict().items()}
+    if mindspore_kit.is_cell(model):
+        found = mindspore_kit.weights(model)
+        return {name: torch.from_numpy(value) for name, value in found.items()}
+    own = vars(model) if hasattr(model, "__dict__") else {}
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(value))
+        for name, value in own.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    }
+
+
+def _copied(value: Any) -> Any:
+    leaves = [
+        leaf.clone()
+        if isinstance(leaf, torch.Tensor)
+        else leaf.copy()
+        if mindspore_kit.is_tensor(leaf)
+        else copy.copy(leaf)
+        for leaf in leaves_of(value)
+    ]
+    return rebuilt(value, leaves)
+
+
+def _doubled(model: Any) -> Any:
+    """Every weight in double precision, those in plain attributes too."""
+    if isinstance(model, torch.nn.Module):
+        model.double()
+    parts = model.modules() if isinstance(model, torch.nn.Module) else [model]
+    for part in parts:
+        for name, value in list(vars(part).items()) if hasattr(part, "__dict__") else []:
+            if isinstance(value, torch.Tensor) and value.dtype in LOW:
+                setattr(part, name, value.double())
+            elif isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float16):
+                setattr(part, name, value.astype(np.float64))
+    return model
+
+
+def doubled(value: Any) -> Any:
+    """Floating inputs in double precision."""
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return leaf.double() if leaf.dtype in LOW else leaf
+        if isinstance(leaf, np.ndarray | np.generic):
+            return leaf.astype(np.float64) if leaf.dtype.kind == "f" else leaf
+        if mindspore_kit.is_tensor(leaf) and leaf.is_floating_point():
+            return mindspore_kit.tensor(leaf.asnumpy().astype(np.float64))
+        return leaf
+
+    return rebuilt(value, [one(leaf) for leaf in leaves_of(value)])

@@ -1,0 +1,105 @@
+"""Which of several equal elements a reference must choose, seen while it runs.
+
+torch and numpy document that argmax and argmin, and max and min along a side, give the first of
+equal elements, and that a stable sort keeps their order. topk, plain sorts, medians and their
+like leave it open. A choice is fixed when one of the former is given an input as it is and none of
+the latter runs: then a kernel must choose alike, and rounding cannot be its excuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.kernels.harness.judging.reference import Reference, as_tensor, leaves_of, rebuilt
+
+_FIRST = frozenset({"argmax", "argmin", "max.dim", "min.dim"})
+_OPEN = frozenset({"topk", "kthvalue", "median.dim", "nanmedian.dim", "mode", "argsort", "sort"})
+
+
+class _Choices(TorchDispatchMode):
+    """Operators that choose: those that choose the first of equals, and the others."""
+
+    def __init__(self, inputs: list[torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.inputs = inputs
+        self.fixed = False
+        self.open = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        name = str(func).removeprefix("aten.").removesuffix(".default")
+        base = name.partition(".")[0]
+        stable = name == "sort.stable" and bool((kwargs or {}).get("stable"))
+        if name in _FIRST or stable:
+            self.fixed |= _is_one_of(args[0], self.inputs)
+        elif base in _OPEN or name in _OPEN:
+            self.open = True
+        return func(*args, **(kwargs or {}))
+
+
+class _Watched(np.ndarray[Any, Any]):
+    """An array whose methods that choose are told to whoever watches."""
+
+    told: Callable[[np.ndarray[Any, Any], bool], None]
+
+    def argmax(self, *args: Any, **kwargs: Any) -> Any:
+        type(self).told(self, True)
+        return self.view(np.ndarray).argmax(*args, **kwargs)
+
+    def argmin(self, *args: Any, **kwargs: Any) -> Any:
+        type(self).told(self, True)
+        return self.view(np.ndarray).argmin(*args, **kwargs)
+
+    def argsort(self, *args: Any, **kwargs: Any) -> Any:
+        type(self).told(self, kwargs.get("kind") == "stable" or kwargs.get("stable") is True)
+        return self.view(np.ndarray).argsort(*args, **kwargs)
+
+    def argpartition(self, *args: Any, **kwargs: Any) -> Any:
+        type(self).told(self, False)
+        return self.view(np.ndarray).argpartition(*args, **kwargs)
+
+
+def ties_are_fixed(reference: Reference, inputs: list[Any], seed: int = 0) -> bool:
+    """Does the reference choose from an input by a rule that says which of equals it takes?"""
+    known = [item for item in map(as_tensor, leaves_of(inputs)) if item is not None]
+    if reference.framework == "torch":
+        with _Choices(known) as seen:
+            reference.run(reference.model(seed), inputs)
+        return seen.fixed and not seen.open
+    if reference.framework != "numpy":
+        return False  # nothing is known of its promises
+    rules: set[bool] = set()
+
+    def told(array: np.ndarray[Any, Any], first: bool) -> None:
+        plain = torch.from_numpy(np.ascontiguousarray(array.view(np.ndarray)))
+        if not first or _is_one_of(plain, known):
+            rules.add(first)
+
+    class Mine(_Watched):
+        """The arrays of this one run."""
+
+    Mine.told = staticmethod(told)
+    leaves = [leaf.view(Mine) if type(leaf) is np.ndarray else leaf for leaf in leaves_of(inputs)]
+    reference.run(reference.model(seed), rebuilt(inputs, leaves))
+    return rules == {True}
+
+
+def _is_one_of(tensor: Any, inputs: list[torch.Tensor]) -> bool:
+    """The elements of an input and nothing else, in whatever layout or wider format."""
+    if not isinstance(tensor, torch.Tensor):
+        return False
+    mine = tensor.detach().reshape(-1).double().sort().values
+    return any(
+        item.numel() == mine.numel() and torch.equal(mine, item.reshape(-1).double().sort().values)
+        for item in inputs
+    )

@@ -1,0 +1,1 @@
+"""What the source of a candidate may say, read from its syntax tree alone."""

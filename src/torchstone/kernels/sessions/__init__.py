@@ -1,0 +1,1 @@
+"""Processes of the candidate and of the referee, and what passes between them."""

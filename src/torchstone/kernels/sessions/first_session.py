@@ -1,0 +1,290 @@
+"""The first session of a candidate: the problem's own inputs, then the families, then repetitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torchstone.kernels.sessions import larger
+from torchstone.kernels.sessions.calls import POISONED, Call, Main, new_call
+from torchstone.kernels.sessions.workshop import Session, SessionError
+
+if TYPE_CHECKING:
+    from torchstone.kernels.sessions.run import Run
+
+FULL = 2
+"""The level of sizes at which nothing is cut."""
+MOST_WORK = 500
+"""Above this many interpreted operations in one call the families run at smaller sizes."""
+MOST_SIZED_WORK = 1500
+"""Above this the families of sizes start from smaller ones, too."""
+FEWER = 3
+"""So many cases of each family are enough where they are costly."""
+MOST_FAMILIES_WORK = 30000
+"""When so many interpreted operations are spent, no further case of a family is begun."""
+MOST_SMALL_WORK = 1500
+"""Above this for a call where everything is small, everything becomes tiny."""
+TINY = -2
+"""The level of sizes for what is costly even where everything is small."""
+MOST_OWN_WORK = 1500
+"""Above this only the first seed runs at the problem's own sizes."""
+BURST = 9
+"""So many calls come one right after the other."""
+MOST_BURST_WORK = 400
+"""Above this many interpreted operations a burst is shorter, down to two calls."""
+MOST_BURSTS_WORK = 1500
+"""Above this no further setting is tried."""
+TIMES = 256
+"""So often one question is asked again, where nothing is interpreted."""
+CHANGED = 1
+"""The seed of the model whose weights are changed between calls."""
+
+
+def run(verification: Run) -> Main:
+    """Everything that the first session shows; the families only where its own inputs went well."""
+    cases: list[dict[str, Any]] = verification.facts["cases"]
+    main = Main()
+    try:
+        session, answer = verification.open(
+            {"record": verification.candidate.implementation == "c"}
+        )
+        if "error" in answer:
+            main.load_error = answer["error"]
+            return main
+        for seed in range(verification.seeds):
+            built = verification.build(session, seed)
+            if "error" in built:
+                main.build_error = built["error"]
+                return main
+            main.named &= built["known"] or not built["weights"]
+            main.weights = built["weights"]
+    except SessionError as error:
+        main.ended = error.ended
+        return main
+    _Course(verification, main, session).take(cases)
+    if session.ended is None:
+        session.end(late=True)
+    return main
+
+
+@dataclass(slots=True)
+class _Course:
+    """A candidate that has been built, and what it has shown so far."""
+
+    run: Run
+    main: Main
+    session: Session
+    probes: list[Call] = field(default_factory=list)
+    """Calls that showed how costly a smaller size is."""
+
+    def take(self, cases: list[dict[str, Any]]) -> None:
+        """All of it, as far as the session lives."""
+        self._own(cases)
+        if all(call.right and _clean(call) for call in self.main.own):
+            self._families()
+            if self.session.ended is None:
+                self._repetitions()
+
+    def _own(self, cases: list[dict[str, Any]]) -> None:
+        """The problem's own inputs; an interpreter that would take too long gets them smaller."""
+        self.main.own.append(self.run.call(self.session, cases[0]))
+        rest = cases[1:]
+        if self.main.own[0].work > MOST_OWN_WORK and self.main.own[0].right:
+            rest = self._smaller("own_small") or rest
+            self.main.small_own = rest is not cases[1:]
+        for case in rest:
+            if self.main.own[-1].ended is not None:
+                return
+            self.main.own.append(self.run.call(self.session, case))
+
+    def _smaller(self, do: str, **more: int) -> list[dict[str, Any]] | None:
+        """Cases at the smallest sizes that the candidate does not refuse."""
+        found: list[dict[str, Any]] | None = None
+        work = 0
+        for level in (*range(FULL), TINY):
+            if found and (level != TINY or work <= MOST_SMALL_WORK):
+                continue
+            plan, _ = self.run.ask_referee(do, None, level=level, **more)
+            tried = self.run.call(self.session, plan["cases"][0])
+            if tried.ended is not None:
+                return None
+            if tried.error is None:
+                self.probes.append(tried)
+                work, found = tried.work, plan["cases"]
+                self.main.skipped |= plan.get("skipped", {})
+        return found
+
+    def _families(self) -> None:
+        work = max(call.work for call in self.main.own)
+        size_level = 0 if work > MOST_SIZED_WORK else FULL
+        cases = None
+        most = FEWER if work > MOST_WORK else 0
+        if work > MOST_WORK:
+            cases = self._smaller("plan", size_level=size_level, most=most)
+            self.main.small = cases is not None
+        if cases is None and self.session.ended is None:
+            plan, _ = self.run.ask_referee("plan", level=FULL, size_level=size_level, most=most)
+            cases = plan["cases"]
+            self.main.skipped |= plan["skipped"]
+        left = MOST_FAMILIES_WORK
+        for case in _in_rounds(cases or []) if most else cases or []:
+            if left <= 0:
+                self.main.left_out += 1
+                continue
+            self.main.families.append(self.run.call(self.session, case))
+            left -= self.main.families[-1].work
+            if self.main.families[-1].ended is not None:
+                return
+        if self._well():
+            self._slender()
+        if self._well():
+            self._larger(size_level)
+
+    def _well(self) -> bool:
+        """The session lives, and nothing was answered wrongly so far."""
+        return self.session.ended is None and all(
+            call.right or call.refused for call in self.main.families
+        )
+
+    def _slender(self) -> None:
+        """One side at a time, short and then long, beside the shortest others."""
+        plan, _ = self.run.ask_referee("slender")
+        costs = larger.Slender()
+        for case in plan["cases"]:
+            if costs.expected(case) > costs.left:
+                self.main.left_out += 1
+                continue
+            call = self._made_anew(case)
+            self.main.families.append(call)
+            if call.ended is not None:
+                return
+            costs.done(case, call.work)
+
+    def _made_anew(self, case: dict[str, Any]) -> Call:
+        """The case, by a model that is made with other arguments where the case needs one."""
+        if case["seed"] >= self.run.seeds:
+            try:
+                built = self.run.build(self.session, case["seed"])
+            except SessionError as error:
+                return new_call(case, ended=error.ended)
+            if "error" in built:
+                return new_call(case, reply={"error": built["error"]})
+        return self.run.call(self.session, case)
+
+    def _larger(self, level: int) -> None:
+        """Sizes beyond the problem's own, and then every length, as many as an interpreter can do."""
+        compiled = self.run.candidate.implementation in ("c", "numba") and not self.run.interpreted
+        plan, _ = self.run.ask_referee("larger", level=level, long=larger.LONG if compiled else 0)
+        self._walk(plan, level, larger.MOST_WORK)
+        if self._well():
+            longest = 0 if self.run.interpreted else larger.LONGEST
+            plan, _ = self.run.ask_referee("lengths", longest=longest)
+            self._walk(plan, level, larger.MOST_LENGTHS_WORK)
+
+    def _walk(self, plan: dict[str, Any], level: int, most_work: int) -> None:
+        """Call cases of growing sizes, until so many interpreted operations are spent."""
+        self.main.skipped |= plan["skipped"]
+        tried = [*self.probes, *self.main.families]
+        cut = [call for call in tried if not call.resized and level != FULL]
+        dearest = max(cut, key=lambda call: call.work, default=self.main.own[0])
+        # a side that stood alone had others beside it that these sizes do not name
+        comparable = [
+            call for call in self.main.families if call.right and call.family != "slender"
+        ]
+        seen = [dearest, *comparable]
+        waiting = larger.Larger.plan(
+            plan["cases"], [(call.sizes, call.work) for call in seen], most_work
+        )
+        while case := waiting.take():
+            call = self.run.call(self.session, case)
+            self.main.families.append(call)
+            if call.ended is not None:
+                return
+            waiting.done(case, call.work)
+        self.main.left_out += waiting.left_out
+
+    def _repetitions(self) -> None:
+        first = self.run.as_case(self.main.steady)
+        for _ in range(2):
+            self.main.repeated.append(self.run.call(self.session, first))
+            if self.main.repeated[-1].ended is not None:
+                return
+        self.main.swapped, self.main.swapped_differs = self.run.call_exchanged(self.session, first)
+        if self.main.swapped.ended is not None:
+            return
+        chosen = {call.family: call for call in self.main.calls if call.right}
+        for call in (chosen.get(name) for name in ("own", "prime", "strided")):
+            if call is None:
+                continue
+            again = self.run.call(self.session, self.run.as_case(call), fill="big")
+            self.main.refilled.append((call, again))
+            if again.ended is not None:
+                return
+        self._bursts()
+        if self.session.ended is None and self.main.weights and self.main.named:
+            self._reweighings()
+
+    def _bursts(self) -> None:
+        """Many calls in a row, with gradients on and off, in training and in evaluation."""
+        known = [
+            call
+            for call in self.main.calls
+            if call.right and call.seed < self.run.seeds and call.family not in POISONED
+        ]
+        # all of one shape and none like another, the problem's own first
+        alike = [call for call in known if call.shapes == self.main.steady.shapes]
+        chosen = alike[:2]
+        for call in alike[2:BURST]:
+            if sum(item.work for item in (*chosen, call)) <= MOST_BURST_WORK:
+                chosen.append(call)
+        cases = [self.run.as_case(call) for call in chosen]
+        plan, _ = self.run.ask_referee("settings")
+        left = MOST_BURSTS_WORK
+        for turn, setting in enumerate(plan["settings"]):
+            times = TIMES if not turn and not self.run.interpreted else 0
+            left -= sum(item.work for item in chosen)
+            if turn and left < 0:
+                return
+            burst = self.run.burst(self.session, cases, setting, times)
+            self.main.bursts.append(burst)
+            if burst.ended is not None:
+                return
+            cases.reverse()
+
+    def _reweighings(self) -> None:
+        """A model that has been called before is given other weights and called again."""
+        plan, _ = self.run.ask_referee("ways")
+        for item in plan["ways"]:
+            known = next(call for call in self.main.own if call.seed == item["seed"])
+            tree, buffers = self.run.ask_referee("weights", seed=item["seed"])
+            try:
+                done, _ = self.session.ask({"do": "reweigh", "way": item["way"], "tree": tree}, buffers,
+                                      seconds=self.run.timeout_seconds)  # fmt: skip
+            except SessionError:
+                return
+            if "error" in done:
+                call = Call(known.number, known.family, known.seed, known.shapes, reply=done)
+            else:
+                call = self.run.call(self.session, self.run.as_case(known), model=CHANGED)
+            self.main.reweighed.append((item["way"], call))
+            if call.ended is not None or call.error is not None:
+                return
+
+
+def _in_rounds(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first case of every family, then the second of each: what is left out is more of the same.
+
+    Other sizes are not put off: they tell what larger ones will cost.
+    """
+    seen: Counter[str] = Counter()
+    order = []
+    for case in cases:
+        order.append((seen[case["family"]], case["number"], case))
+        seen[case["family"]] += not case["resized"]
+    return [case for _, _, case in sorted(order, key=lambda item: item[:2])]
+
+
+def _clean(call: Call) -> bool:
+    """Nothing was seen that fails the candidate whatever the families say."""
+    return not any(call.reply[name] for name in ("operators", "faults", "zones"))

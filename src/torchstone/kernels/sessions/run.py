@@ -1,0 +1,249 @@
+"""One verification under way: the referee, the candidate's sessions, and what every call showed.
+
+Gates read from here. Everything is done when it is first asked for, and once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.source import CSource, Fault, read_c
+from torchstone.kernels.candidate import WITH_KERNELS, Candidate
+from torchstone.kernels.policy.kernel_bodies import kernels_alone
+from torchstone.kernels.problem import Problem
+from torchstone.kernels.sessions import first_session
+from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
+from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
+
+Progress = Callable[[int, int, str], None]
+MOST_INTERPRETED = 1 << 16
+"""Elements above which an interpreter gets smaller inputs from the start."""
+
+
+class Run:
+    """A problem, a candidate, and the processes in which they meet."""
+
+    def __init__(
+        self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
+        timeout_seconds: float, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self.problem = problem
+        self.candidate = candidate
+        self.workshop = workshop
+        self.seeds = seeds
+        self.timeout_seconds = timeout_seconds
+        self.walls: dict[str, str] = {}
+        self._progress = progress
+        self._sessions: list[Session] = []
+        self._done = 0
+
+    def close(self) -> None:
+        """End every session; a workshop that is gone has ended them already."""
+        with contextlib.suppress(WorkshopError, OSError):
+            for session in self._sessions:
+                session.end(late=True)
+
+    # the referee
+
+    @functools.cached_property
+    def referee(self) -> Session:
+        session = self.workshop.open("referee")
+        self._sessions.append(session)
+        self._refereed(session, {"do": "open", "source": self.problem.source,
+                                 "framework": self.problem.framework, "seeds": self.seeds})  # fmt: skip
+        return session
+
+    def _refereed(
+        self, session: Session, header: dict[str, Any], buffers: list[bytes] | None = None
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        try:
+            answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
+        except SessionError as error:
+            raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
+        if "problem_error" in answer:
+            told = answer["problem_error"]
+            said = ": ".join(part for part in (told["kind"], told["text"]) if part)
+            raise _bad_problem(self.problem.name, said, told["line"])
+        return answer, data
+
+    def ask_referee(
+        self, do: str, buffers: list[bytes] | None = None, **header: Any
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """A question to the referee."""
+        return self._refereed(self.referee, {"do": do, **header}, buffers)
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Any]:
+        """The problem's own inputs, as the referee planned them."""
+        most = MOST_INTERPRETED if self.interpreted else 0
+        return self.ask_referee("load", most_elements=most)[0]
+
+    @property
+    def interpreted(self) -> bool:
+        """Runs under an interpreter or a simulator, where time means nothing."""
+        source = self.candidate.source
+        return self.candidate.implementation == "triton" or (
+            self.candidate.implementation == "numba" and "cuda" in source
+        )
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What must be installed for this problem and this candidate."""
+        own = {"triton": "triton", "numba": "numba"}.get(self.candidate.implementation)
+        named = ["torch", own, "mindspore" if self.problem.framework == "mindspore" else None]
+        return tuple(name for name in named if name)
+
+    @property
+    def has_kernels(self) -> bool:
+        return self.candidate.implementation in WITH_KERNELS
+
+    # the candidate
+
+    @functools.cached_property
+    def c_source(self) -> CSource | Fault | None:
+        if self.candidate.implementation != "c":
+            return None
+        return read_c(self.candidate.source)
+
+    @functools.cached_property
+    def c_library(self) -> tuple[str, str]:
+        """Path of the compiled library, and what the compiler said."""
+        assert isinstance(self.c_source, CSource)
+        path, said = build_library(self.c_source, self.workshop)
+        return str(path), said
+
+    def open(self, mode: dict[str, Any], source: str = "") -> tuple[Session, dict[str, Any]]:
+        """A new process with the candidate in it, or with part of its source, and what it said."""
+        scratch = self.workshop.scratch()
+        header: dict[str, Any] = {
+            "do": "open", "source": source or self.candidate.source, "mode": mode,
+            "implementation": self.candidate.implementation,
+        }  # fmt: skip
+        if isinstance(self.c_source, CSource):
+            local = scratch / "kernel.so"
+            local.write_bytes(open(self.c_library[0], "rb").read())  # noqa: SIM115
+            header |= {"library": str(local), "prototypes": self.c_source.prototypes}
+        session = self.workshop.open("candidate", scratch=scratch)
+        self._sessions.append(session)
+        answer, _ = session.ask(header, seconds=self.timeout_seconds)
+        self.walls = answer.get("walls", self.walls)
+        return session, answer
+
+    def open_kernels(self) -> tuple[Session, dict[str, Any]]:
+        """A new process with the candidate's kernels and none of its other code."""
+        alone = kernels_alone(self.candidate.source, self.candidate.implementation)
+        return self.open({"kernels_only": True}, source=alone)
+
+    def build(self, session: Session, seed: int) -> dict[str, Any]:
+        """Make `ModelNew` with the weights of a seed."""
+        tree, buffers = self.ask_referee("weights", seed=seed)
+        answer, _ = session.ask({"do": "build", "seed": seed, "tree": tree}, buffers,
+                                seconds=self.timeout_seconds)  # fmt: skip
+        return answer
+
+    def call(self, session: Session, case: dict[str, Any], **options: Any) -> Call:
+        """Run one case and have it judged; a session that ends is part of the answer."""
+        tree, buffers = self.ask_referee("inputs", number=case["number"])
+        return self._call(session, case, tree, buffers, options)
+
+    def _call(
+        self, session: Session, case: dict[str, Any], tree: dict[str, Any], buffers: list[bytes],
+        options: dict[str, Any],
+    ) -> Call:  # fmt: skip
+        call = new_call(case)
+        call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, max(self._done, 14 * self.seeds), case["family"])
+        try:
+            call.reply, data = session.ask(
+                {"do": "call", "tree": tree["tree"], "seed": tree["seed"], **options}, buffers,
+                seconds=self.timeout_seconds,
+            )  # fmt: skip
+        except SessionError as error:
+            call.ended = error.ended
+            return call
+        if call.error is None:
+            answer = call.reply["tree"]
+            count = sum(1 for leaf in answer["leaves"] if "array" in leaf)
+            call.digest = hashlib.sha256(
+                b"".join([repr(answer).encode(), *data[:count]])
+            ).hexdigest()
+            call.records = data[count:]
+            if "record_launches" in options:
+                call.answer_data = data[:count]
+            call.facts, _ = self.ask_referee(
+                "judge", data[:count], number=case["number"], tree=answer
+            )
+        return call
+
+    def call_exchanged(self, session: Session, case: dict[str, Any]) -> tuple[Call, bool]:
+        """The case with two elements of each input exchanged, in the memory of the last call.
+
+        Beside the call: whether another answer is right now.
+        """
+        tree, buffers = self.ask_referee("swapped", number=case["number"])
+        case = {**case, "number": tree["number"], "family": "swapped"}
+        return self._call(session, case, tree, buffers, {"reuse": True}), bool(tree["differs"])
+
+    def burst(
+        self, session: Session, cases: list[dict[str, Any]], setting: str, times: int = 0
+    ) -> Burst:
+        """Run cases with nothing between them, under a setting, and have all of them judged."""
+        given: list[dict[str, Any]] = []
+        buffers: list[bytes] = []
+        for case in cases:
+            tree, data = self.ask_referee("inputs", number=case["number"])
+            given.append({"tree": tree["tree"], "seed": tree["seed"], "start": len(buffers)})
+            buffers += data
+        burst = Burst(setting)
+        header = {"do": "burst", "cases": given, "setting": setting, "times": times}
+        try:
+            reply, data = session.ask(header, buffers, seconds=self.timeout_seconds)
+        except SessionError as error:
+            burst.ended = error.ended
+            return burst
+        if "error" in reply:
+            burst.calls = [new_call(cases[0], reply={"error": reply["error"]})]
+            return burst
+        burst.tires, burst.ring = bool(reply.get("tires")), bool(reply.get("ring"))
+        burst.overlapping = [cases[i]["family"] for i in reply["overlapping"]]
+        for case, answer in zip(cases, reply["answers"], strict=True):
+            call = new_call(case, reply=answer)
+            if call.error is None:
+                mine = data[answer["start"] : answer["start"] + answer["count"]]
+                call.facts, _ = self.ask_referee(
+                    "judge", mine, number=case["number"], tree=answer["tree"]
+                )
+            burst.calls.append(call)
+        return burst
+
+    def as_case(self, call: Call) -> dict[str, Any]:
+        """The case of a call, to call it again."""
+        return {"number": call.number, "family": call.family, "seed": call.seed,
+                "shapes": call.shapes, "resized": call.resized, "sizes": call.sizes}  # fmt: skip
+
+    @functools.cached_property
+    def main(self) -> Main:
+        """What the first session showed."""
+        return first_session.run(self)
+
+
+def _bad_problem(name: str, said: str, line: int) -> InputError:
+    where = f"problem {name}" + (f" (line {line})" if line else "")
+    return InputError(
+        where,
+        said[:300],
+        Text(
+            "a problem that loads, gives inputs and answers them",
+            "能够加载、给出输入并给出答案的问题",
+        ),
+        Text("fix the problem and try again", "请修正该问题后重试"),
+    )

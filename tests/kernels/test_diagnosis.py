@@ -1,0 +1,103 @@
+"""A wrong answer comes with its likely cause, found by making the mistake on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from tests.kernels.test_rounded_steps import ONE
+from torchstone.kernels.harness.judging.diagnosis import causes_of
+from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.values import encode
+from torchstone.kernels.sessions.calls import Call
+from torchstone.kernels.verdicts.causes import _WORDS, advice_for
+
+Kernel = Callable[[torch.Tensor], torch.Tensor]
+
+
+def plain_softmax(x: torch.Tensor) -> torch.Tensor:
+    return x.exp() / x.exp().sum(-1, keepdim=True)
+
+
+def tail_left_out(x: torch.Tensor) -> torch.Tensor:
+    found = torch.relu(x)
+    found[:, 32:] = -1.0
+    return found
+
+
+SOFTMAX, LAYER = "torch.softmax(x, -1)", "torch.nn.functional.layer_norm(x, (x.shape[-1],))"
+MISTAKES: dict[str, tuple[str, Kernel, float]] = {
+    "axis": (SOFTMAX, lambda x: torch.softmax(x, 0), 1.0),
+    "maximum": (SOFTMAX, plain_softmax, 100.0),
+    "factor": (SOFTMAX, lambda x: torch.softmax(x, -1) * 0.5, 1.0),
+    "sign": ("torch.sin(x)", lambda x: -torch.sin(x), 1.0),
+    "offset": ("x.cumsum(-1)", lambda x: x.cumsum(-1) + 1.0, 1.0),
+    "input": ("torch.sin(x)", lambda x: x.clone(), 1.0),
+    "constant": ("torch.relu(x)", torch.zeros_like, 1.0),
+    "shifted": ("x * 2", lambda x: (x * 2).roll(1, -1), 1.0),
+    "flipped": ("x * 2", lambda x: (x * 2).flip(0), 1.0),
+    "transposed": ("(x @ x.mT).tril()", lambda x: (x @ x.mT).triu(), 1.0),
+    "correction": ("x.var(-1)", lambda x: x.var(-1, correction=0), 1.0),
+    "epsilon": (LAYER, lambda x: (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True, correction=0), 1e-3),
+    "one pass": ("x.var(-1)", lambda x: (x.square().mean(-1) - x.mean(-1).square()) * 40 / 39, 1.0),
+    "precision": ("x @ x.mT", lambda x: x.half().float() @ x.mT, 1.0),
+    "range": ("torch.relu(x)", tail_left_out, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_the_mistake_is_named(code: str) -> None:
+    body, kernel, scale = MISTAKES[code]
+    inputs = "torch.randn(24, 40) * {scale} + {start}"
+    start = 3000.0 if code == "one pass" else 0.0  # where squares cancel
+    source = ONE.format(body=body).replace(
+        "torch.randn(24, 40)", inputs.format(scale=scale, start=start)
+    )
+    referee = Referee(source, "torch", 2)
+    referee.load(1 << 20)
+    case = referee.cases[0]
+    found = causes_of(referee.reference, case, 0, kernel(case.inputs[0]))
+    assert [item["code"] for item in found] == [code]
+    words = _WORDS[code](found[0])
+    for text in (words.why, words.remedy):
+        assert text.en
+        assert text.zh
+        assert text.en != text.zh
+
+
+def test_a_right_answer_has_no_cause() -> None:
+    referee = Referee(ONE.format(body=SOFTMAX), "torch", 2)
+    referee.load(1 << 20)
+    case = referee.cases[0]
+    assert not causes_of(referee.reference, case, 0, torch.softmax(case.inputs[0], -1))
+
+
+def test_the_first_wrong_element_is_the_first_and_the_largest_error_is_told_apart() -> None:
+    referee = Referee(ONE.format(body="x * 2"), "torch", 2)
+    referee.load(1 << 20)
+    case = referee.cases[0]
+    answer = case.inputs[0] * 2
+    answer[3, 4] += 1e-3
+    answer[20, 1] += 1.0
+    buffers: list[bytes] = []
+    tree = {"structure": "*", "leaves": [encode(answer, buffers)]}
+    fact = referee.judge(0, tree, buffers)["outputs"][0]["error"]
+    assert fact["index"] == [3, 4]
+    assert fact["units"] > 100 * fact["here"] > 100 * fact["allowed"]
+    assert fact["count"] == 2
+
+
+@pytest.mark.parametrize("family", ["scalars", "truths", "strided", "larger", "tiny", "zeros"])
+def test_a_family_that_fails_alone_says_what_it_tells(family: str) -> None:
+    words = advice_for([Call(0, family, 0, "2×2")])
+    assert words.why.en
+    assert words.why.zh
+
+
+def test_the_cause_comes_before_the_family() -> None:
+    facts: dict[str, Any] = {"causes": [{"code": "sign"}]}
+    words = advice_for([Call(0, "tiny", 0, "2×2"), Call(1, "tiny", 1, "2×2", facts=facts)])
+    assert "sign" in words.why.en
