@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
-from torchstone.runtime.hub import HubModel, build_from_hub
-from torchstone.runtime.hub_config import parse_changes
+from torchstone.runtime.model_hubs.hub import HubModel, build_from_hub
+from torchstone.runtime.model_hubs.hub_config import parse_changes
 from torchstone.runtime.targets import build_target
 
 SMALL = (
@@ -197,7 +197,7 @@ def test_what_the_default_lacks_can_be_set() -> None:
 
 
 def test_a_missing_transformers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchstone.runtime import hub_config
+    from torchstone.runtime.model_hubs import hub_config
 
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(f"No module named {name!r}")

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from torchstone.core.errors import UsageError
-from torchstone.runtime.hub import build_from_hub
-from torchstone.runtime.hub_inputs import describe_shapes
 from torchstone.runtime.inputs import default_inputs, notes_on_inputs
+from torchstone.runtime.model_hubs.hub import build_from_hub
+from torchstone.runtime.model_hubs.hub_inputs import describe_shapes
 
 SOUND = (
     "encoder_layers=1&decoder_layers=1&d_model=32&encoder_attention_heads=4&"

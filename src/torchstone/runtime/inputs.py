@@ -13,8 +13,8 @@ from torch import nn
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.text import Message, Text
-from torchstone.runtime.guess import guessed_inputs
-from torchstone.runtime.hub_inputs import (
+from torchstone.runtime.model_hubs.guess import guessed_inputs
+from torchstone.runtime.model_hubs.hub_inputs import (
     describe_shapes,
     hub_inputs,
     leaves_out_pictures,

@@ -26,8 +26,8 @@ from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.text import Message, Text
-from torchstone.runtime.hub import build_from_hub
-from torchstone.runtime.timm_models import prepare_timm
+from torchstone.runtime.model_hubs.hub import build_from_hub
+from torchstone.runtime.model_hubs.timm_models import prepare_timm
 from torchstone.runtime.user_code import (
     attribute,
     describe,

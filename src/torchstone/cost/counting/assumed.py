@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from torchstone.core.text import Message
 from torchstone.cost.records.books import Books, Scope
 from torchstone.cost.records.ledger import FORWARD, Assumption
-from torchstone.runtime.content import ASSUMPTIONS
 from torchstone.runtime.modules import Paths
+from torchstone.runtime.on_meta.content import ASSUMPTIONS
 
 _FUSED = {
     "aten._scaled_dot_product_flash_attention": "flash",

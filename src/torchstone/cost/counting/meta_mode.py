@@ -27,11 +27,11 @@ from torchstone.cost.counting.operators import (
 )
 from torchstone.cost.counting.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
-from torchstone.runtime.attention import attend
-from torchstone.runtime.content import Content, adopted
-from torchstone.runtime.kept import Kept
 from torchstone.runtime.modules import Paths, graph_task
-from torchstone.runtime.storage import Storages
+from torchstone.runtime.on_meta.attention import attend
+from torchstone.runtime.on_meta.content import Content, adopted
+from torchstone.runtime.on_meta.kept import Kept
+from torchstone.runtime.on_meta.storage import Storages
 
 _Tensor = torch.Tensor
 _META = torch.device("meta")

@@ -11,7 +11,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from torchstone.cost.counters import Counter, counters
 from torchstone.cost.counters.movement import FREE
-from torchstone.runtime.content import ASKING, SELECTING
+from torchstone.runtime.on_meta.content import ASKING, SELECTING
 
 VIEW, IN_PLACE, FRESH, COMPOSITE, HIGHER_ORDER, RESHAPE = range(6)
 # they share memory with their input although their schema does not say so

@@ -21,7 +21,7 @@ from torchstone.cost.counting.operators import (
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
 from torchstone.cost.records.ledger import FORWARD, Tally
 from torchstone.runtime.modules import Paths
-from torchstone.runtime.storage import Storages
+from torchstone.runtime.on_meta.storage import Storages
 
 
 class RealMode(TorchDispatchMode):

@@ -30,10 +30,10 @@ from torchstone.cost.records.facts import facts_of, tensors_of
 from torchstone.cost.records.ledger import FORWARD, OPTIMIZER, Cost, Memory, thinned
 from torchstone.cost.reporting.report import CostReport
 from torchstone.cost.stages import StageMap
-from torchstone.runtime.branches import as_plain_code
-from torchstone.runtime.eager import uncompiled
 from torchstone.runtime.modules import Paths, parts_of
-from torchstone.runtime.storage import Storages
+from torchstone.runtime.on_meta.branches import as_plain_code
+from torchstone.runtime.on_meta.eager import uncompiled
+from torchstone.runtime.on_meta.storage import Storages
 from torchstone.runtime.undo import Undo, keep_modes
 
 

@@ -26,14 +26,14 @@ from torchstone.cost.records.ledger import (
     Memory,
     thinned,
 )
-from torchstone.runtime.attention import fused_attention
-from torchstone.runtime.autocast import autocast_on_meta
-from torchstone.runtime.branches import as_plain_code
-from torchstone.runtime.content import Content
-from torchstone.runtime.eager import as_written, no_fast_path
 from torchstone.runtime.modules import Part, Paths, parts_of
-from torchstone.runtime.stand_ins import on_meta
-from torchstone.runtime.threads import watch_threads
+from torchstone.runtime.on_meta.attention import fused_attention
+from torchstone.runtime.on_meta.autocast import autocast_on_meta
+from torchstone.runtime.on_meta.branches import as_plain_code
+from torchstone.runtime.on_meta.content import Content
+from torchstone.runtime.on_meta.eager import as_written, no_fast_path
+from torchstone.runtime.on_meta.stand_ins import on_meta
+from torchstone.runtime.on_meta.threads import watch_threads
 from torchstone.runtime.undo import Undo
 
 

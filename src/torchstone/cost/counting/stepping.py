@@ -11,7 +11,7 @@ from torch import nn
 from torchstone.cost.counting.meta_mode import MetaMode
 from torchstone.cost.records.books import Books, Scope
 from torchstone.cost.records.ledger import OPTIMIZER
-from torchstone.runtime.storage import Storages
+from torchstone.runtime.on_meta.storage import Storages
 
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 

@@ -46,7 +46,7 @@ from torchstone.dryrun.script.walls.confine import confine
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
-from torchstone.runtime.autocast import autocast_on_meta
+from torchstone.runtime.on_meta.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from torchstone.runtime.autocast import MetaAutocast
+from torchstone.runtime.on_meta.autocast import MetaAutocast
 
 _CPU = torch.device("cpu")
 _SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")

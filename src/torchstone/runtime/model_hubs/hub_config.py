@@ -14,8 +14,8 @@ from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.files import read_regular
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
+from torchstone.runtime.model_hubs.torchvision_repair import repair_torchvision
 from torchstone.runtime.sizes import parse_dtype
-from torchstone.runtime.torchvision_repair import repair_torchvision
 from torchstone.runtime.user_code import describe, guarded
 
 LARGEST_CONFIG_BYTES = 16 << 20

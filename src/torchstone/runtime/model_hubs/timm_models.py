@@ -10,8 +10,8 @@ from torch import nn
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
-from torchstone.runtime.hub_config import parse_changes
-from torchstone.runtime.torchvision_repair import repair_torchvision
+from torchstone.runtime.model_hubs.hub_config import parse_changes
+from torchstone.runtime.model_hubs.torchvision_repair import repair_torchvision
 from torchstone.runtime.user_code import describe, guarded
 
 

@@ -10,8 +10,8 @@ from torch.nn.parameter import is_lazy
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.runtime.content import Content
 from torchstone.runtime.modules import Part
+from torchstone.runtime.on_meta.content import Content
 from torchstone.runtime.undo import Undo
 
 

@@ -12,14 +12,14 @@ from torch import nn
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Message, Text
-from torchstone.runtime.hub_config import (
+from torchstone.runtime.model_hubs.hub_config import (
     make_config,
     not_built,
     parse_changes,
     read_config,
     transformers,
 )
-from torchstone.runtime.presets import PRESETS
+from torchstone.runtime.model_hubs.presets import PRESETS
 from torchstone.runtime.user_code import describe, guarded
 
 _TASKS = (

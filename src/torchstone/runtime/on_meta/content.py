@@ -12,7 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchstone.core.text import Text
-from torchstone.runtime.shadow import FLOAT_LIMIT, LIMIT, Shadows, balanced
+from torchstone.runtime.on_meta.shadow import FLOAT_LIMIT, LIMIT, Shadows, balanced
 
 _META = torch.device("meta")
 _CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.runtime.hub_media import (
+from torchstone.runtime.model_hubs.hub_media import (
     patched,
     picture_tokens,
     pictures,
@@ -22,7 +22,7 @@ from torchstone.runtime.hub_media import (
     videos,
     waveform,
 )
-from torchstone.runtime.hub_scene import VISION, Scene, part_of
+from torchstone.runtime.model_hubs.hub_scene import VISION, Scene, part_of
 
 TEXT_BESIDE_IMAGE = 32
 """Least number of text tokens in a prompt with an image."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.runtime.hub_scene import (
+from torchstone.runtime.model_hubs.hub_scene import (
     AUDIO,
     DEFAULT_IMAGE,
     DEFAULT_LENGTH,

@@ -1,0 +1,1 @@
+"""Models by name: of transformers from their configuration, of timm."""
