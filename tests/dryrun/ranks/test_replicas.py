@@ -109,3 +109,21 @@ def test_equal_histories_have_equal_numbers() -> None:
     assert number(1, 2.0) == number(1, 2.0)
     assert number(1, 2.0) != number(2, 2.0)
     assert number(1, 2.0) != number(1, 3.0)
+
+
+def test_what_stands_beside_a_replica_does_not_count() -> None:
+    """An optimizer steps shared parameters and the experts of one rank in one call."""
+
+    def number(expert: float) -> int:
+        mode = make_mode()
+        provenance = Provenance(0)
+        shared, own = make_fake(mode, torch.ones(3)), make_fake(mode, torch.ones(3))
+        provenance.set(shared, 1)
+        provenance.set(own, hash(expert))
+        with mode:
+            roots = torch._foreach_sqrt([shared, own])
+        provenance.observe(torch.ops.aten._foreach_sqrt.default, ([shared, own],), {}, roots)
+        assert provenance.of(roots[0]) != provenance.of(roots[1])
+        return provenance.of(roots[0])
+
+    assert number(5.0) == number(7.0)

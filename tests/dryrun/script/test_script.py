@@ -234,3 +234,21 @@ def test_mixed_devices_are_named_in_the_headline(run: Run) -> None:
     assert finding.rule == "DR104"
     assert "(6,) on cpu" in finding.message()
     assert "(6,) on cuda:0" in finding.message("zh")
+
+
+KNOWN_MASK = """\
+import torch
+from torch import nn
+x = nn.Linear(8, 4)(torch.randn(6, 8))
+keep = torch.tensor([True, True, True, True, True, False])
+assert x[keep].shape == (5, 4)
+assert x.masked_select(keep[:, None]).shape == (20,)
+assert x[x > 0].shape == (12,)
+(x[keep] * torch.ones(len(torch.arange(6)[keep]), 1)).sum().backward()
+"""
+
+
+def test_a_known_mask_chooses_a_known_number_of_unknown_values(run: Run) -> None:
+    report = run(KNOWN_MASK)
+    assert report.findings == ()
+    assert [item.name for item in report.measures if item.name == "assumptions" and item.value != 1] == []  # fmt: skip

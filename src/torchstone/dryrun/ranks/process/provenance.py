@@ -129,10 +129,14 @@ class Provenance:
             facts = self._facts[func] = _Facts(func)
         written = [*written_tensors(func, args, kwargs)]
         made = tensors_in(result)
-        if written and facts.name.startswith("aten::_foreach"):
-            for place, target in enumerate(written):
-                own = tuple(_element(item, place, len(written)) for item in args)
-                self._give(target, self._number(facts, own, kwargs, target), None)
+        if facts.name.startswith("aten::_foreach"):
+            # each element has a history of its own: what an expert of one rank holds says nothing
+            # about the parameters beside it
+            for place, target in enumerate(written or made):
+                own = tuple(_element(item, place, len(written or made)) for item in args)
+                number = self._number(facts, own, kwargs, target if written else None)
+                if written or is_fake(target):
+                    self._give(target, number, None)
             return
         number = self._number(facts, args, kwargs, written[0] if written else None)
         spot = own_spot(4) if facts.random else None

@@ -214,15 +214,27 @@ class Answers(TorchDispatchMode):
         if name == "_pack_padded_sequence":
             return self._packed(source, args[1], args[2])
         total = source.numel()
-        self.session.assume(
-            name, Text(f"{count} of {total} elements", f"{total} 个元素中的 {count} 个")
-        )
+        if not (known := self._known_masks(name, args)):
+            self.session.assume(
+                name, Text(f"{count} of {total} elements", f"{total} 个元素中的 {count} 个")
+            )
         with self.session.mode:
-            made = _dynamic_result(name, func, args, kwargs, source, count)
+            made = _dynamic_result(name, func, args, kwargs, source, count, known)
         weights = args[1] if len(args) > 1 else kwargs.get("weights")
         if name == "bincount" and weights is None:  # with weights they are no counts
             self.session.totals[StorageWeakRef(made.untyped_storage())] = source.numel()
         return made
+
+    def _known_masks(self, name: str, args: Any) -> list[int]:
+        """How many elements real masks choose, where all masks are real: what is chosen is not known,
+        how much of it is."""
+        masks = [] if name not in ("index", "masked_select") else _masks(args[1] if name == "index" else args[1:2])  # fmt: skip
+        if any(is_fake(mask) or self.is_stale(mask) for mask in masks):
+            return []
+        if name == "masked_select" and masks:
+            whole = torch.broadcast_shapes(args[0].shape, masks[0].shape)
+            masks = [masks[0].broadcast_to(whole)]
+        return [int(torch.count_nonzero(mask)) for mask in masks]
 
     def _packed(
         self, source: torch.Tensor, lengths: torch.Tensor, batch_first: bool
@@ -268,8 +280,9 @@ def scalar_for(dtype: torch.dtype) -> bool | int | float | complex:
 
 
 def _dynamic_result(
-    name: str, func: Any, args: Any, kwargs: Any, source: torch.Tensor, count: int
+    name: str, func: Any, args: Any, kwargs: Any, source: torch.Tensor, count: int, known: list[int]
 ) -> Any:
+    """`known` are the counts of masks whose values are known."""
     device = source.device
 
     def ints(*shape: int) -> torch.Tensor:
@@ -281,7 +294,7 @@ def _dynamic_result(
         steps, batch, longest = source.shape[0], source.shape[1], max(args[3], default=0)
         return source.new_empty((batch,)), source.new_empty((batch, steps, 2 * longest + 1))
     if name == "masked_select":
-        return torch.empty((count,), dtype=source.dtype, device=device)
+        return torch.empty((known[0] if known else count,), dtype=source.dtype, device=device)
     if name == "repeat_interleave":
         return ints(count)
     if name == "bincount":  # who names a length has no larger values
@@ -295,7 +308,7 @@ def _dynamic_result(
     ):
         return _unique(name, args, source, count, ints)
     if name == "index":  # a boolean mask
-        return _masked_index(args, ints)
+        return _masked_index(args, ints, known)
     raise DynamicOutputShapeException(func)
 
 
@@ -311,12 +324,19 @@ def _unique(name: str, args: Any, source: torch.Tensor, count: int, ints: Any) -
     return (values, inverse) if name == "_unique" else (values, inverse, ints(count))
 
 
-def _masked_index(args: Any, ints: Any) -> torch.Tensor:
+def _masks(indices: Any) -> list[torch.Tensor]:
+    return [
+        item for item in indices if item is not None and item.dtype in (torch.bool, torch.uint8)
+    ]
+
+
+def _masked_index(args: Any, ints: Any, known: list[int]) -> torch.Tensor:
     source, indices = args[0], list(args[1])
+    counts = iter(known)
     plain: list[Any] = []
     for index in indices:
         if index is not None and index.dtype in (torch.bool, torch.uint8):
-            kept = max(1, index.numel() // 2)
+            kept = next(counts, max(1, index.numel() // 2))
             plain += [ints(kept) for _ in range(index.dim())]
         else:
             plain.append(index)
