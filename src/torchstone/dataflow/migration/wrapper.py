@@ -17,9 +17,18 @@ from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Pla
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.processors import Processors, Transfer
-from torchstone.dataflow.migration.proof.certificates import Certificate, Certificates
+from torchstone.dataflow.migration.proof.certificates import Certificates
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.proof.sampling import Sampler
+from torchstone.dataflow.migration.refusals import (
+    LEAVE_IT,
+    RAISING,
+    SUBCLASS,
+    first_line,
+    not_certified,
+    quarantined,
+    within_tolerance,
+)
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, OpSpec, Refusal
 from torchstone.dataflow.migration.targets import STAY, Target
 
@@ -134,7 +143,7 @@ class UniversalWrapper:
             result = self.compute(bound, transfer)
         except Exception as error:
             logger.warning("Migration failed: %s. Falling back to CPU.", error)
-            return self._fall_back(_said(error), _EDIT, site, start)
+            return self._fall_back(first_line(error), LEAVE_IT, site, start)
         spent = time.perf_counter() - began
         self._count(transfer, spent)
         if (
@@ -150,25 +159,25 @@ class UniversalWrapper:
         if not self.func_path.startswith(("numpy.", "scipy.")):
             return None
         if any(map(_is_subclass, args)):
-            return _SUBCLASS
+            return SUBCLASS
         if any(action in ("raise", "call") for action in np.geterr().values()):
-            return _RAISING
+            return RAISING
         return None
 
     def certified(self, case: Case, target: Target) -> Case | Refusal:
         """The case if it is certified on the device, else why its calls stay."""
         shared = self.migration
         if shared.exact and not case.exact:
-            return _within_tolerance(case)
+            return within_tolerance(case)
         if reason := shared.sampler.reason(self.func_path, case):
-            return _quarantined(case, reason)
+            return quarantined(case, reason)
         known = shared.certificates.find(self.spec, case, target.device)
         if known is None:
             known = shared.certificates.prove(
                 self.spec, case, target.device, self._original_of, self._moved_of(target)
             )
         if not known.passed:
-            return _not_certified(case, known)
+            return not_certified(case, known)
         return case
 
     def _original_of(self, call: Call) -> Any:
@@ -209,8 +218,8 @@ class UniversalWrapper:
                 "%s (%s) gave another result than the original (%s): quarantined, its calls run "
                 "on the CPU from now on.", self.func_path, case.name, wrong,
             )  # fmt: skip
-            quarantined = _quarantined(case, wrong)
-            self._fall_back(quarantined.reason, quarantined.edit, site, start)
+            refusal = quarantined(case, wrong)
+            self._fall_back(refusal.reason, refusal.edit, site, start)
             return expected
         return result
 
@@ -358,22 +367,6 @@ def _is_subclass(value: Any) -> bool:
     )
 
 
-_SUBCLASS = Refusal(
-    Text(
-        "a subclass of ndarray: what the function does is its own to say",
-        "ndarray 的子类：函数行为由子类决定",
-    ),
-    Text("pass numpy.asarray(...) of it", "请传入 numpy.asarray(...)"),
-)
-_RAISING = Refusal(
-    Text(
-        "numpy is set to raise on overflow or division by zero",
-        "numpy 被设为在溢出或除零时抛出异常",
-    ),
-    Text("leave numpy.seterr at 'warn' or 'ignore'", "请将 numpy.seterr 保持为 'warn' 或 'ignore'"),
-)
-
-
 def _is_handle(value: Any) -> bool:
     return hasattr(value, "torchstone_materialise") and not hasattr(value, "tensor")
 
@@ -401,53 +394,3 @@ def _into(dst: Any, result: Any) -> Any:
         return result
     np.copyto(dst, result)
     return dst
-
-
-def _said(error: Exception) -> Text:
-    text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return Text(text, text)
-
-
-_EDIT = Text(
-    "take the call out of the plan, or report the call if the original accepts it",
-    "请将该调用移出计划；若原函数可以执行，请反馈该问题",
-)
-
-
-def _within_tolerance(case: Case) -> Refusal:
-    return Refusal(
-        Text(
-            f"within a tolerance, not equal in every bit ({case.name})",
-            f"仅在容差内，并非逐位相等（{case.name}）",
-        ),
-        Text("run without exact=True", "请去掉 exact=True"),
-    )
-
-
-def _not_certified(case: Case, found: Certificate) -> Refusal:
-    if not found.calls:
-        return Refusal(
-            Text(
-                f"not proven: the entry has no sample of this kind of call ({case.name})",
-                f"未经证明：该条目没有此类调用的样本（{case.name}）",
-            ),
-            Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
-        )
-    reason = found.reason
-    return Refusal(
-        Text(
-            f"not equal to the original on this machine ({case.name}: {reason})",
-            f"在本机上与原函数结果不一致（{case.name}：{reason}）",
-        ),
-        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
-    )
-
-
-def _quarantined(case: Case, reason: str) -> Refusal:
-    return Refusal(
-        Text(
-            f"quarantined: a verified call differed ({case.name}: {reason})",
-            f"已隔离：抽检调用的结果不一致（{case.name}：{reason}）",
-        ),
-        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
-    )

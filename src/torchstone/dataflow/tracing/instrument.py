@@ -22,7 +22,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from torchstone.dataflow.tracing.hooks import Hook, make_hook
+from torchstone.dataflow.tracing.hooks.common import Hook
+from torchstone.dataflow.tracing.hooks.operators import make_hook
 from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.rewrite import MARK, SLICE, Rewriter
 from torchstone.dataflow.tracing.sites import FunctionSites

@@ -1,0 +1,72 @@
+"""Why a call stays with the original, and the edit that would let it move."""
+
+from __future__ import annotations
+
+from torchstone.core.text import Text
+from torchstone.dataflow.migration.proof.certificates import Certificate
+from torchstone.dataflow.migration.specification import Case, Refusal
+
+SUBCLASS = Refusal(
+    Text(
+        "a subclass of ndarray: what the function does is its own to say",
+        "ndarray 的子类：函数行为由子类决定",
+    ),
+    Text("pass numpy.asarray(...) of it", "请传入 numpy.asarray(...)"),
+)
+RAISING = Refusal(
+    Text(
+        "numpy is set to raise on overflow or division by zero",
+        "numpy 被设为在溢出或除零时抛出异常",
+    ),
+    Text("leave numpy.seterr at 'warn' or 'ignore'", "请将 numpy.seterr 保持为 'warn' 或 'ignore'"),
+)
+
+
+def first_line(error: Exception) -> Text:
+    text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return Text(text, text)
+
+
+LEAVE_IT = Text(
+    "take the call out of the plan, or report the call if the original accepts it",
+    "请将该调用移出计划；若原函数可以执行，请反馈该问题",
+)
+
+
+def within_tolerance(case: Case) -> Refusal:
+    return Refusal(
+        Text(
+            f"within a tolerance, not equal in every bit ({case.name})",
+            f"仅在容差内，并非逐位相等（{case.name}）",
+        ),
+        Text("run without exact=True", "请去掉 exact=True"),
+    )
+
+
+def not_certified(case: Case, found: Certificate) -> Refusal:
+    if not found.calls:
+        return Refusal(
+            Text(
+                f"not proven: the entry has no sample of this kind of call ({case.name})",
+                f"未经证明：该条目没有此类调用的样本（{case.name}）",
+            ),
+            Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+        )
+    reason = found.reason
+    return Refusal(
+        Text(
+            f"not equal to the original on this machine ({case.name}: {reason})",
+            f"在本机上与原函数结果不一致（{case.name}：{reason}）",
+        ),
+        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+    )
+
+
+def quarantined(case: Case, reason: str) -> Refusal:
+    return Refusal(
+        Text(
+            f"quarantined: a verified call differed ({case.name}: {reason})",
+            f"已隔离：抽检调用的结果不一致（{case.name}：{reason}）",
+        ),
+        Text("leave the call on the CPU", "请将该调用保留在 CPU 上"),
+    )

@@ -1,0 +1,1 @@
+"""The functions that stand at the sites while a program is traced."""
