@@ -30,7 +30,7 @@ show torchstone review examples/review/amp --output "$pages/review"
 cp "$pages/review/report.html" "$pages/review.html"
 
 project=examples/train_project
-show torchstone check "$project/model.py" --format concise
+show torchstone check "$project/model.py" --select TS102,TS206,TS216 --format concise --quiet
 page check "$project" $(to check)
 
 model=(cost hf:deepseek_v3 --dtype bf16 --train --device h100)
@@ -41,9 +41,17 @@ page "${model[@]}" "${plan[@]}" $(to cost)
 show torchstone dryrun examples/wrong_shapes.py --quiet -- --batch-size 64
 page dryrun examples/wrong_shapes.py $(to dryrun) -- --batch-size 64
 
+page flow trace examples/prepare_images.py --save "$pages/trace.json" $(to trace) -- 20
+show torchstone flow plan "$pages/trace.json" --save "$pages/plan.json" --quiet
+page flow plan "$pages/trace.json" --save "$pages/plan.json" $(to flow)
+
+.venv/bin/python -c "import numpy as np; np.save('$pages/bbox_pred.npy', np.random.default_rng(0).normal(size=(4096, 4)) * [1000, 500, 1, 2])"
+show torchstone tensor "$pages/bbox_pred.npy" --quiet
+page tensor "$pages/bbox_pred.npy" $(to tensor)
+
 printf '\n$ python examples/watched_training.py %s   # all it prints: %s\n' "$pages/watched" "$pages/training.txt"
 .venv/bin/python examples/watched_training.py "$pages/watched" >"$pages/training.txt" 2>&1 || { cat "$pages/training.txt"; exit 1; }
-grep -A 2 -F '[ALERT]' "$pages/training.txt"
+grep -A 1 -F '[ALERT]' "$pages/training.txt"
 show torchstone watch "$pages/watched" --quiet
 page watch "$pages/watched" $(to watch)
 
