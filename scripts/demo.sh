@@ -41,7 +41,7 @@ page "${model[@]}" "${plan[@]}" $(to cost)
 show torchstone dryrun examples/wrong_shapes.py --quiet -- --batch-size 64
 page dryrun examples/wrong_shapes.py $(to dryrun) -- --batch-size 64
 
-page flow trace examples/prepare_images.py --save "$pages/trace.json" $(to trace) -- 20
+page flow trace examples/prepare_images.py --save "$pages/trace.json" $(to flow) -- 20 # the page of the plan replaces it
 show torchstone flow plan "$pages/trace.json" --save "$pages/plan.json" --quiet
 page flow plan "$pages/trace.json" --save "$pages/plan.json" $(to flow)
 
