@@ -21,6 +21,7 @@ from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.review import run_review
 from torchstone.conductor.run import Review
+from torchstone.core.pictures import Tasks
 from torchstone.core.report import Report
 from torchstone.sandbox.run import is_confined
 
@@ -121,6 +122,10 @@ def test_a_review_goes_on_where_it_was_stopped(
         report = quick(project)
     assert report.answer is not None
     assert "--resume out" in report.answer.warnings[0].en
+    assert report.failed  # exit 3: nothing found yet is not a clean project
+    assert report.answer.next == ("torchstone review --resume out",)  # guide.md is not there yet
+    tests = next(tile for tile in report.answer.tiles if tile.label.en == "tests")
+    assert not tests.note  # "none", and not "none passed"
     assert not Path("out/problems.json").exists()
     stamp = Path("out/execution/lint.json").stat().st_mtime_ns
     report, _ = run_review(ReviewOptions(resume="out"), "", "en")
@@ -231,6 +236,12 @@ def test_a_patch_that_a_run_proves_is_applied(project: Path) -> None:
     assert "nn.Linear(16, 4)" in model.read_text()
     assert Path("out/patches/proven.patch").is_file()
     assert report.findings
+    assert report.answer is not None
+    assert report.answer.warnings[0].en.startswith("The proven patches are in the tree: model.py.")
+    assert f"torchstone undo {project}" in report.answer.next
+    assert not any(step.startswith("git apply") for step in report.answer.next)
+    first = next(item for item in report.answer.pictures if isinstance(item, Tasks))
+    assert [task.command for task in first.tasks] == [""]  # it is in already
 
 
 def test_applied_changes_are_taken_back(project: Path, digest: Callable[[Path], str]) -> None:

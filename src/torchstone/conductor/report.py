@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.checkpoints import CheckpointResult
@@ -65,6 +66,14 @@ class Outcome:
     interrupted: bool = False
     driver: str = "planner"
     folder: str = ""
+    applied: tuple[str, ...] = ()
+    """Files of the user's tree that the proven patches changed."""
+    root: str = "."
+
+    @property
+    def undo(self) -> str:
+        """The command that takes applied patches back."""
+        return "torchstone undo" + ("" if self.root == "." else f" {shlex.quote(self.root)}")
 
 
 def report_on_review(made: Outcome) -> Report:
@@ -80,12 +89,25 @@ def report_on_review(made: Outcome) -> Report:
         TOOL,
         findings=findings,
         measures=_measures(made),
-        gaps=(*gaps, *_skipped(made)),
+        gaps=(*_interrupted(made), *gaps, *_skipped(made)),
         environment={item.tool: item.version for item in made.execution.results},
         rules=rules,
         subject=made.plan.facts.name,
         answer=_answer(made),
     )
+
+
+def _interrupted(made: Outcome) -> tuple[Gap, ...]:
+    """Work that was started and not ended: nobody may take the exit code for a clean project."""
+    if not made.interrupted:
+        return ()
+    reason = Text("the review was interrupted before its end", "评审在结束前被中断")
+    return (
+        Gap(
+            made.plan.facts.name, Message("interrupted", reason),
+            f"torchstone review --resume {made.folder}", failed=True, tool=TOOL,
+        ),
+    )  # fmt: skip
 
 
 def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
@@ -197,6 +219,12 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
             f"The review was interrupted; go on with: torchstone review --resume {made.folder}",
             f"评审被中断；继续请运行：torchstone review --resume {made.folder}",
         ))  # fmt: skip
+    if made.applied:
+        files = ", ".join(made.applied)
+        warnings.append(Text(
+            f"The proven patches are in the tree: {files}. To take them back: {made.undo}",
+            f"已验证的补丁已写入工作区：{files}。撤销请运行：{made.undo}",
+        ))  # fmt: skip
     tests = made.verification.tests_before
     if tests.state == "ran" and tests.failed:
         warnings.append(Text(
@@ -222,7 +250,8 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
         Tile(Text("proven patches", "已验证补丁"), str(proven),
              Text(f"of {len(made.design.steps)} worked on", f"共处理 {len(made.design.steps)} 个"),
              "good" if proven else "plain"),
-        Tile(Text("tests", "测试"), said, Text("passed before any change", "修改前通过"),
+        Tile(Text("tests", "测试"), said,
+             Text("passed before any change", "修改前通过") if tests.state == "ran" else "",
              "bad" if tests.failed else "plain"),
         Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
              Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
@@ -258,7 +287,8 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
             )
         good = (
             verdict is not None and verdict.state in ("proven", "applies") and entry and entry.patch
-        )
+            and not _is_in_the_tree(made, verdict)
+        )  # fmt: skip
         tasks.append(Task(
             Text(problem.finding.what.say("en"), problem.finding.what.say("zh")), problem.where, tuple(facts),
             _PATCH_STATES[verdict.state] if verdict else "plain",
@@ -266,6 +296,12 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
             f"git apply {made.folder}/patches/{entry.patch}" if good and entry else "",
         ))  # fmt: skip
     return (Tasks(Text("Fix first", "优先修复"), tuple(tasks)),) if tasks else ()
+
+
+def _is_in_the_tree(made: Outcome, verdict: Verdict) -> bool:
+    """Was its patch applied by this review?"""
+    left_out = verdict.solution in made.verification.left_out
+    return bool(made.applied) and verdict.state == "proven" and not left_out
 
 
 def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
@@ -294,12 +330,16 @@ def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
 def _next(made: Outcome) -> tuple[str, ...]:
     if not made.folder:
         return ()
+    if made.interrupted:  # the files that the other steps read may not be there yet
+        return (f"torchstone review --resume {made.folder}",)
     steps = [f"less {made.folder}/guide.md"]
+    if made.applied:
+        steps += [made.undo]
     for name, joint in (
         ("proven", made.verification.together),
         ("all", made.verification.everything),
     ):
-        if joint is not None and joint.outcome == "fixed":
+        if not made.applied and joint is not None and joint.outcome == "fixed":
             steps.append(f"git apply {made.folder}/patches/{name}.patch")
             break
     return (
