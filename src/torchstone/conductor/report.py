@@ -44,6 +44,13 @@ _TEST_WORDS = {
     "late": Text("too slow", "超时"),
     "broken": Text("broken", "无法运行"),
 }
+_GOALS_ZH = {"correctness": "正确性", "performance": "性能", "maintainability": "可维护性"}
+_PLANNER = Text("planner", "内置规划器")
+_COSTS = {
+    "proven": Text("a proven patch", "已验证的补丁"), "line": Text("a line", "一行"),
+    "function": Text("a function", "一个函数"), "files": Text("several files", "多个文件"),
+    "design": Text("a design", "设计改动"),
+}  # fmt: skip
 FIRST = 5
 """Problems on the first screen: more are not read."""
 _PATCH_STATES: dict[str, State] = {
@@ -121,7 +128,7 @@ def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
             (Text("reach", "范围"), _who(problem), round(factors.reach, 2)),
             (Text("evidence", "证据"), EvidenceWords[problem.evidence], factors.confidence),
             (Text("exposure", "暴露"), problem.reach.scope or "-", factors.exposure),
-            (Text("cost of the fix", "修复成本"), problem.complexity, factors.cost),
+            (Text("cost of the fix", "修复成本"), _COSTS[problem.complexity], factors.cost),
             (Text("priority", "优先级"), "S·R·C·E/(1+K)", round(factors.value, 2)),
         ),
     )
@@ -205,11 +212,13 @@ def _about(made: Outcome) -> tuple[Fact, ...]:
             ),
         ),
         Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
-        Fact(Text("goals", "目标"), ", ".join(scope.goals)),
+        Fact(Text("goals", "目标"), Text(
+            ", ".join(scope.goals), "、".join(_GOALS_ZH.get(goal, goal) for goal in scope.goals)
+        )),
         Fact(Text("depth", "深度"), scope.depth),
         Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios) or "-"),
-        Fact(Text("led by", "主导"), made.driver),
-    )
+        Fact(Text("led by", "主导"), _PLANNER if made.driver == _PLANNER.en else made.driver),
+    )  # fmt: skip
 
 
 def _warnings(made: Outcome) -> tuple[Text, ...]:
@@ -246,7 +255,7 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
     return (
         Tile(Text("problems", "问题"), str(len(found.problems)),
-             Text(f"{worst} HIGH", f"{worst} 个 HIGH"), "bad" if worst else "plain"),
+             _severity_words(worst, found.older), "bad" if worst else "plain"),
         Tile(Text("proven patches", "已验证补丁"), str(proven),
              Text(f"of {len(made.design.steps)} worked on", f"共处理 {len(made.design.steps)} 个"),
              "good" if proven else "plain"),
@@ -258,6 +267,11 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
         Tile(Text("work", "用时"), human(made.execution.seconds, "s"),
              Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
     )  # fmt: skip
+
+
+def _severity_words(worst: int, older: int) -> Text:
+    more = (f"; {older} older not listed", f"；另有 {older} 个更早的未列出") if older else ("", "")
+    return Text(f"{worst} HIGH{more[0]}", f"{worst} 个 HIGH{more[1]}")
 
 
 def _tasks(made: Outcome) -> tuple[Evidence, ...]:
@@ -316,7 +330,10 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
 
 
 def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
-    rows = [(item.tool, item.why, Text(item.close, item.close)) for item in made.plan.skipped]
+    rows = [
+        (item.tool, item.why, Text(item.close, item.close_zh or item.close))
+        for item in made.plan.skipped
+    ]
     rows += [
         (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), Text(gap.close, gap.say_close("zh")))
         for result in made.execution.results for gap in result.report.gaps
@@ -391,6 +408,7 @@ def _skipped(made: Outcome) -> tuple[Gap, ...]:
             Message("review.skipped", item.why),
             item.close or "torchstone review --depth deep",
             tool=TOOL,
+            close_zh=item.close_zh,
         )
         for item in made.plan.skipped
     )
