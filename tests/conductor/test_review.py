@@ -21,7 +21,9 @@ from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.review import run_review
 from torchstone.conductor.run import Review
+from torchstone.core.pictures import Tasks
 from torchstone.core.report import Report
+from torchstone.core.text import words
 from torchstone.sandbox.run import is_confined
 
 pytestmark = pytest.mark.skipif(not is_confined(), reason="this system offers no walls")
@@ -121,6 +123,10 @@ def test_a_review_goes_on_where_it_was_stopped(
         report = quick(project)
     assert report.answer is not None
     assert "--resume out" in report.answer.warnings[0].en
+    assert report.failed  # exit 3: nothing found yet is not a clean project
+    assert report.answer.next == ("torchstone review --resume out",)  # guide.md is not there yet
+    tests = next(tile for tile in report.answer.tiles if tile.label.en == "tests")
+    assert not tests.note  # "none", and not "none passed"
     assert not Path("out/problems.json").exists()
     stamp = Path("out/execution/lint.json").stat().st_mtime_ns
     report, _ = run_review(ReviewOptions(resume="out"), "", "en")
@@ -141,21 +147,31 @@ def test_marks_feed_the_next_review(project: Path, capsys: pytest.CaptureFixture
 
 def test_since_a_commit_old_problems_are_counted(project: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *words], cwd=project, check=True)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], cwd=project, check=True)
     model = project / "model.py"
     model.write_text(model.read_text().replace("0.1)", "0.2)"))
     report = quick(project, since="HEAD")
     assert {item.rule for item in report.findings} == {"TS206"}
     assert "older problems: " in Path("out/problems.md").read_text()
+    assert report.answer is not None
+    assert "older not listed" in words(report.answer.tiles[0].note, "en")
 
 
 def test_chinese_guide_has_the_headings_of_the_workflow(project: Path) -> None:
-    run_review(ReviewOptions(path=str(project), depth="quick", tools=("lint",)), "out", "zh")
+    options = ReviewOptions(path=str(project), depth="quick", tools=("lint", "jaxtyping"))
+    report, _ = run_review(options, "out", "zh")
     text = Path("out/guide.md").read_text()
     for heading in ("## 实施指南：", "### 问题概述", "### 解决方案", "### 代码修改", "**文件**: ", "**位置**: ",
                     "**修改前**:", "**修改后**:", "### 修改说明", "### 实施步骤", "### 注意事项", "### 验证方法"):  # fmt: skip
         assert heading in text
+    assert report.answer is not None
+    about = {item.label.en: words(item.value, "zh") for item in report.answer.about}
+    assert (about["goals"], about["led by"]) == ("正确性、性能、可维护性", "内置规划器")
+    shown = Path("out/report.md").read_text()
+    assert "| 修复成本 | 一行 |" in shown
+    assert "为张量添加注解" in shown
+    assert "annotate tensors" not in shown
 
 
 # -- bad input ------------------------------------------------------------------------------------
@@ -231,6 +247,12 @@ def test_a_patch_that_a_run_proves_is_applied(project: Path) -> None:
     assert "nn.Linear(16, 4)" in model.read_text()
     assert Path("out/patches/proven.patch").is_file()
     assert report.findings
+    assert report.answer is not None
+    assert report.answer.warnings[0].en.startswith("The proven patches are in the tree: model.py.")
+    assert f"torchstone undo {project}" in report.answer.next
+    assert not any(step.startswith("git apply") for step in report.answer.next)
+    first = next(item for item in report.answer.pictures if isinstance(item, Tasks))
+    assert [task.command for task in first.tasks] == [""]  # it is in already
 
 
 def test_applied_changes_are_taken_back(project: Path, digest: Callable[[Path], str]) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from torchstone.cli.main import run
 from torchstone.core.report import Report
@@ -162,6 +163,31 @@ def test_the_same_results_with_a_plan(project: Path, capfd: pytest.CaptureFixtur
     assert report.answer is not None
     assert "4 results equal bit by bit" in report.answer.headline.en
     assert not report.findings
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device of the plan is here")
+def test_a_run_without_the_device_of_the_plan_says_nothing_of_its_speed(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = {"context_device_map": {"prepare/cv2.resize": "cuda:0"}}
+    (project / "plan.json").write_text(json.dumps(plan))
+    words = ["flow", "run", "prepare.py", "--plan", "plan.json", "--lang", "zh", "--", "3"]
+    assert run(words) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("✓")
+    assert "速度未知" in out.splitlines()[0]
+    assert "本机没有 cuda:0" in out
+    assert "不划算" not in out
+
+
+def test_a_plan_says_on_what_its_times_rest(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without -v, too: a gain on a device that is assumed is not a gain that was measured."""
+    assert run(["flow", "trace", "prepare.py", "--", "3"]) == 0
+    capfd.readouterr()
+    assert run(["flow", "plan", "--device", "cuda:99"]) == 0
+    assert "cuda:99 is not here: NVIDIA A100 SXM4 80 GB is assumed" in capfd.readouterr().out
 
 
 def test_a_profile_that_was_measured_in_a_run_makes_the_next_plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.checkpoints import CheckpointResult
@@ -43,6 +44,13 @@ _TEST_WORDS = {
     "late": Text("too slow", "超时"),
     "broken": Text("broken", "无法运行"),
 }
+_GOALS_ZH = {"correctness": "正确性", "performance": "性能", "maintainability": "可维护性"}
+_PLANNER = Text("planner", "内置规划器")
+_COSTS = {
+    "proven": Text("a proven patch", "已验证的补丁"), "line": Text("a line", "一行"),
+    "function": Text("a function", "一个函数"), "files": Text("several files", "多个文件"),
+    "design": Text("a design", "设计改动"),
+}  # fmt: skip
 FIRST = 5
 """Problems on the first screen: more are not read."""
 _PATCH_STATES: dict[str, State] = {
@@ -65,6 +73,14 @@ class Outcome:
     interrupted: bool = False
     driver: str = "planner"
     folder: str = ""
+    applied: tuple[str, ...] = ()
+    """Files of the user's tree that the proven patches changed."""
+    root: str = "."
+
+    @property
+    def undo(self) -> str:
+        """The command that takes applied patches back."""
+        return "torchstone undo" + ("" if self.root == "." else f" {shlex.quote(self.root)}")
 
 
 def report_on_review(made: Outcome) -> Report:
@@ -80,12 +96,25 @@ def report_on_review(made: Outcome) -> Report:
         TOOL,
         findings=findings,
         measures=_measures(made),
-        gaps=(*gaps, *_skipped(made)),
+        gaps=(*_interrupted(made), *gaps, *_skipped(made)),
         environment={item.tool: item.version for item in made.execution.results},
         rules=rules,
         subject=made.plan.facts.name,
         answer=_answer(made),
     )
+
+
+def _interrupted(made: Outcome) -> tuple[Gap, ...]:
+    """Work that was started and not ended: nobody may take the exit code for a clean project."""
+    if not made.interrupted:
+        return ()
+    reason = Text("the review was interrupted before its end", "评审在结束前被中断")
+    return (
+        Gap(
+            made.plan.facts.name, Message("interrupted", reason),
+            f"torchstone review --resume {made.folder}", failed=True, tool=TOOL,
+        ),
+    )  # fmt: skip
 
 
 def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
@@ -99,7 +128,7 @@ def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
             (Text("reach", "范围"), _who(problem), round(factors.reach, 2)),
             (Text("evidence", "证据"), EvidenceWords[problem.evidence], factors.confidence),
             (Text("exposure", "暴露"), problem.reach.scope or "-", factors.exposure),
-            (Text("cost of the fix", "修复成本"), problem.complexity, factors.cost),
+            (Text("cost of the fix", "修复成本"), _COSTS[problem.complexity], factors.cost),
             (Text("priority", "优先级"), "S·R·C·E/(1+K)", round(factors.value, 2)),
         ),
     )
@@ -183,11 +212,13 @@ def _about(made: Outcome) -> tuple[Fact, ...]:
             ),
         ),
         Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
-        Fact(Text("goals", "目标"), ", ".join(scope.goals)),
+        Fact(Text("goals", "目标"), Text(
+            ", ".join(scope.goals), "、".join(_GOALS_ZH.get(goal, goal) for goal in scope.goals)
+        )),
         Fact(Text("depth", "深度"), scope.depth),
         Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios) or "-"),
-        Fact(Text("led by", "主导"), made.driver),
-    )
+        Fact(Text("led by", "主导"), _PLANNER if made.driver == _PLANNER.en else made.driver),
+    )  # fmt: skip
 
 
 def _warnings(made: Outcome) -> tuple[Text, ...]:
@@ -196,6 +227,12 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
         warnings.append(Text(
             f"The review was interrupted; go on with: torchstone review --resume {made.folder}",
             f"评审被中断；继续请运行：torchstone review --resume {made.folder}",
+        ))  # fmt: skip
+    if made.applied:
+        files = ", ".join(made.applied)
+        warnings.append(Text(
+            f"The proven patches are in the tree: {files}. To take them back: {made.undo}",
+            f"已验证的补丁已写入工作区：{files}。撤销请运行：{made.undo}",
         ))  # fmt: skip
     tests = made.verification.tests_before
     if tests.state == "ran" and tests.failed:
@@ -218,17 +255,23 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
     return (
         Tile(Text("problems", "问题"), str(len(found.problems)),
-             Text(f"{worst} HIGH", f"{worst} 个 HIGH"), "bad" if worst else "plain"),
+             _severity_words(worst, found.older), "bad" if worst else "plain"),
         Tile(Text("proven patches", "已验证补丁"), str(proven),
              Text(f"of {len(made.design.steps)} worked on", f"共处理 {len(made.design.steps)} 个"),
              "good" if proven else "plain"),
-        Tile(Text("tests", "测试"), said, Text("passed before any change", "修改前通过"),
+        Tile(Text("tests", "测试"), said,
+             Text("passed before any change", "修改前通过") if tests.state == "ran" else "",
              "bad" if tests.failed else "plain"),
         Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
              Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
         Tile(Text("work", "用时"), human(made.execution.seconds, "s"),
              Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
     )  # fmt: skip
+
+
+def _severity_words(worst: int, older: int) -> Text:
+    more = (f"; {older} older not listed", f"；另有 {older} 个更早的未列出") if older else ("", "")
+    return Text(f"{worst} HIGH{more[0]}", f"{worst} 个 HIGH{more[1]}")
 
 
 def _tasks(made: Outcome) -> tuple[Evidence, ...]:
@@ -258,7 +301,8 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
             )
         good = (
             verdict is not None and verdict.state in ("proven", "applies") and entry and entry.patch
-        )
+            and not _is_in_the_tree(made, verdict)
+        )  # fmt: skip
         tasks.append(Task(
             Text(problem.finding.what.say("en"), problem.finding.what.say("zh")), problem.where, tuple(facts),
             _PATCH_STATES[verdict.state] if verdict else "plain",
@@ -266,6 +310,12 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
             f"git apply {made.folder}/patches/{entry.patch}" if good and entry else "",
         ))  # fmt: skip
     return (Tasks(Text("Fix first", "优先修复"), tuple(tasks)),) if tasks else ()
+
+
+def _is_in_the_tree(made: Outcome, verdict: Verdict) -> bool:
+    """Was its patch applied by this review?"""
+    left_out = verdict.solution in made.verification.left_out
+    return bool(made.applied) and verdict.state == "proven" and not left_out
 
 
 def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
@@ -280,7 +330,10 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
 
 
 def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
-    rows = [(item.tool, item.why, Text(item.close, item.close)) for item in made.plan.skipped]
+    rows = [
+        (item.tool, item.why, Text(item.close, item.close_zh or item.close))
+        for item in made.plan.skipped
+    ]
     rows += [
         (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), Text(gap.close, gap.say_close("zh")))
         for result in made.execution.results for gap in result.report.gaps
@@ -294,12 +347,16 @@ def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
 def _next(made: Outcome) -> tuple[str, ...]:
     if not made.folder:
         return ()
+    if made.interrupted:  # the files that the other steps read may not be there yet
+        return (f"torchstone review --resume {made.folder}",)
     steps = [f"less {made.folder}/guide.md"]
+    if made.applied:
+        steps += [made.undo]
     for name, joint in (
         ("proven", made.verification.together),
         ("all", made.verification.everything),
     ):
-        if joint is not None and joint.outcome == "fixed":
+        if not made.applied and joint is not None and joint.outcome == "fixed":
             steps.append(f"git apply {made.folder}/patches/{name}.patch")
             break
     return (
@@ -351,6 +408,7 @@ def _skipped(made: Outcome) -> tuple[Gap, ...]:
             Message("review.skipped", item.why),
             item.close or "torchstone review --depth deep",
             tool=TOOL,
+            close_zh=item.close_zh,
         )
         for item in made.plan.skipped
     )

@@ -251,15 +251,13 @@ class Review:
         return self.finish(parts, interrupted=False)
 
     def finish(self, parts: _Parts, interrupted: bool) -> Report:
+        applied = self._apply(parts) if self.options.apply else ()
         outcome = Outcome(
             parts.plan, parts.execution, parts.found, parts.design, parts.guide, parts.verification,
             checkpoints_of(parts.plan, parts.execution), self._documents(), interrupted,
-            self.driver.name, self.folder.path.as_posix(),
+            self.driver.name, self.folder.path.as_posix(), applied, self.root.as_posix(),
         )  # fmt: skip
-        report = report_on_review(outcome)
-        if self.options.apply and parts.verification.together is not None:
-            self._apply(parts)
-        return report
+        return report_on_review(outcome)
 
     def _documents(self) -> tuple[Document, ...]:
         names = (("plan.md", Text("Plan", "计划")), ("execution/log.md", Text("Execution", "执行")),
@@ -271,11 +269,11 @@ class Review:
             if (self.folder.path / name).is_file()
         )
 
-    def _apply(self, parts: _Parts) -> None:
-        """The changes that were proven together, into the user's tree."""
+    def _apply(self, parts: _Parts) -> tuple[str, ...]:
+        """The changes that were proven together, into the user's tree; the files that changed."""
         joint = parts.verification.together
         if joint is None or joint.outcome != "fixed":
-            return
+            return ()
         proven = {item.solution for item in parts.verification.proven} - set(
             parts.verification.left_out
         )
@@ -290,6 +288,7 @@ class Review:
                 Text("run the review again", "请重新运行评审"),
             )  # fmt: skip
         apply_changes(self.root, changes, self.folder.path.as_posix())
+        return tuple(change.path for change in changes)
 
 
 @dataclass(slots=True)

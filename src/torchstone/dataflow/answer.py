@@ -115,6 +115,7 @@ def plan_answer(
         about=(
             Fact(Text("device", "设备"), ", ".join(d for d in plan.devices if d != "cpu") or "cpu"),
             Fact(Text("goal", "目标"), _GOALS.get(plan.goal, plan.goal)),
+            *(Fact(Text("times there", "设备用时依据"), how) for how in plan.assumptions[:1]),
         ),
         tiles=_plan_tiles(plan, estimates, moved),
         pictures=(_bars(plan), *((graph,) if graph is not None else ())),

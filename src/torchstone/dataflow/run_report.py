@@ -51,6 +51,7 @@ class Runs:
     unstable: frozenset[str]
     """Results that differ between two runs without the plan."""
     notes: tuple[Text, ...] = ()
+    """Devices of the plan that this machine does not have."""
     verdicts: tuple[Text, ...] = ()
 
     @property
@@ -166,10 +167,15 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
     state: State = "good" if runs.is_proven else "bad" if runs.wrong else "warning"
     fell_back = int(runs.stats.get("calls_fallback", 0))
     proving = human(float(runs.stats.get("proof_seconds", 0.0)), "s")
+    speed = (
+        Text("the speed is not known", "速度未知") if runs.notes
+        else Text(f"{runs.speed:.2f}× the speed", f"速度为原来的 {runs.speed:.2f} 倍")
+    )  # fmt: skip
+    is_good = runs.is_proven and (runs.speed >= 1 or bool(runs.notes))
     return Answer(
-        Text(f"{runs.subject} with the plan: {proof.en}, {runs.speed:.2f}× the speed",
-             f"{runs.subject} 按计划运行：{proof.zh}，速度为原来的 {runs.speed:.2f} 倍"),
-        "bad" if runs.wrong else "good" if runs.is_proven and runs.speed >= 1 else "warning",
+        Text(f"{runs.subject} with the plan: {proof.en}, {speed.en}",
+             f"{runs.subject} 按计划运行：{proof.zh}，{speed.zh}"),
+        "bad" if runs.wrong else "good" if is_good else "warning",
         tiles=(
             Tile(Text("proof", "证明"), proof, Text("same seeds, all arrays the program left", "相同种子，程序留下的全部数组"), state),
             Tile(Text("as it is", "原样运行"), human(runs.original.seconds, "s"), _ONE_RUN),
@@ -177,8 +183,7 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
             Tile(Text("calls moved", "迁移的调用"), f"{runs.moved:,}", Text(f"{fell_back:,} fell back", f"{fell_back:,} 次回退")),
             Tile(Text("bytes moved", "传输字节"), human(float(runs.stats.get("bytes_moved", 0)), "B"), Text("both directions", "双向合计")),
         ),
-        lines=(*_speed_words(plan, runs), *runs.verdicts),
-        assumptions=runs.notes,
+        lines=(*_speed_words(plan, runs), *(() if runs.notes else runs.verdicts)),
     )  # fmt: skip
 
 
@@ -193,6 +198,12 @@ def _speed_words(plan: MigrationPlan, runs: Runs) -> tuple[Text, ...]:
                 "no call of the run was one that the plan moves", "本次运行中没有计划所迁移的调用"
             ),
         )
+    if runs.notes:  # other kernels on another device: their time is not that of the plan
+        return tuple(
+            Text(f"{note.en}; their time says nothing about the device",
+                 f"{note.zh}；其用时不能说明该设备的速度")
+            for note in runs.notes
+        )  # fmt: skip
     if runs.speed < 1:
         return (
             Text("moving did not pay in this run: leave the pipeline as it is", "本次运行中迁移并不划算：请保持原样"),

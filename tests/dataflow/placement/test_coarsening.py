@@ -90,6 +90,27 @@ def test_an_index_does_not_keep_calls_apart_but_a_flag_does() -> None:
     assert counts == [("flip", 3), ("flip", 3), ("getitem", 6)]
 
 
+def test_labels_that_come_back_do_not_keep_samples_apart_but_sizes_do() -> None:
+    """Batches of samples whose label is made by torch.tensor(label): the label is data. A size that
+    an empty array is made with is structure."""
+    builder = DAGBuilder()
+    dag = builder.dag
+    for batch in ((0, 1, 1, 2), (2, 2, 0, 1), (0, 0, 1, 2)):
+        collate = builder.add_function_node("collate")
+        for label in batch:
+            for name, shape in (("tensor", ()), ("empty", (label,))):
+                call = builder.add_function_node(name)
+                dag.nodes[call].arguments = str(label)
+                made = builder.add_variable_node(name)
+                dag.nodes[made].shape = shape
+                builder.add_edge(call, made, "produces")
+                if name == "tensor":
+                    builder.add_edge(made, collate, "uses")
+    folded = GraphCoarsening().coarsen(dag)
+    counts = sorted((n.name, n.count) for n in folded.operators())
+    assert counts == [("collate", 3), ("empty", 4), ("empty", 4), ("empty", 4), ("tensor", 12)]
+
+
 def test_folding_twice_changes_nothing_and_the_result_is_acyclic() -> None:
     dag = graph(["a", "b", "c"] * 5, [(n, n + 1) for n in range(14) if (n + 1) % 3])
     once = GraphCoarsening().coarsen(dag)

@@ -59,6 +59,8 @@ class Skipped:
     why: Text
     close: str = ""
     """What would make it run."""
+    close_zh: str = ""
+    """The same in Chinese where it is said in words; a command is the same in every language."""
 
 
 Offer = tuple[Job, ...] | Skipped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from torchstone.conductor.jobs.job import Skipped
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.interpret import (
@@ -43,6 +44,13 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").replace("`", "'").split())
 
 
+def _way(item: Skipped, zh: bool) -> str:
+    """What would make a skipped tool run."""
+    if item.close_zh:  # in words
+        return f" ({item.close_zh if zh else item.close})"
+    return f" (`{item.close}`)" if item.close else ""
+
+
 def plan_markdown(plan: Plan, lang: str) -> str:
     zh = lang == "zh"
     facts = plan.facts
@@ -66,7 +74,7 @@ def plan_markdown(plan: Plan, lang: str) -> str:
     out += _table(head, ((job.layer, _both(job.tool), job.id, job.why.get(lang), job.expected.get(lang))
                          for job in plan.jobs))  # fmt: skip
     out += [f"## {'未执行' if zh else 'Not run'}", ""]
-    out += [f"- {_both(item.tool)}: {item.why.get(lang)}" + (f" (`{item.close}`)" if item.close else "")
+    out += [f"- {_both(item.tool)}: {item.why.get(lang)}{_way(item, zh)}"
             for item in plan.skipped] or ["-"]  # fmt: skip
     out += ["", f"## {'深度' if zh else 'What each depth runs'}", ""]
     out += [f"- `{name}`: {words.get(lang)}" for name, words in DEPTHS.items()]

@@ -29,6 +29,7 @@ def offer(request: Request) -> Offer:
             Text("the project has no annotations of jaxtyping; dryrun checks the shapes themselves",
                  "项目没有 jaxtyping 注解；形状本身由 dryrun 检查"),
             "annotate tensors: x: Float[Tensor, 'batch features']",
+            "为张量添加注解：x: Float[Tensor, 'batch features']",
         )  # fmt: skip
     scripts = [item for item in facts.entry_points if item.trains or item.launched]
     if not scripts:

@@ -36,6 +36,7 @@ def offer(request: Request) -> Offer:
             Text("no script with a main part that trains was found",
                  "未找到带主程序且进行训练的脚本"),
             "a README with the command that starts the training",
+            "在 README 中写明启动训练的命令",
         )  # fmt: skip
     return tuple(
         _job(item, launch, place, documented, facts.tests.files)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.dag import FUNCTION, DAGNode, Edge, ExecutionDAG
+from torchstone.dataflow.graph.dag import FUNCTION, PRODUCES, DAGNode, Edge, ExecutionDAG
 from torchstone.dataflow.plan import SEPARATOR, normalize_context_key
 
 _CALL_NUMBER = re.compile(r"#\d+$")
@@ -95,13 +95,29 @@ class GraphCoarsening:
             places[node.node_id] = place
             if node.role != "region":
                 values[place][node.arguments] += 1
+        made = _places_of_one_form(dag, places)
         telling = {
-            place for place, found in values.items() if len(found) * _REPEATED <= found.total()
+            place
+            for place, found in values.items()
+            if len(found) * _REPEATED <= found.total() and place not in made
         }
         return {
             node_id: (place, dag.nodes[node_id].arguments if place in telling else "")
             for node_id, place in places.items()
         }
+
+
+def _places_of_one_form(dag: ExecutionDAG, places: Mapping[int, Hashable]) -> set[Hashable]:
+    """Places that take no data and always make data of one shape and dtype: what they are given is
+    the data itself, as the label in torch.tensor(label), and no structure."""
+    takes = {target for _, target, kind in dag.edges if kind != PRODUCES}
+    forms: dict[Hashable, set[Hashable]] = defaultdict(set)
+    for source, target, kind in dag.edges:
+        if kind == PRODUCES:
+            made = dag.nodes[target]
+            forms[places[source]].add((tuple(made.shape), made.dtype))
+    taking = {places[node_id] for node_id in takes}
+    return {place for place, found in forms.items() if len(found) == 1 and place not in taking}
 
 
 def _exact_classes(dag: ExecutionDAG, labels: Mapping[int, Hashable]) -> dict[int, int]:

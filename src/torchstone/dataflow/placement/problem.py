@@ -124,7 +124,10 @@ def _reason_to_stay(node: DAGNode, movable: frozenset[str]) -> Text:
             "语言自身的运算符：只有函数可以被替换",
         )
     if node.name not in movable:
-        return Text("has no counterpart on the device", "在设备上没有对应实现")
+        return Text(
+            "has no counterpart among the functions that can move",
+            "在可迁移的函数中没有对应实现",
+        )
     return Text("", "")
 
 
