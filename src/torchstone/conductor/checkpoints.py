@@ -19,7 +19,8 @@ class Checkpoint:
     rules: tuple[str, ...]
     """Ids of the rules and probes that decide it; `TS1*` stands for all that begin so."""
     tools: tuple[str, ...]
-    """Tools that must have run, one of them at least, for silence to mean anything."""
+    """Tools that must have run, one of them at least, for silence to mean anything; where some of
+    them run the program, one of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class CheckpointResult:
     state: State
     """good: passed; bad: failed; warning: not decided."""
     how: Text
+
+
+_STATIC = ("lint",)
+"""Tools that read and run nothing: their silence alone passes no point that runs could fail."""
 
 
 def decide(
@@ -50,6 +55,13 @@ def decide(
         names = ", ".join(checkpoint.tools)
         return CheckpointResult(scenario, checkpoint.title, "warning", Text(
             f"not decided: {names} did not run", f"未判定：{names} 未运行",
+        ))  # fmt: skip
+    running = [name for name in checkpoint.tools if name not in _STATIC]
+    if running and not set(used) - set(_STATIC):
+        names = ", ".join(running)
+        return CheckpointResult(scenario, checkpoint.title, "warning", Text(
+            f"not decided: the static rules found nothing, and {names} saw nothing of the program",
+            f"未判定：静态规则未发现问题，但 {names} 未能观察到程序运行",
         ))  # fmt: skip
     rules = ", ".join(checkpoint.rules)
     return CheckpointResult(scenario, checkpoint.title, "good", Text(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.conductor.checkpoints import decide
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.ranks import ALL_RULES
 from torchstone.conductor.project.facts import Feature, Place, ProjectFacts
@@ -37,3 +38,10 @@ def test_a_scenario_is_found_by_its_features() -> None:
 def test_the_example_of_a_scenario_is_recognised(name: str) -> None:
     facts = survey(Path(__file__).parents[3] / "examples" / "review" / name)
     assert name.replace("_", "-") in [key for key, item in all_scenarios().items() if item.applies(facts)]  # fmt: skip
+
+
+def test_silence_of_static_rules_alone_passes_nothing_that_runs_could_fail() -> None:
+    checkpoint = all_scenarios()["amp"].CHECKPOINTS[0]
+    assert set(checkpoint.tools) == {"probes", "lint"}
+    states = [decide("amp", checkpoint, (), ran).state for ran in ((), ("lint",), ("lint", "probes"))]  # fmt: skip
+    assert states == ["warning", "warning", "good"]
