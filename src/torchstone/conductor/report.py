@@ -352,12 +352,13 @@ def _next(made: Outcome) -> tuple[str, ...]:
     steps = [f"less {made.folder}/guide.md"]
     if made.applied:
         steps += [made.undo]
-    for name, joint in (
-        ("proven", made.verification.together),
-        ("all", made.verification.everything),
+    # what no run has proven is read before it is applied
+    for command, name, joint in (
+        ("git apply", "proven", made.verification.together),
+        ("less", "all", made.verification.everything),
     ):
         if not made.applied and joint is not None and joint.outcome == "fixed":
-            steps.append(f"git apply {made.folder}/patches/{name}.patch")
+            steps.append(f"{command} {made.folder}/patches/{name}.patch")
             break
     return (
         *steps,
