@@ -20,8 +20,9 @@ from torchstone.conductor.choices import Lead
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.phases.execute import Conditions, Execution, execute
-from torchstone.conductor.phases.interpret import OUTSIDE, interpret
+from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import make_plan
+from torchstone.conductor.phases.problems import OUTSIDE
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.project.reach import map_reach

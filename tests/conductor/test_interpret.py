@@ -11,7 +11,8 @@ from torchstone.conductor.choices import Lead
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.phases.execute import Execution, ToolResult
-from torchstone.conductor.phases.interpret import Interpretation, Marks, interpret
+from torchstone.conductor.phases.interpret import interpret
+from torchstone.conductor.phases.problems import Interpretation, Marks
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey
 from torchstone.core.evidence import Number

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.conductor.test_interpret import finding, read
 from torchstone.conductor.changes.templates import edits_for
-from torchstone.conductor.phases.interpret import Problem
+from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
 
 

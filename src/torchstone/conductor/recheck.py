@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchstone.conductor.phases.execute import Conditions, execute
-from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.records.folder import known_folder

@@ -9,13 +9,8 @@ from torchstone.conductor.checkpoints import CheckpointResult
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.guide import Guide
-from torchstone.conductor.phases.interpret import (
-    EffectWords,
-    EvidenceWords,
-    Interpretation,
-    Problem,
-)  # fmt: skip
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.problems import EffectWords, EvidenceWords, Interpretation, Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification
 from torchstone.conductor.records.documents import OutcomeWords, StateWords
 from torchstone.core.answer import Answer, Fact, State, Tile

@@ -19,8 +19,9 @@ from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design, Solution, design
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
 from torchstone.conductor.phases.guide import Guide, guide_markdown, make_guide
-from torchstone.conductor.phases.interpret import Interpretation, interpret
+from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
+from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.phases.verify import Before, verify
 from torchstone.conductor.project.copying import Copy, copied

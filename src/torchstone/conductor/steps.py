@@ -20,8 +20,8 @@ from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution, ToolResult
 from torchstone.conductor.phases.guide import Guide
-from torchstone.conductor.phases.interpret import Interpretation
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.phases.verify import Before
 from torchstone.conductor.project.copying import copied

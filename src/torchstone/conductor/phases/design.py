@@ -18,7 +18,7 @@ from torchstone.conductor.changes.patches import (
 )
 from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Choice, Lead, Option, Proposal
-from torchstone.conductor.phases.interpret import Interpretation, Problem
+from torchstone.conductor.phases.problems import Interpretation, Problem
 from torchstone.conductor.words import counted
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Finding

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchstone.conductor.changes.patches import FileChange, PatchError, changes_of, diff_of
 from torchstone.conductor.phases.design import Design, Solution
-from torchstone.conductor.phases.interpret import EffectWords, Interpretation, Problem
+from torchstone.conductor.phases.problems import EffectWords, Interpretation, Problem
 from torchstone.conductor.words import counted
 from torchstone.core.text import Text
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from torchstone.conductor.phases.interpret import OUTSIDE, Problem
+from torchstone.conductor.phases.problems import OUTSIDE, Problem
 from torchstone.conductor.project.testing import TestRun
 from torchstone.core.finding import Finding
 from torchstone.core.text import Text

@@ -18,8 +18,8 @@ from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.jobs.side_by_side import side_by_side
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.execute import Conditions, Execution, run_job
-from torchstone.conductor.phases.interpret import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.verdicts import (
     PatchState,
     Verdict,

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from torchstone.conductor.jobs.job import Skipped
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution
-from torchstone.conductor.phases.interpret import (
+from torchstone.conductor.phases.plan import DEPTHS, Plan
+from torchstone.conductor.phases.problems import (
     CONFIDENCE,
     COST,
     EFFECT_WEIGHT,
     EffectWords,
     EvidenceWords,
     Interpretation,
-)  # fmt: skip
-from torchstone.conductor.phases.plan import DEPTHS, Plan
+)
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.project.facts import Feature, ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios

@@ -8,8 +8,8 @@ from pathlib import Path
 from torchstone.conductor.choices import Choice, Decision, Lead, Proposal
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.phases.design import Design, design
-from torchstone.conductor.phases.interpret import Interpretation
 from torchstone.conductor.phases.plan import Plan, make_plan
+from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.run import RunInfo, scope_of
 from torchstone.conductor.tools import tool_named

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from torchstone.conductor.changes.patches import FileChange
-from torchstone.conductor.phases.interpret import Marks
+from torchstone.conductor.phases.problems import Marks
 from torchstone.conductor.records.known_runs import state_folder
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError, TorchstoneError

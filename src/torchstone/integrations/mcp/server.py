@@ -18,7 +18,7 @@ from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import excerpt
 from torchstone.conductor.phases.guide import guide_markdown
-from torchstone.conductor.phases.interpret import Problem
+from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.review import write_outputs
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.steps import Steps
