@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,15 @@ def test_the_mistake_is_named(code: str) -> None:
         assert text.en
         assert text.zh
         assert text.en != text.zh
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_an_answer_that_is_infinite_everywhere_can_be_told(value: float) -> None:
+    referee = Referee(ONE.format(body=SOFTMAX), "torch", 2)
+    referee.load(1 << 20)
+    case = referee.cases[0]
+    found = causes_of(referee.reference, case, 0, torch.full_like(case.inputs[0], value))
+    json.dumps(found, allow_nan=False)
 
 
 def test_a_right_answer_has_no_cause() -> None:

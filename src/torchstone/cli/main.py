@@ -31,6 +31,7 @@ _COMMANDS = "torchstone.cli.commands"
 
 def run(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
+    _open_closed_streams()
     lang = _flag_lang(words) or _config_lang() or locale_lang()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -52,6 +53,13 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("torchstone: " + ("已中断" if lang == "zh" else "interrupted"), file=sys.stderr)
         return 130
+
+
+def _open_closed_streams() -> None:
+    """A program that is started with `>&-` has no stream there: what it says goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the whole run
 
 
 def _run(words: list[str], lang: str) -> int:

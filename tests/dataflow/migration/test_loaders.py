@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import io
 import pickle
 import random
 
@@ -102,6 +104,49 @@ class Tensors(Images):
         }
 
 
+class AsTensorsDo(Dataset):
+    """What a tensor of torch allows, and a handle has to allow, too."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        image = cv2.flip(load(index)[:12, :10], 1)
+        tensor = torch.from_numpy(image)
+        laid_out = tensor.permute(dims=(2, 0, 1)).contiguous()
+        laid_out[0] = 7  # a copy: `tensor` keeps its values
+        shared = cv2.flip(image, 0)
+        np.ascontiguousarray(shared)[0] = 9  # no copy: `shared` has it
+        real = cv2.flip(image, 0)
+        stacked = torch.stack([torch.from_numpy(real), torch.from_numpy(real)])
+        real[:] = 0  # the stack is a copy
+        floats = torch.from_numpy(cv2.flip(image, 0)).float()
+        assert isinstance(floats, torch.FloatTensor)
+        weight = torch.ones(3, requires_grad=True)
+        file = io.BytesIO()
+        torch.save(torch.from_numpy(cv2.flip(image, 0)).float(), file)
+        file.seek(0)
+        turned = cv2.flip(image, 0).transpose(2, 0, 1)
+        return collections.OrderedDict(
+            tensor=tensor,
+            laid_out=laid_out.view(-1),
+            recorded=torch.from_numpy(cv2.flip(image, 0)).permute(2, 0, 1).contiguous(),
+            rows=torch.from_numpy(np.ascontiguousarray(turned)).view(-1),
+            cut=torch.from_numpy(cv2.flip(image, 0)[2:5, 1:4].copy()).view(-1),
+            shared=shared,
+            stacked=stacked,
+            mean=torch.stack([floats, floats]).mean(0),
+            alpha=floats.add(1, alpha=2),
+            floor=floats.div(7, rounding_mode="floor"),
+            bytes_less=torch.from_numpy(cv2.flip(image, 0)) - torch.full((3,), 0.5),
+            tracked=(floats * weight).requires_grad,
+            loaded=torch.load(file, weights_only=True),
+            pickled=len(pickle.dumps(cv2.flip(image, 0))),
+            sometimes=cv2.flip(image, 0) if index % 2 else load(index)[:12, :10],
+            otherwise=load(index)[:12, :10] if index % 2 else cv2.flip(image, 0),
+        )
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         for index in range(7):
@@ -137,7 +182,7 @@ def same(one, other) -> bool:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("dataset", [Images, Odd, Stream, Tensors])
+@pytest.mark.parametrize("dataset", [Images, Odd, Stream, Tensors, AsTensorsDo])
 def test_batches_are_the_same_bit_for_bit(dataset, workers: int) -> None:
     expected, state = batches(dataset(), workers)
     with PipelineMigrator.from_plan(PLAN) as migrator:
@@ -175,6 +220,38 @@ def test_a_collate_function_of_the_program(workers: int) -> None:
     expected, _ = batches(Images(), workers, collate_fn=stacked)
     with PipelineMigrator.from_plan(PLAN):
         got, _ = batches(Images(), workers, collate_fn=stacked)
+    assert same(expected, got)
+
+
+def used(samples):
+    """Goes on with what it stacked."""
+    images = torch.stack([torch.as_tensor(image) for image, _ in samples])
+    return images.permute(0, 2, 3, 1).mul(2.0), len(images), images.shape[0]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_collate_function_uses_its_batch(workers: int) -> None:
+    expected, _ = batches(Images(), workers, collate_fn=used)
+    with PipelineMigrator.from_plan(PLAN):
+        got, _ = batches(Images(), workers, collate_fn=used)
+    assert same(expected, got)
+
+
+class OfTwoKinds(Dataset):
+    """torch promotes the numbers of such a batch, or refuses it."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        image = cv2.resize(load(index), (8, 8))
+        return image if index % 2 else image.astype(np.float32)
+
+
+def test_batches_of_two_number_formats() -> None:
+    expected, _ = batches(OfTwoKinds(), 0)
+    with PipelineMigrator.from_plan(PLAN):
+        got, _ = batches(OfTwoKinds(), 0)
     assert same(expected, got)
 
 

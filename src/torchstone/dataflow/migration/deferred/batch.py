@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
-from torchstone.dataflow.migration.deferred.handle import Deferred
+from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.deferred.steps import Step
-from torchstone.dataflow.migration.deferred.tensor_handle import DeferredTensor
+from torchstone.dataflow.migration.deferred.tensor_handle import (
+    UncomputedTensor,
+    equal_in_kind,
+    real,
+    recorded_array,
+)
+from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
 from torchstone.dataflow.migration.targets import Target
@@ -46,42 +53,41 @@ def open_session(name: str, session: Session) -> None:
     _SESSIONS[name] = session
 
 
-class DeferredBatch:
-    """The handles of a batch, stacked. It pickles as the tensor that the batch will be."""
+class DeferredBatch(UncomputedTensor):
+    """The handles of a batch, stacked, as they were then."""
 
-    def __init__(self, items: Sequence[Deferred]) -> None:
-        self.items = tuple(items)
+    items: tuple[Deferred, ...]
+
+    def _compute(self) -> Tensor:
+        return torch.stack([torch.from_numpy(item.torchstone_materialise()) for item in self.items])
 
     def settle(self) -> Tensor:
-        first = self.items[0]
-        groups = _grouped(self.items)
-        return _joined(first._session, groups, len(self.items))
-
-    def __reduce__(self) -> Any:
-        groups = [
-            (places, tuple(torch.from_numpy(item._base) for item in members), members[0]._steps)
-            for places, members in _grouped_members(self.items)
-        ]
-        return arrived_batch, (self.items[0]._session, groups, len(self.items))
+        if self._computed is not None:
+            return self._computed
+        return _joined(self.items[0]._session, grouped(self.items), len(self.items))
 
 
-def stack(items: Sequence[Deferred]) -> Any:
-    """What `torch.stack` of the arrays is."""
-    return DeferredBatch(items)
+def stack(items: Sequence[Deferred | None]) -> DeferredBatch | None:
+    """What `torch.stack` of the arrays is; None if they have to be computed for it."""
+    if not equal_in_kind(items):
+        return None
+    held = tuple(item.snapshot() for item in items if item is not None)
+    shape, kind = held[0].shape, torch_dtype(held[0].dtype)
+    made = DeferredBatch.of_shape((len(held), *shape), kind)
+    made.items = held
+    return made
 
 
-def collate(batch: Sequence[Deferred], *, collate_fn_map: Any = None) -> DeferredBatch:  # noqa: ARG001
+def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:  # noqa: ARG001
     """What `default_collate` does with arrays."""
-    return DeferredBatch(batch)
+    made = stack(batch)
+    return default_collate([torch.as_tensor(materialised(item)) for item in batch]) if made is None else made  # fmt: skip
 
 
-def collate_tensors(
-    batch: Sequence[DeferredTensor],
-    *,
-    collate_fn_map: Any = None,  # noqa: ARG001
-) -> Any:
+def collate_tensors(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:  # noqa: ARG001
     """What `default_collate` does with tensors."""
-    return torch.stack(batch)  # type: ignore[arg-type]
+    made = stack([recorded_array(item) for item in batch])
+    return default_collate(real(list(batch))) if made is None else made
 
 
 Group = tuple[tuple[int, ...], tuple[Any, ...], tuple[Step, ...]]
@@ -99,24 +105,21 @@ def _grouped_members(items: Sequence[Deferred]) -> list[tuple[tuple[int, ...], l
     return [(tuple(places), members) for places, members in groups.values()]
 
 
-def _grouped(items: Sequence[Deferred]) -> list[Group]:
+def grouped(items: Sequence[Deferred]) -> list[Group]:
     return [
         (places, tuple(item._base for item in members), members[0]._steps)
         for places, members in _grouped_members(items)
     ]
 
 
-def arrived(
-    session: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...], _: bool
-) -> np.ndarray:
+def arrived(session: str, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
     """One handle outside of a batch, as the array."""
-    result = replay(session, bases, steps)[0]
-    return np.ascontiguousarray(result.cpu().numpy())
+    return np.ascontiguousarray(replay(session, (base,), steps)[0].cpu().numpy())
 
 
-def arrived_tensor(session: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
+def arrived_tensor(session: str, base: np.ndarray, steps: tuple[Step, ...]) -> Tensor:
     """One tensor outside of a batch."""
-    return torch.from_numpy(arrived(session, bases, steps, False))
+    return torch.from_numpy(arrived(session, base, steps))
 
 
 def arrived_batch(session: str, groups: list[Group], count: int) -> Tensor:

@@ -19,7 +19,8 @@ from torchstone.dataflow.migration.moves.numpy._elementwise import ROUNDED, TORC
 
 Originals = Callable[[str], Callable[..., Any]]
 _UFUNCS = {name: name for name in TORCH_OF if name not in ROUNDED} | {"divide": "true_divide"}
-_VIEWS = ("transpose", "getitem")
+_VIEWS = ("transpose", "getitem", "contiguous")
+"""Steps whose result may be the memory of what they are taken of."""
 
 
 class Deferred(NDArrayOperatorsMixin):
@@ -140,12 +141,8 @@ class Deferred(NDArrayOperatorsMixin):
         if args and args[0] is self:
             if func is np.transpose and not kwargs and len(args) <= 2:
                 return self.transpose(*args[1:])
-            if (
-                func.__name__ in ("ascontiguousarray", "asarray", "array", "copy")
-                and len(args) == 1
-                and not kwargs
-            ):
-                return self.copy()
+            if func.__name__ in ("array", "copy") and len(args) == 1 and not kwargs:
+                return self.copy("K")
         return func(*materialised(args), **materialised(kwargs))
 
     @classmethod
@@ -153,8 +150,8 @@ class Deferred(NDArrayOperatorsMixin):
         from torchstone.dataflow.migration.deferred.batch import stack
 
         if func is torch.stack and len(args) == 1 and not kwargs:
-            if all(type(item) is Deferred for item in args[0]):
-                return stack(args[0])
+            if (made := stack(args[0])) is not None:
+                return made
         return func(*as_tensors(args), **as_tensors(kwargs or {}))
 
     def __getitem__(self, key: Any) -> Any:
@@ -187,8 +184,18 @@ class Deferred(NDArrayOperatorsMixin):
                 return made
         return self.torchstone_materialise().astype(dtype, *args, **kwargs)
 
-    def copy(self) -> Deferred:
-        return Deferred(self._base.copy(), self._steps, self._session, self._originals)
+    def copy(self, order: Any = "C") -> Any:
+        made = self._try("copy", "", order)
+        return self.torchstone_materialise().copy(order) if made is None else made
+
+    def snapshot(self) -> Deferred:
+        """The same as it is now, whatever is written to this one later."""
+        return Deferred(self._base, self._steps, self._session, self._originals)
+
+    def contiguous(self) -> Any:
+        """`numpy.ascontiguousarray`: the array itself if it is laid out so, else a copy."""
+        made = self._try("contiguous", "", ())
+        return np.ascontiguousarray(self.torchstone_materialise()) if made is None else made
 
     def __float__(self) -> float:
         return float(self.torchstone_materialise())
@@ -204,11 +211,9 @@ class Deferred(NDArrayOperatorsMixin):
             raise AttributeError(name)
         return getattr(self.torchstone_materialise(), name)
 
-    def __reduce__(self) -> Any:
-        """A handle that leaves its process arrives as the array."""
-        from torchstone.dataflow.migration.deferred.batch import arrived
-
-        return arrived, (self._session, (self._base,), self._steps, False)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What the program writes to a file is the array."""
+        return self.torchstone_materialise().__reduce_ex__(protocol)
 
 
 def materialised(value: Any) -> Any:

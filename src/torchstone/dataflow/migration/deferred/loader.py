@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import sys
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -18,15 +21,19 @@ from torch.utils.data._utils import fetch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from torchstone.dataflow.migration.deferred.batch import (
-    DeferredBatch,
     Session,
     collate,
     collate_tensors,
     open_session,
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
+from torchstone.dataflow.migration.deferred.sending import Sent, reduced
 from torchstone.dataflow.migration.deferred.steps import can_record, step
-from torchstone.dataflow.migration.deferred.tensor_handle import DeferredTensor, tensor_of
+from torchstone.dataflow.migration.deferred.tensor_handle import (
+    DeferredTensor,
+    UncomputedTensor,
+    tensor_of,
+)
 from torchstone.dataflow.migration.device_array import DeviceArray, call_on_host
 from torchstone.dataflow.migration.patching.bindings import find_changes
 from torchstone.dataflow.migration.patching.injector import PatchInjector
@@ -37,7 +44,11 @@ from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 _ACTIVE = threading.local()
 _STANDING_IN = (Deferred, DeviceArray)
 _TO_TENSORS = ("from_numpy", "as_tensor", "tensor")
-_TO_ARRAYS = ("ascontiguousarray", "asarray", "array")
+_ARRAY_OF_ARRAY: dict[str, Callable[[Deferred], Any]] = {
+    "ascontiguousarray": Deferred.contiguous,
+    "asarray": lambda array: array,
+    "array": lambda array: array.copy("K"),
+}
 _FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
 
 
@@ -76,7 +87,7 @@ def _let_libraries_have_arrays(injector: PatchInjector) -> None:
     shims: dict[int, tuple[Any, Any]] = {}
     for module, names, make in (
         (torch, _TO_TENSORS, _tensor_or_computed),
-        (np, _TO_ARRAYS, _array_or_computed),
+        (np, _ARRAY_OF_ARRAY, _array_or_computed),
         (sys.modules.get("cv2"), _plain_functions(sys.modules.get("cv2")), _computing),
     ):
         for name in names:
@@ -136,24 +147,27 @@ def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
     def fetch_recorded(self: Any, index: Any) -> Any:
         with recording():
             data = original(self, index)
-        return data if get_worker_info() is not None else settled(data)
+        return Sent(data) if get_worker_info() is not None else settled(data)
 
     return fetch_recorded
 
 
 def settled(data: Any) -> Any:
     """The same with every handle computed, batches on the device."""
-    if type(data) is DeferredBatch:
-        return data.settle()
-    if type(data) in (Deferred, DeferredTensor):
-        function, arguments = data.__reduce__()
+    if isinstance(data, UncomputedTensor) or type(data) is Deferred:
+        function, arguments = reduced(data)
         return function(*arguments)
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*map(settled, data))
-    if type(data) in (tuple, list):
+    if type(data) in (tuple, list, deque):
         return type(data)(map(settled, data))
-    if type(data) is dict:
-        return {key: settled(value) for key, value in data.items()}
+    if isinstance(data, dict):
+        made = copy.copy(data)
+        made.update({key: settled(value) for key, value in data.items()})
+        return made
+    if is_dataclass(data) and not isinstance(data, type):
+        for field in fields(data):
+            object.__setattr__(data, field.name, settled(getattr(data, field.name)))
     return data
 
 
@@ -186,12 +200,12 @@ def _tensor_or_computed(original: Callable[..., Any]) -> Callable[..., Any]:
 def _array_or_computed(original: Callable[..., Any]) -> Callable[..., Any]:
     """For functions that make an array of an array."""
     computed = _computing(original)
-    shares = original.__name__ == "asarray"
+    make = _ARRAY_OF_ARRAY[original.__name__]
 
     @functools.wraps(original)
     def made(*args: Any, **kwargs: Any) -> Any:
         if _is_recorded(args) and not kwargs:
-            return args[0] if shares else args[0].copy()
+            return make(args[0])
         return computed(*args, **kwargs)
 
     return made

@@ -23,7 +23,7 @@ class Step:
     """An operation without its data. `key` tells equal steps: they are computed together."""
 
     kind: str
-    """`call`, `ufunc`, `astype`, `transpose`, `getitem`."""
+    """`call`, `ufunc`, `astype`, `copy`, `contiguous`, `transpose`, `getitem`."""
     name: str
     arguments: Any
     key: Key
@@ -50,6 +50,10 @@ class Step:
             return np.asarray(getattr(np, self.name)(*operands))
         if self.kind == "astype":
             return item.astype(self.arguments)
+        if self.kind == "copy":
+            return item.copy(self.arguments)
+        if self.kind == "contiguous":
+            return np.ascontiguousarray(item)
         return item.transpose(self.arguments) if self.kind == "transpose" else item[self.arguments]
 
 
@@ -175,10 +179,17 @@ def _getitem(recorded: Step, batch: Tensor) -> Tensor:
     return batch[(slice(None), *recorded.arguments)]
 
 
+def _as_it_is(_: Step, batch: Tensor) -> Tensor:
+    """A batch is laid out anew where it is made."""
+    return batch
+
+
 _BATCHED: dict[str, Callable[[Step, Tensor], Tensor]] = {
     "call": _call,
     "ufunc": _ufunc,
     "astype": _astype,
+    "copy": _as_it_is,
+    "contiguous": _as_it_is,
     "transpose": _transpose,
     "getitem": _getitem,
 }

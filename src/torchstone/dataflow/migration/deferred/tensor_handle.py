@@ -1,137 +1,114 @@
-"""What `torch.from_numpy` makes of a handle: a tensor that is not computed yet.
+"""What `torch.from_numpy` and `torch.stack` make of handles: tensors that are not computed yet.
 
-To the program it is a tensor on the CPU that shares its memory with the array, as torch's own does.
-Whatever cannot be recorded computes it there and then with the original functions.
+To the program and to torch's own C code they are tensors on the CPU. Whatever cannot be recorded
+computes them there and then with the original functions; from then on the computed tensor answers.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from torchstone.dataflow.migration.deferred.handle import Deferred
+from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
 
 _ARITHMETIC = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
     "__add__": np.add, "__sub__": np.subtract, "__mul__": np.multiply, "__truediv__": np.true_divide,
 }  # fmt: skip
+_FACTS = {
+    Tensor.shape.__get__, Tensor.dtype.__get__, Tensor.device.__get__, Tensor.ndim.__get__,  # type: ignore[attr-defined]
+    Tensor.is_cuda.__get__, Tensor.is_nested.__get__,  # type: ignore[attr-defined]
+    Tensor.size, Tensor.dim, Tensor.__len__, Tensor.numel, Tensor.nelement, Tensor.__hash__,
+    Tensor.is_floating_point, torch.is_floating_point,
+}  # fmt: skip
+"""What is known of a tensor before it is computed."""
 
 
-class DeferredTensor:
-    """A tensor whose array is not computed yet."""
+class UncomputedTensor(Tensor):
+    """A tensor of known shape and number format without memory of its own: code that goes past
+    `__torch_function__` meets a tensor that torch itself made, and computes it, too."""
 
-    def __init__(self, array: Deferred) -> None:
-        self._array = array
+    _computed: Tensor | None
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], dtype: torch.dtype) -> Self:
+        made: Self = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+        made._computed = None
+        return made
 
     def torchstone_materialise(self) -> Tensor:
-        return torch.from_numpy(self._array.torchstone_materialise())
+        """Kept: what is written to it, or set on it, is there when it is asked again."""
+        if self._computed is None:
+            self._computed = self._compute()
+        return self._computed
 
-    # -- what a tensor is
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return Tensor
-
-    @property
-    def shape(self) -> torch.Size:
-        return torch.Size(self._array.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return torch_dtype(self._array.dtype)
-
-    @property
-    def ndim(self) -> int:
-        return self._array.ndim
-
-    def dim(self) -> int:
-        return self.ndim
-
-    def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    # -- what is recorded
-
-    def permute(self, *dims: Any) -> Any:
-        order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-        return _as_tensor(self._array.transpose(tuple(order)))
-
-    def transpose(self, first: int, second: int) -> Any:
-        order = list(range(self.ndim))
-        order[first], order[second] = order[second], order[first]
-        return self.permute(order)
-
-    def contiguous(self, *args: Any, **kwargs: Any) -> Any:
-        # a batch of them is laid out anew, so that only a program that asks for strides can tell
-        return self if not args and not kwargs else self._real("contiguous", args, kwargs)
-
-    def float(self) -> Any:
-        return self.to(torch.float32)
-
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        if args != (torch.float32,) or kwargs:
-            return self._real("to", args, kwargs)
-        return self if self.dtype is torch.float32 else _as_tensor(self._array.astype(np.float32))
-
-    def clone(self, *args: Any, **kwargs: Any) -> Any:
-        return self._real("clone", args, kwargs) if args or kwargs else _as_tensor(self._array.copy())  # fmt: skip
-
-    def _arithmetic(self, name: str, operand: Any) -> Any:
-        """torch and numpy agree on float32 with float32 or a number of Python; not on integers."""
-        if type(operand) is Tensor and operand.dtype is torch.float32 and operand.device.type == "cpu":  # fmt: skip
-            operand = operand.detach().numpy().copy()
-        elif type(operand) not in (int, float):
-            return self._real(name, (operand,), {})
-        if self.dtype is not torch.float32:
-            return self._real(name, (operand,), {})
-        return _as_tensor(_ARITHMETIC[name](self._array, operand))
-
-    # -- everything else
-
-    def _real(self, name: str, args: Any, kwargs: Any) -> Any:
-        return getattr(self.torchstone_materialise(), name)(*real(args), **real(kwargs))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.torchstone_materialise(), name)
+    def _compute(self) -> Tensor:
+        raise NotImplementedError
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from torchstone.dataflow.migration.deferred.batch import stack
-
-        if func is torch.stack and len(args) == 1 and not kwargs:
-            if all(type(item) is DeferredTensor for item in args[0]):
-                return stack([item._array for item in args[0]])
+        if func in _FACTS and isinstance(args[0], cls) and args[0]._computed is None:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        if not kwargs and (record := _RECORDED.get(func)) is not None:
+            if (made := record(*args)) is not None:
+                return made
         return func(*real(args), **real(kwargs or {}))
 
-    def __reduce__(self) -> Any:
-        """One that leaves its process arrives as the tensor."""
-        from torchstone.dataflow.migration.deferred.batch import arrived_tensor
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return func(*real(args), **real(kwargs or {}))
 
-        array = self._array
-        return arrived_tensor, (array._session, (array._base,), array._steps)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What the program writes to a file is the tensor."""
+        return self.torchstone_materialise().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.torchstone_materialise().__deepcopy__(memo)
+
+    def __copy__(self) -> Any:
+        return self.torchstone_materialise().detach()
 
 
-def tensor_of(array: Deferred) -> Any:
+class DeferredTensor(UncomputedTensor):
+    """Shares its memory with the array, as the tensor of `torch.from_numpy` does."""
+
+    _array: Deferred
+
+    def _compute(self) -> Tensor:
+        return torch.from_numpy(self._array.torchstone_materialise())
+
+
+def tensor_of(array: Any) -> Tensor:
     """`torch.from_numpy` of a handle."""
     try:
-        torch_dtype(array.dtype)
+        kind = torch_dtype(array.dtype)
     except (KeyError, TypeError):
-        return torch.from_numpy(array.torchstone_materialise())
-    return _as_tensor(array)
+        return torch.from_numpy(materialised(array))
+    if type(array) is not Deferred or not array._steps:
+        return torch.from_numpy(materialised(array))
+    made = DeferredTensor.of_shape(array.shape, kind)
+    made._array = array
+    return made
+
+
+def recorded_array(value: Any) -> Deferred | None:
+    """The array of a tensor that nobody has computed or written to."""
+    if type(value) is DeferredTensor and value._computed is None and value._array._steps:
+        return value._array
+    return None
 
 
 def real(value: Any) -> Any:
     """The same with every handle computed."""
-    if type(value) is DeferredTensor:
+    if isinstance(value, UncomputedTensor):
         return value.torchstone_materialise()
     if type(value) is Deferred:
         return value.torchstone_materialise()
@@ -142,37 +119,86 @@ def real(value: Any) -> Any:
     return value
 
 
-def _as_tensor(array: Any) -> Any:
-    return DeferredTensor(array) if type(array) is Deferred and array._steps else torch.from_numpy(np.asarray(array))  # fmt: skip
+# -- what is recorded: each gives None for a call that has to be computed
 
 
-def _recorded_method(name: str) -> Any:
-    def method(self: DeferredTensor, operand: Any) -> Any:
-        return self._arithmetic(name, operand)
-
-    return method
-
-
-def _real_method(name: str) -> Any:
-    def method(self: DeferredTensor, *args: Any, **kwargs: Any) -> Any:
-        return self._real(name, args, kwargs)
-
-    return method
+def _permute(tensor: Any, *dims: Any) -> Tensor | None:
+    array = recorded_array(tensor)
+    order = dims[0] if len(dims) == 1 and isinstance(dims[0], tuple | list) else dims
+    if array is None or any(type(axis) is not int for axis in order):
+        return None
+    if sorted(axis % array.ndim for axis in order) != list(range(array.ndim)):
+        return None
+    if any(not -array.ndim <= axis < array.ndim for axis in order):
+        return None
+    return tensor_of(array.transpose(tuple(order)))
 
 
-_PYTHONS_OWN = frozenset(
-    "__class__ __dict__ __weakref__ __new__ __init__ __init_subclass__ __subclasshook__ __getattribute__ __getattr__ "
-    "__setattr__ __delattr__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __sizeof__ __dir__ __doc__ __module__ "
-    "__torch_function__ __torch_dispatch__ __slots__ __len__ __hash__".split()
-)
-for _name in _ARITHMETIC:
-    setattr(DeferredTensor, _name, _recorded_method(_name))
-for _name in dir(Tensor):
-    # operators are looked up on the type, past __getattr__
-    if (
-        _name.startswith("__")
-        and _name.endswith("__")
-        and _name not in (*_PYTHONS_OWN, *_ARITHMETIC)
-    ):
-        if callable(getattr(Tensor, _name)):
-            setattr(DeferredTensor, _name, _real_method(_name))
+def _transpose(tensor: Any, *dims: Any) -> Tensor | None:
+    order = list(range(tensor.ndim))
+    if len(dims) != 2 or any(type(axis) is not int or not -len(order) <= axis < len(order) for axis in dims):  # fmt: skip
+        return None
+    order[dims[0]], order[dims[1]] = order[dims[1]], order[dims[0]]
+    return _permute(tensor, order)
+
+
+def _contiguous(tensor: Any, *args: Any) -> Tensor | None:
+    array = recorded_array(tensor)
+    return None if array is None or args else tensor_of(array.contiguous())
+
+
+def _float(tensor: Any, *args: Any) -> Tensor | None:
+    return None if args else _to(tensor, torch.float32)
+
+
+def _to(tensor: Any, *args: Any) -> Tensor | None:
+    array = recorded_array(tensor)
+    if array is None or args != (torch.float32,):
+        return None
+    return tensor if array.dtype == np.float32 else tensor_of(array.astype(np.float32))
+
+
+def _clone(tensor: Any, *args: Any) -> Tensor | None:
+    array = recorded_array(tensor)
+    return None if array is None or args else tensor_of(array.copy("K"))
+
+
+def _stack(tensors: Any, *args: Any) -> Tensor | None:
+    from torchstone.dataflow.migration.deferred.batch import stack
+
+    arrays = [recorded_array(item) for item in tensors] if type(tensors) in (list, tuple) else []
+    return None if args else stack(arrays)
+
+
+def _arithmetic(function: np.ufunc) -> Callable[..., Tensor | None]:
+    """torch and numpy agree on float32 with float32 or a number of Python; not on integers."""
+
+    def record(tensor: Any, operand: Any) -> Tensor | None:
+        array = recorded_array(tensor)
+        if array is None or array.dtype != np.float32:
+            return None
+        if type(operand) is Tensor:
+            plain = operand.dtype is torch.float32 and operand.device.type == "cpu"
+            if not plain or operand.requires_grad or operand.is_neg():
+                return None
+            operand = operand.numpy().copy()
+        elif type(operand) not in (int, float):
+            return None
+        return tensor_of(function(array, operand))
+
+    return record
+
+
+_RECORDED: dict[Any, Callable[..., Tensor | None]] = {
+    Tensor.permute: _permute, Tensor.transpose: _transpose, Tensor.contiguous: _contiguous,
+    Tensor.float: _float, Tensor.to: _to, Tensor.clone: _clone, torch.stack: _stack,
+    **{getattr(Tensor, name): _arithmetic(function) for name, function in _ARITHMETIC.items()},
+}  # fmt: skip
+
+
+def equal_in_kind(arrays: Sequence[Deferred | None]) -> bool:
+    """Whether a batch can be made of them later: what torch refuses or promotes it does itself."""
+    recorded = [array for array in arrays if type(array) is Deferred and array._steps]
+    if not recorded or len(recorded) < len(arrays):
+        return False
+    return len({(array.shape, array.dtype) for array in recorded}) == 1

@@ -8,6 +8,7 @@ of the wrong elements are what is left to say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,9 +40,14 @@ def causes_of(reference: Reference, case: Case, number: int, got: torch.Tensor) 
     wrong = _wrong(answer, got)
     if not bool(wrong.any()):
         return []
-    by_value = next(_by_value(reference, case, number, got.double()), None)
+    by_value = next(filter(_finite, _by_value(reference, case, number, got.double())), None)
     found = by_value or next(_by_place(wrong), None)
     return [] if found is None else [found]
+
+
+def _finite(cause: Cause) -> bool:
+    """An infinite constant or factor explains nothing, and no message can carry it."""
+    return all(math.isfinite(value) for value in cause.values() if isinstance(value, float))
 
 
 def _wrong(answer: Answer, got: torch.Tensor) -> torch.Tensor:
