@@ -78,6 +78,7 @@ def test_broken_files_do_not_hide_the_rest(
         (["config", "selekt"], "did you mean"),
         (["check", "model.py", "-o", "model.py/x.json"], "a place that can be written"),
         (["check", "model.py", "-o", "x.html", "--format", "json"], "expected --format html"),
+        (["review", ".", "-o", "x.html"], "expected a folder"),
     ],
 )
 def test_mistakes_are_told_in_one_line(

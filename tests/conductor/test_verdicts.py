@@ -32,7 +32,7 @@ def left(problem: Problem) -> Verdict:
 def test_a_problem_goes_with_the_nearest_patch_of_its_file_or_with_all(project: Path) -> None:
     of = problems_of(project)
     by_id = {item.id: item for item in of.values()}
-    verdicts = [proven(of["PR4"], of["PR3"]), proven(of["PR2"], of["PR3"]), proven(of["PR1"], of["PR3"]),
+    verdicts = [proven(of["PR4"], of["PR3"]), proven(of["PR2"]), proven(of["PR1"], of["PR3"]),
                 left(of["PR3"]), left(of["DR5"])]  # fmt: skip
     alone = with_consequences(verdicts, None, by_id)
     assert [item.state for item in alone] == ["proven", "proven", "proven", "with others", "sketch"]
@@ -45,6 +45,13 @@ def test_a_problem_goes_with_the_nearest_patch_of_its_file_or_with_all(project: 
     assert [item.problem for item in Verification(tuple(together)).with_others] == [of["PR3"].id, of["DR5"].id]  # fmt: skip
     worse = Verdict("all", "all", "regressed", "dropped", others_gone=gone)
     assert with_consequences(verdicts, worse, by_id)[4] == left(of["DR5"])
+
+
+def test_what_stays_away_whatever_is_changed_has_no_cause(project: Path) -> None:
+    of = problems_of(project)
+    by_id = {item.id: item for item in of.values()}
+    verdicts = [proven(of["PR1"], of["PR3"]), proven(of["PR2"], of["PR3"]), left(of["PR3"])]
+    assert with_consequences(verdicts, None, by_id)[2] == left(of["PR3"])
 
 
 def test_of_two_that_wait_each_may_send(tmp_path: Path) -> None:

@@ -116,12 +116,17 @@ def _tile_lines(tiles: tuple[Tile, ...], style: Style) -> list[str]:
     return lines
 
 
+_OWN_FOLDER = ("review",)
+"""Tools that write their page into a folder of their own and name it themselves."""
+
+
 def _follow(report: Report, answer: Answer, style: Style) -> str:
     """Where to look further."""
     word = style.say("Next: ", "下一步：")
     lines = [f"{word}{printable(line)}" for line in answer.next]
     if style.detail == 1 and (report.measures or report.findings):
-        more = "-v, or -o report.html" if report.command else "report.to('html')"
+        page = "-v" if report.tool in _OWN_FOLDER else "-v, or -o report.html"
+        more = page if report.command else "report.to('html')"
         lines.append(style.say(f"More: {more}", f"更多：{more.replace(', or', '，或')}"))
     return "\n".join(lines)
 

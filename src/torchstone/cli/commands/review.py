@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from torchstone.cli.command import Subcommand
-from torchstone.cli.common import CommonOptions
+from torchstone.cli.common import ENDINGS, CommonOptions
 from torchstone.cli.show import Progress, show
 from torchstone.conductor.options import ReviewOptions
 from torchstone.core.errors import UsageError
@@ -27,6 +28,12 @@ def run(options: ReviewOptions, common: CommonOptions) -> int:
     from torchstone.conductor.review import run_review
 
     progress = Progress(common.lang, common.quiet, Text("reviewing", "评审中"))
+    if Path(common.output).suffix in ENDINGS:
+        raise UsageError(
+            "review", f"-o {common.output}",
+            Text("a folder: a review writes its page and much besides", "文件夹：评审会写入页面和其他多个文件"),
+            Text("give a folder; its report.html is the page", "请给出文件夹；其中的 report.html 即页面"),
+        )  # fmt: skip
     try:
         report, folder = run_review(options, common.output, common.lang, progress, common.command)
     finally:

@@ -83,6 +83,8 @@ def _gone_with(
         for finding in problems[item.problem].findings
         if finding.tool not in OUTSIDE
     }
+    if len(proven) > 1 and all(own <= set(other.others_gone) for other in proven):
+        return item  # it stayed away whatever was changed: a run shows it only now and then
     place = problems[item.problem].finding
     # runs draw random numbers: a finding that once stays away has its cause there only where a
     # change of the same file took it away
@@ -100,4 +102,12 @@ def _gone_with(
         why = Text("it goes with the proven patches together", "随全部已验证补丁一起消失")
     else:
         return item
-    return replace(item, outcome="fixed", state="with others", gone=tuple(sorted(own)), new=(), why=why)  # fmt: skip
+    return replace(
+        item,
+        outcome="fixed",
+        state="with others",
+        gone=tuple(sorted(own)),
+        new=(),
+        why=why,
+        diff="",
+    )
