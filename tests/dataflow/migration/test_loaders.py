@@ -74,6 +74,8 @@ class Odd(Dataset):
             "mean": mean,
             "size": (height, width),
             "corner": corner,
+            "legacy": torch.FloatTensor(cv2.resize(load(index), (8, 8)).astype(np.float32)),
+            "mixed": torch.ones(8, 8, 3) * cv2.resize(load(index), (8, 8)).astype(np.float32),
         }
 
 

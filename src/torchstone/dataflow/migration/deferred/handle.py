@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from torchstone.dataflow.migration.deferred.steps import ITEM, Step, step
@@ -145,15 +144,6 @@ class Deferred(NDArrayOperatorsMixin):
                 return self.copy("K")
         return func(*materialised(args), **materialised(kwargs))
 
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from torchstone.dataflow.migration.deferred.batch import stack
-
-        if func is torch.stack and len(args) == 1 and not kwargs:
-            if (made := stack(args[0])) is not None:
-                return made
-        return func(*as_tensors(args), **as_tensors(kwargs or {}))
-
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if all(isinstance(part, slice) and (part.step is None or part.step > 0) for part in parts):
@@ -224,16 +214,6 @@ def materialised(value: Any) -> Any:
         return type(value)(map(materialised, value))
     if type(value) is dict:
         return {key: materialised(item) for key, item in value.items()}
-    return value
-
-
-def as_tensors(value: Any) -> Any:
-    if type(value) is Deferred:
-        return torch.from_numpy(value.torchstone_materialise())
-    if type(value) in (tuple, list):
-        return type(value)(map(as_tensors, value))
-    if type(value) is dict:
-        return {key: as_tensors(item) for key, item in value.items()}
     return value
 
 
