@@ -290,7 +290,7 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
     if implementation == "triton":
         from torchstone.kernels.harness.kits import triton_kit
 
-        triton_kit.install(launches)
+        triton_kit.install(launches, lambda: _interpreting(zones))
     elif implementation == "numba":
         _load_numba(launches, mode, plain_run)
     elif implementation == "c":
@@ -319,6 +319,12 @@ def _load_numba(launches: Launches, mode: dict[str, Any], plain_run: bool) -> No
         numba_kit.without_compiler(launches)
     if not plain_run:
         numba_kit.install(launches, _numpy_as_it_was)
+
+
+@contextlib.contextmanager
+def _interpreting(zones: Zones) -> Iterator[None]:
+    with _numpy_as_it_was(), zones.paused():
+        yield
 
 
 @contextlib.contextmanager
