@@ -11,8 +11,7 @@ from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.guide import Guide
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import EffectWords, EvidenceWords, Interpretation, Problem
-from torchstone.conductor.phases.verdicts import Verdict, Verification
-from torchstone.conductor.records.documents import OutcomeWords, StateWords
+from torchstone.conductor.phases.verdicts import OutcomeWords, StateWords, Verdict, Verification
 from torchstone.core.answer import Answer, Fact, State, Tile
 from torchstone.core.evidence import Diff
 from torchstone.core.finding import Finding

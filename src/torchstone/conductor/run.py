@@ -189,6 +189,9 @@ class Review:
     def verify(self, found: Interpretation, plan_of_work: Design, before: Before) -> Verification:
         made = verify(found, plan_of_work, before, self.progress, self.until)
         self.folder.keep("verification", made)
+        guide = self.folder.load("guide", Guide)
+        if guide is not None:
+            self.folder.write("guide.md", guide_markdown(guide, self.lang, made))
         self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
         for name, joint in (("proven", made.together), ("all", made.everything)):
             if joint is not None and joint.outcome == "fixed":
