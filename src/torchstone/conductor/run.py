@@ -31,7 +31,8 @@ from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.records import documents as text_of
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes, marks_of
-from torchstone.conductor.report import Outcome, report_on_review
+from torchstone.conductor.reporting.outcome import Outcome
+from torchstone.conductor.reporting.report import report_on_review
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools, tool_named
 from torchstone.core.codec import to_data
