@@ -134,6 +134,13 @@ class Project:
             _, gone = self._scenes.popitem(last=False)
             self._kept -= len(gone.source.text) if gone else 0
 
+    def release(self) -> None:
+        """Let go of all trees. They and the project know each other: without this they would wait
+        for the collector, which walks every node first."""
+        self._scenes.clear()
+        self.summaries.clear()
+        self._kept = 0
+
     def _module_name(self, path: str) -> tuple[str, str]:
         """(module, package) of a file, by the `__init__.py` files above it."""
         pure = PurePosixPath(path)

@@ -44,6 +44,7 @@ class Scene(Writing):
         self.imports: Imports = read_imports(by_type[ast.Import] + by_type[ast.ImportFrom], package)
         self.cache: dict[Any, Any] = {}
         """Answers that rules or helpers want to keep for this file."""
+        self._inside: dict[ast.AST, list[ast.AST]] = {}
 
     # -- the tree -------------------------------------------------------------------------------
 
@@ -132,9 +133,9 @@ class Scene(Writing):
         """A node and everything below it. Not to be changed: of a function it is kept."""
         if not isinstance(node, FUNCTIONS):
             return inside(node)
-        kept: list[ast.AST] | None = getattr(node, "inside_nodes", None)
+        kept = self._inside.get(node)
         if kept is None:
-            kept = node.inside_nodes = inside(node)  # type: ignore[union-attr]
+            kept = self._inside[node] = inside(node)
         return kept
 
     def scope_name(self, node: ast.AST) -> str:
