@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torchstone.lint.facts.paths import contradict
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
 from torchstone.sources.targets import target_of
-from torchstone.sources.tree import children
+from torchstone.sources.tree import below
 
 _WITHS = (ast.With, ast.AsyncWith)
 _FIELDS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -210,13 +210,7 @@ def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
     kept: list[ast.AST] | None = getattr(function, "own_nodes", None)
     if kept is not None:
         return kept
-    stack = children(function)
-    found: list[ast.AST] = []
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack += children(node)
+    found = below(function)
     if isinstance(function, (*FUNCTIONS, *LOOPS)):  # many ask; it lives and dies with the tree
         function.own_nodes = found  # type: ignore[union-attr]
     return found
