@@ -203,7 +203,7 @@ class Reading:
         if marked:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})
         result.findings = found
-        result.shared, result.missing = project.shared, frozenset(project.missing)
+        result.shared, result.missing = project.is_shared(scene.path), project.missing(scene.path)
         return project.asked
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -86,6 +86,8 @@ class Project:
         self._called: dict[str, list[str]] = {}
         self._callers = Callers()
         self._packages: dict[str, bool] = {}
+        self._missing: dict[str, set[str]] = defaultdict(set)
+        self._importers: set[str] = set()
         self._paths = {file.name: path for path, file in self._files.items()}
         self.summaries: dict[Any, Any] = {}
         """What is known of functions, by whoever works it out; kept for the whole run."""
@@ -101,8 +103,16 @@ class Project:
         """Set when a file asked something that only `answer` can tell."""
         self.shared = False
         """Set when another file had a say."""
-        self.missing: set[str] = set()
-        """Top-level names that were looked for and are not part of the project."""
+
+    # a file keeps its answers while others ask about it: what they rest on is noted by file
+
+    def missing(self, name: str) -> frozenset[str]:
+        """Top-level names that a file looked for and that are not part of the project."""
+        return frozenset(self._missing.get(name, ()))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether another file has a say in what the file being read, of this name, gives."""
+        return self.shared or name in self._importers
 
     @property
     def tops(self) -> set[str]:
@@ -214,13 +224,17 @@ class Project:
         """The path of a module of the project as seen from one of its files."""
         top = module.partition(".")[0]
         if top not in self._tops:
-            self.missing.add(top)
+            self._missing[importer].add(top)
             return None
-        self.shared = True
+        self._share(importer)
         key = (module, os.path.dirname(importer))
         if key not in self._found:
             self._found[key] = self._search(module, importer)
         return self._found[key]
+
+    def _share(self, importer: str) -> None:
+        self.shared = True
+        self._importers.add(importer)
 
     def _search(self, module: str, importer: str) -> str | None:
         file = self._by_name.get(importer)
@@ -242,8 +256,13 @@ class Project:
 
     def resolve(self, name: str, importer: str, depth: int = 5) -> str:
         """Follow a qualified name through re-exports of the project to where it comes from."""
-        if name.startswith(_OUTSIDE) or not self._files or not depth:
+        if name.startswith(_OUTSIDE) or "." not in name or not self._files or not depth:
             return name
+        top = name.partition(".")[0]
+        if top not in self._tops:
+            self._missing[importer].add(top)
+            return name
+        self._share(importer)
         key = (name, os.path.dirname(importer))
         if key not in self._resolved:
             self._resolved[key] = self._follow(name, importer, depth)
