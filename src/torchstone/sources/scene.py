@@ -197,9 +197,9 @@ class Scene(Writing):
         """The full name of a name or attribute chain (`torch.nn.functional.softmax`), or ""."""
         if node.__class__ is not ast.Attribute and node.__class__ is not ast.Name:
             return ""
-        known = self._qualified.get(node)  # type: ignore[arg-type]
+        known = self._qualified.get(node)
         if known is None:
-            known = self._qualified[node] = self._full_name(node)  # type: ignore[index, arg-type]
+            known = self._qualified[node] = self._full_name(node)
         return known
 
     def _full_name(self, node: ast.AST) -> str:
