@@ -11,7 +11,7 @@ import ast
 import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from torchstone.core.gap import Gap
@@ -72,11 +72,11 @@ class Project:
     """The files of one check and what they know of each other."""
 
     def __init__(self, files: Iterable[File] = ()) -> None:
-        self._files = {_posix(file.path): file for file in files}
+        self._files = {_posix(file): file for file in files}
         self._by_name = {file.name: file for file in self._files.values()}
-        self._tops = {PurePosixPath(path).parts[-1].partition(".")[0] for path in self._files} | {
-            part for path in self._files for part in PurePosixPath(path).parts[-4:-1]
-        }
+        parts = [path.split("/") for path in self._files]
+        self._tops = {row[-1].partition(".")[0] for row in parts}
+        self._tops |= {part for row in parts for part in row[-4:-1] if part}
         self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
         self._kept = 0
         self._found: dict[tuple[str, str], str | None] = {}
@@ -388,8 +388,8 @@ def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
     return (scene, table[name]) if name in table else None
 
 
-def _posix(path: Path | PurePosixPath) -> str:
-    return Path(os.path.realpath(path)).as_posix()
+def _posix(file: File) -> str:
+    return file.place.replace(os.sep, "/")
 
 
 def _stem(path: str) -> str:
