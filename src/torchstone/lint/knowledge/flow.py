@@ -216,6 +216,18 @@ def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
     return found
 
 
+def own_calls(statement: ast.AST) -> Sequence[ast.Call]:
+    """The calls among a node and its `own_nodes`; those of a statement are kept, for a function is
+    asked about from many places."""
+    kept: list[ast.Call] | None = getattr(statement, "own_calls", None)
+    if kept is None:
+        below = own_nodes(statement)
+        kept = [node for node in (statement, *below) if isinstance(node, ast.Call)]
+        if isinstance(statement, ast.stmt):
+            statement.own_calls = kept  # type: ignore[attr-defined]
+    return kept
+
+
 def loop_around(scene: Scene, node: ast.AST) -> ast.AST | None:
     """The innermost loop whose body a node is part of, within its function."""
     child = node
