@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,13 +17,13 @@ from typing import Any
 from torchstone.core.gap import Gap
 from torchstone.sources.callers import Callers
 from torchstone.sources.discover import File
+from torchstone.sources.kept import Kept
 from torchstone.sources.names import dotted, read_imports
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
-_KEPT_CHARACTERS = 10_000_000  # of source; with their trees some 400 MB at most
 _OUTSIDE = (
     "torch.",
     "numpy.",
@@ -77,8 +77,7 @@ class Project:
         parts = [path.split("/") for path in self._files]
         self._tops = {row[-1].partition(".")[0] for row in parts}
         self._tops |= {part for row in parts for part in row[-4:-1] if part}
-        self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
-        self._kept = 0
+        self._kept = Kept()
         self._found: dict[tuple[str, str], str | None] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
@@ -128,28 +127,18 @@ class Project:
         )
         scene = Scene(source, tree, self, module, package)
         if file and not source.cell_starts:
-            self._keep(self._paths[file.name], scene)
+            self._kept.put(self._paths[file.name], scene)
         return scene
 
     def parsed(self, name: str) -> Scene | None:
         """A file, by its name in reports, when it is still at hand from an earlier question."""
-        return self._scenes.get(self._paths.get(name, ""))
-
-    def _keep(self, path: str, scene: Scene | None) -> None:
-        """Put a file among the last few that are kept."""
-        if path not in self._scenes:
-            self._kept += len(scene.source.text) if scene else 0
-        self._scenes[path] = scene
-        while self._kept > _KEPT_CHARACTERS and len(self._scenes) > 1:
-            _, gone = self._scenes.popitem(last=False)
-            self._kept -= len(gone.source.text) if gone else 0
+        return self._kept.get(self._paths.get(name, ""))
 
     def release(self) -> None:
         """Let go of all trees. They and the project know each other: without this they would wait
         for the collector, which walks every node first."""
-        self._scenes.clear()
+        self._kept.clear()
         self.summaries.clear()
-        self._kept = 0
 
     def _module_name(self, path: str) -> tuple[str, str]:
         """(module, package) of a file, by the `__init__.py` files above it."""
@@ -184,12 +173,11 @@ class Project:
 
     def _load(self, path: str) -> Scene | None:
         """Another file of the project as a scene; the last few are kept."""
-        if path in self._scenes:
-            self._scenes.move_to_end(path)
-            return self._scenes[path]
+        if self._kept.ask(path):
+            return self._kept.get(path)
         parsed = self._parsed(path)
         if parsed is None:
-            self._keep(path, None)
+            self._kept.put(path, None)
             return None
         return self.scene(*parsed)
 
