@@ -77,10 +77,24 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls, localns={"Evidence": evidence, "Answer": answer})
 
 
+@functools.cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a hint is made of: `tuple` and `(int, ...)` of `tuple[int, ...]`."""
+    return typing.get_origin(hint), typing.get_args(hint)
+
+
+@functools.cache
+def _keys(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The fields of a dataclass, and those of them that have no default."""
+    fields = dataclasses.fields(cls)
+    needed = tuple(field.name for field in fields if _default(field) is dataclasses.MISSING)
+    return frozenset(field.name for field in fields), needed
+
+
 def _decode(hint: Any, data: Data, where: str) -> Any:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
+    if hint is Any or (hint is str and data.__class__ is str):
         return data
+    origin, args = _parts(hint)
     if origin in (typing.Union, types.UnionType):
         return _decode_union(args, data, where)
     if origin is typing.Literal:
@@ -146,13 +160,13 @@ def _decode_dataclass(cls: type, data: Data, where: str) -> Any:
     if not isinstance(data, Mapping):
         raise _wrong(where, data, f"a {cls.__name__} mapping")
     hints, values = _hints(cls), {}
-    names = {field.name for field in dataclasses.fields(cls)}
+    names, needed = _keys(cls)
     for key, item in data.items():
         if key in names:
             values[key] = _decode(hints[key], item, f"{where}.{key}")
-    for field in dataclasses.fields(cls):
-        if field.name not in values and _default(field) is dataclasses.MISSING:
-            raise _wrong(where, sorted(data), f"the key {field.name!r}")
+    for name in needed:
+        if name not in values:
+            raise _wrong(where, sorted(data), f"the key {name!r}")
     try:
         return cls(**values)
     except (TypeError, ValueError) as error:

@@ -53,6 +53,7 @@ def check(
     run = Reading(rules, project, torch, options.no_cache, cache_folder, paths)
     with no_collector():
         run.all(files, progress, _jobs(options.jobs, may_fork))
+        project.release()
     if not options.no_cache:
         run.cache.save()
     findings = [item for result in run.results.values() for item in result.findings]

@@ -29,7 +29,6 @@ from torchstone.sources.project import Project, parse
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
-_COLLECT_EVERY = 1024
 _OTHERS = frozenset(
     (b"paddle", b"mxnet", b"mindspore", b"jittor", b"oneflow", b"megengine", b"jax")
 )
@@ -37,10 +36,8 @@ _OTHERS = frozenset(
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Syntax trees have no cycles: the collector would only walk them again and again.
-
-    What rules keep may have some, so the run itself collects now and then, between two files.
-    """
+    """Syntax trees have no cycles: the collector would only walk them again and again, and one walk
+    over all that are kept costs half of their parsing."""
     was = gc.isenabled()
     gc.disable()
     gc.freeze()
@@ -50,12 +47,6 @@ def no_collector() -> Iterator[None]:
         gc.unfreeze()
         if was:
             gc.enable()
-
-
-def _collect() -> None:
-    """Free what rules left in circles; what is still in use is not walked a second time."""
-    gc.collect()
-    gc.freeze()
 
 
 class Reading:
@@ -142,17 +133,13 @@ class Reading:
                 self.results[file.name] = Result(gaps=[data])
             elif self.read(data, file.name):
                 asking.append(file)
-            if number and not number % _COLLECT_EVERY:
-                _collect()
         if asking:
             self.project.answer()
             self._second = True
-            for number, file in enumerate(asking):
+            for file in asking:
                 data = file.read()
                 if isinstance(data, bytes):
                     self.read(data, file.name)
-                if number and not number % _COLLECT_EVERY:
-                    _collect()
         return {file.name: self.results[file.name] for file in files}
 
     def read(self, data: bytes, name: str) -> bool:
@@ -216,7 +203,7 @@ class Reading:
         if marked:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})
         result.findings = found
-        result.shared, result.missing = project.shared, frozenset(project.missing)
+        result.shared, result.missing = project.is_shared(scene.path), project.missing(scene.path)
         return project.asked
 
 

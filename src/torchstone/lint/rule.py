@@ -141,10 +141,12 @@ class Rule:
 
     def run(self, scene: Scene) -> Iterator[Hit]:
         """Every place in a file where the rule fires."""
-        for name, checks in self.on_calls.items():
-            for call in scene.calls.get(name, ()):
-                for check in checks:
-                    yield from check(call, scene)
+        calls = scene.calls
+        if not self.on_calls.keys().isdisjoint(calls):
+            for name, checks in self.on_calls.items():
+                for call in calls.get(name, ()):
+                    for check in checks:
+                        yield from check(call, scene)
         for kind, node_checks in self.on_nodes.items():
             for node in scene.tree.by_type.get(kind, ()):
                 for check in node_checks:

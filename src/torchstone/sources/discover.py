@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,13 @@ class File:
     name: str
     data: bytes | None = None
     """What it holds; None for files that are read when they are needed."""
+    real: str = ""
+    """The path without links where the walk over a folder knows it, else empty."""
+
+    @property
+    def place(self) -> str:
+        """The path without links: what tells one file from another."""
+        return self.real or os.path.realpath(self.path)
 
     def read(self) -> bytes | Gap:
         """The bytes, or why they cannot be had."""
@@ -46,7 +54,7 @@ def with_contents(files: Iterable[File]) -> list[File]:
         data = file.read() if file.data is None and left > 0 else None
         if isinstance(data, bytes):
             left -= len(data)
-            file = File(file.path, file.name, data)
+            file = File(file.path, file.name, data, file.real)
         found.append(file)
     return found
 
@@ -71,7 +79,7 @@ def discover(paths: Iterable[str], exclude: Iterable[str] = ()) -> tuple[list[Fi
             raise _missing(given)
         if path.is_dir():
             for found in _walk(path, gaps, excluded):
-                files.setdefault(os.path.realpath(found.path), found)
+                files.setdefault(found.place, found)
         elif path.exists():
             files.setdefault(os.path.realpath(path), File(path, _name(path)))
         else:
@@ -103,7 +111,13 @@ class _Ignore(NamedTuple):
     """The patterns of one .gitignore and the folder they count from."""
 
     base: str
-    spec: Any
+    patterns: tuple[tuple[str, str], ...]
+    """Each with a part of it that stands in every path it matches; "" when there is none."""
+
+
+@functools.lru_cache(maxsize=256)  # the paths of a project need few different sets of patterns
+def _spec_of(patterns: tuple[str, ...]) -> Any:
+    return _spec(patterns)
 
 
 def _read_ignore(folder: str) -> _Ignore | None:
@@ -111,7 +125,16 @@ def _read_ignore(folder: str) -> _Ignore | None:
         text = read_regular(os.path.join(folder, ".gitignore"), _IGNORE_BYTES)
     except OSError:
         return None
-    return _Ignore(folder, _spec(_sound(text.decode("utf-8", "replace").splitlines())))
+    lines = _sound(text.decode("utf-8", "replace").splitlines())
+    return _Ignore(folder, tuple((_literal(line), line) for line in lines if line.strip()))
+
+
+def _literal(pattern: str) -> str:
+    """The longest part of a pattern that a path must hold as it is."""
+    if "\\" in pattern:
+        return ""  # escapes are left to those who read the pattern in full
+    plain = pattern.partition("[")[0]  # where a class ends is for them to say, too
+    return max(re.split(r"[*?!/\s]", plain), key=len)
 
 
 def _sound(lines: list[str]) -> list[str]:
@@ -145,10 +168,13 @@ def _ignores_above(folder: str) -> tuple[_Ignore, ...]:
 def _ignored(ignores: tuple[_Ignore, ...], path: str, folder: bool) -> bool:
     """The innermost file that has an opinion decides, as in git."""
     for ignore in reversed(ignores):
-        relative = os.path.relpath(path, ignore.base).replace(os.sep, "/")
-        verdict = ignore.spec.check_file(relative + "/" if folder else relative).include
-        if verdict is not None:
-            return bool(verdict)
+        relative = path[len(ignore.base) :].replace(os.sep, "/").lstrip("/")
+        # no path holds the fixed part of more than a few patterns: the others need not be tried
+        near = tuple(line for literal, line in ignore.patterns if literal in relative)
+        if near:
+            verdict = _spec_of(near).check_file(relative + "/" if folder else relative).include
+            if verdict is not None:
+                return bool(verdict)
     return False
 
 
@@ -159,6 +185,7 @@ def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
     if _ignored(above, root, folder=True):
         above = ()  # whoever names an ignored folder wants to see it
     stack: list[tuple[str, str, tuple[_Ignore, ...]]] = [(root, _name(top), above)]
+    linked: set[str] = set()  # folders that a link leads to, and all below
     while stack:
         folder, name, ignores = stack.pop()
         try:
@@ -190,19 +217,24 @@ def _walk(top: Path, gaps: list[Gap], excluded: Any) -> Iterator[File]:
                 is_folder = False
             if not is_folder and not entry.name.endswith(SUFFIXES):
                 continue
-            if entry.is_symlink() and not _below(entry.path, root):
+            is_link = entry.is_symlink()
+            if is_link and not _below(entry.path, root):
                 continue  # what a link reaches outside was not named
             if is_folder and (entry.name in SKIPPED or _is_environment(entry.path)):
                 continue
             if here and _ignored(here, entry.path, is_folder):
                 continue
-            inner = os.path.relpath(entry.path, root).replace(os.sep, "/") + "/" * is_folder
-            if excluded is not None and excluded.match_file(inner):
+            if excluded is not None:
+                inner = os.path.relpath(entry.path, root).replace(os.sep, "/") + "/" * is_folder
+                if excluded.match_file(inner):
+                    continue
+            is_link = is_link or folder in linked
+            if not is_folder:
+                yield File(Path(entry.path), shown, real="" if is_link else entry.path)
                 continue
-            if is_folder:
-                stack.append((entry.path, shown, here))
-            else:
-                yield File(Path(entry.path), shown)
+            stack.append((entry.path, shown, here))
+            if is_link:
+                linked.add(entry.path)
 
 
 def _below(path: str, root: str) -> bool:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import ast
 import os
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from torchstone.core.gap import Gap
 from torchstone.sources.callers import Callers
 from torchstone.sources.discover import File
+from torchstone.sources.kept import Kept
 from torchstone.sources.names import dotted, read_imports
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.source import Source, decode, gap
 
-_KEPT_CHARACTERS = 10_000_000  # of source; with their trees some 400 MB at most
 _OUTSIDE = (
     "torch.",
     "numpy.",
@@ -72,13 +72,12 @@ class Project:
     """The files of one check and what they know of each other."""
 
     def __init__(self, files: Iterable[File] = ()) -> None:
-        self._files = {_posix(file.path): file for file in files}
+        self._files = {_posix(file): file for file in files}
         self._by_name = {file.name: file for file in self._files.values()}
-        self._tops = {PurePosixPath(path).parts[-1].partition(".")[0] for path in self._files} | {
-            part for path in self._files for part in PurePosixPath(path).parts[-4:-1]
-        }
-        self._scenes: OrderedDict[str, Scene | None] = OrderedDict()
-        self._kept = 0
+        parts = [path.split("/") for path in self._files]
+        self._tops = {row[-1].partition(".")[0] for row in parts}
+        self._tops |= {part for row in parts for part in row[-4:-1] if part}
+        self._kept = Kept()
         self._found: dict[tuple[str, str], str | None] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
@@ -86,6 +85,8 @@ class Project:
         self._called: dict[str, list[str]] = {}
         self._callers = Callers()
         self._packages: dict[str, bool] = {}
+        self._missing: dict[str, set[str]] = defaultdict(set)
+        self._importers: set[str] = set()
         self._paths = {file.name: path for path, file in self._files.items()}
         self.summaries: dict[Any, Any] = {}
         """What is known of functions, by whoever works it out; kept for the whole run."""
@@ -101,8 +102,16 @@ class Project:
         """Set when a file asked something that only `answer` can tell."""
         self.shared = False
         """Set when another file had a say."""
-        self.missing: set[str] = set()
-        """Top-level names that were looked for and are not part of the project."""
+
+    # a file keeps its answers while others ask about it: what they rest on is noted by file
+
+    def missing(self, name: str) -> frozenset[str]:
+        """Top-level names that a file looked for and that are not part of the project."""
+        return frozenset(self._missing.get(name, ()))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether another file has a say in what the file being read, of this name, gives."""
+        return self.shared or name in self._importers
 
     @property
     def tops(self) -> set[str]:
@@ -118,21 +127,18 @@ class Project:
         )
         scene = Scene(source, tree, self, module, package)
         if file and not source.cell_starts:
-            self._keep(self._paths[file.name], scene)
+            self._kept.put(self._paths[file.name], scene)
         return scene
 
     def parsed(self, name: str) -> Scene | None:
         """A file, by its name in reports, when it is still at hand from an earlier question."""
-        return self._scenes.get(self._paths.get(name, ""))
+        return self._kept.get(self._paths.get(name, ""))
 
-    def _keep(self, path: str, scene: Scene | None) -> None:
-        """Put a file among the last few that are kept."""
-        if path not in self._scenes:
-            self._kept += len(scene.source.text) if scene else 0
-        self._scenes[path] = scene
-        while self._kept > _KEPT_CHARACTERS and len(self._scenes) > 1:
-            _, gone = self._scenes.popitem(last=False)
-            self._kept -= len(gone.source.text) if gone else 0
+    def release(self) -> None:
+        """Let go of all trees. They and the project know each other: without this they would wait
+        for the collector, which walks every node first."""
+        self._kept.clear()
+        self.summaries.clear()
 
     def _module_name(self, path: str) -> tuple[str, str]:
         """(module, package) of a file, by the `__init__.py` files above it."""
@@ -167,12 +173,11 @@ class Project:
 
     def _load(self, path: str) -> Scene | None:
         """Another file of the project as a scene; the last few are kept."""
-        if path in self._scenes:
-            self._scenes.move_to_end(path)
-            return self._scenes[path]
+        if self._kept.ask(path):
+            return self._kept.get(path)
         parsed = self._parsed(path)
         if parsed is None:
-            self._keep(path, None)
+            self._kept.put(path, None)
             return None
         return self.scene(*parsed)
 
@@ -207,13 +212,17 @@ class Project:
         """The path of a module of the project as seen from one of its files."""
         top = module.partition(".")[0]
         if top not in self._tops:
-            self.missing.add(top)
+            self._missing[importer].add(top)
             return None
-        self.shared = True
+        self._share(importer)
         key = (module, os.path.dirname(importer))
         if key not in self._found:
             self._found[key] = self._search(module, importer)
         return self._found[key]
+
+    def _share(self, importer: str) -> None:
+        self.shared = True
+        self._importers.add(importer)
 
     def _search(self, module: str, importer: str) -> str | None:
         file = self._by_name.get(importer)
@@ -235,8 +244,13 @@ class Project:
 
     def resolve(self, name: str, importer: str, depth: int = 5) -> str:
         """Follow a qualified name through re-exports of the project to where it comes from."""
-        if name.startswith(_OUTSIDE) or not self._files or not depth:
+        if name.startswith(_OUTSIDE) or "." not in name or not self._files or not depth:
             return name
+        top = name.partition(".")[0]
+        if top not in self._tops:
+            self._missing[importer].add(top)
+            return name
+        self._share(importer)
         key = (name, os.path.dirname(importer))
         if key not in self._resolved:
             self._resolved[key] = self._follow(name, importer, depth)
@@ -362,8 +376,8 @@ def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:
     return (scene, table[name]) if name in table else None
 
 
-def _posix(path: Path | PurePosixPath) -> str:
-    return Path(os.path.realpath(path)).as_posix()
+def _posix(file: File) -> str:
+    return file.place.replace(os.sep, "/")
 
 
 def _stem(path: str) -> str:

@@ -23,6 +23,7 @@ N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+_SCOPE_KINDS = frozenset(SCOPES)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 MISSING = object()
 _DECORATED = 50  # decorators stand above the line that a function counts from
@@ -44,6 +45,8 @@ class Scene(Writing):
         self.imports: Imports = read_imports(by_type[ast.Import] + by_type[ast.ImportFrom], package)
         self.cache: dict[Any, Any] = {}
         """Answers that rules or helpers want to keep for this file."""
+        self._inside: dict[ast.AST, list[ast.AST]] = {}
+        self._qualified: dict[ast.AST, str] = {}
 
     # -- the tree -------------------------------------------------------------------------------
 
@@ -74,21 +77,27 @@ class Scene(Writing):
 
     def enclosing(self, node: ast.AST, *kinds: type[N]) -> N | None:
         """The innermost node of these types around a node."""
-        for up in self.ancestors(node):
-            if isinstance(up, kinds):
-                return up
-        return None
+        parents = self.tree.parents
+        up = parents.get(node)
+        while up is not None and not isinstance(up, kinds):
+            up = parents.get(up)
+        return up
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function, lambda or module whose variables the node sees."""
-        return self.enclosing(node, *SCOPES) or self.root
+        parents, scopes = self.tree.parents, _SCOPE_KINDS
+        up = parents.get(node)
+        while up is not None and up.__class__ not in scopes:
+            up = parents.get(up)
+        return up or self.root
 
     def function(self, node: ast.AST) -> Function | None:
         """The innermost named function around a node."""
-        for up in self.ancestors(node):
-            if isinstance(up, FUNCTIONS):
-                return up
-        return None
+        parents = self.tree.parents
+        up = parents.get(node)
+        while up is not None and not isinstance(up, FUNCTIONS):
+            up = parents.get(up)
+        return up
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -126,15 +135,19 @@ class Scene(Writing):
         at = getattr(node, "lineno", None)
         if at is not None and last is not None and not first - _DECORATED <= at <= last:
             return False  # by far the most common answer, and the cheapest
-        return node is outer or any(up is outer for up in self.ancestors(node))
+        parents = self.tree.parents
+        up: ast.AST | None = node
+        while up is not None and up is not outer:
+            up = parents.get(up)
+        return up is outer
 
     def inside(self, node: ast.AST) -> list[ast.AST]:
         """A node and everything below it. Not to be changed: of a function it is kept."""
         if not isinstance(node, FUNCTIONS):
             return inside(node)
-        kept: list[ast.AST] | None = getattr(node, "inside_nodes", None)
+        kept = self._inside.get(node)
         if kept is None:
-            kept = node.inside_nodes = inside(node)  # type: ignore[union-attr]
+            kept = self._inside[node] = inside(node)
         return kept
 
     def scope_name(self, node: ast.AST) -> str:
@@ -182,8 +195,14 @@ class Scene(Writing):
 
     def qualified(self, node: ast.AST | None) -> str:
         """The full name of a name or attribute chain (`torch.nn.functional.softmax`), or ""."""
-        if node is None:
+        if node.__class__ is not ast.Attribute and node.__class__ is not ast.Name:
             return ""
+        known = self._qualified.get(node)
+        if known is None:
+            known = self._qualified[node] = self._full_name(node)
+        return known
+
+    def _full_name(self, node: ast.AST) -> str:
         base, names = dotted(node)
         if not isinstance(base, ast.Name):
             return ""

@@ -16,7 +16,25 @@ Target: TypeAlias = "tuple[Scene, Function]"
 
 
 def target_of(scene: Scene, call: ast.Call, here: bool = False) -> Target | None:
-    """The function that a call runs, and its file; with `here`, only one of this file."""
+    """The function that a call runs, and its file; with `here`, only one of this file.
+
+    That there is none, or one of this file, is kept. One of another file is looked up again: what
+    holds the trees of other files would keep them all in memory.
+    """
+    known: dict[tuple[ast.Call, bool], Function | None] = scene.cache.setdefault("targets", {})
+    key = (call, here)
+    if key in known:
+        own = known[key]
+        return None if own is None else (scene, own)
+    found = _target(scene, call, here)
+    if found is None:
+        known[key] = None
+    elif found[0] is scene:
+        known[key] = found[1]
+    return found
+
+
+def _target(scene: Scene, call: ast.Call, here: bool) -> Target | None:
     func = call.func
     if isinstance(func, ast.Name):
         return _named(scene, func, here)

@@ -22,6 +22,8 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
         skipped.add("names")
     if kind.__name__.startswith("Match"):
         skipped |= {"name", "rest", "kwd_attrs", "cls"}
+    if kind is ast.Constant:
+        skipped.add("value")
     return tuple(name for name in kind._fields if name not in skipped)
 
 
@@ -61,19 +63,46 @@ class Tree:
         self.by_type = by_type
 
 
+_BRANCHES = {kind: fields for kind, fields in FIELDS.items() if fields}
+_INNER = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
+
+
 def inside(node: ast.AST) -> list[ast.AST]:
     """The node and everything below it, in source order as far as the tree has one."""
     found: list[ast.AST] = []
     stack = [node]
+    pop, add, push, base = stack.pop, found.append, stack.append, ast.AST
     while stack:
-        item = stack.pop()
-        found.append(item)
-        for name in reversed(FIELDS[item.__class__]):
+        item = pop()
+        add(item)
+        for name in reversed(_BRANCHES.get(item.__class__, ())):
             value = getattr(item, name, None)
             if value.__class__ is list:
-                stack.extend(v for v in reversed(value) if isinstance(v, ast.AST))
-            elif isinstance(value, ast.AST):
-                stack.append(value)
+                if value:
+                    stack += [child for child in reversed(value) if isinstance(child, base)]
+            elif isinstance(value, base):
+                push(value)
+    return found
+
+
+def below(node: ast.AST) -> list[ast.AST]:
+    """Everything below a node but what its inner functions and classes hold."""
+    found: list[ast.AST] = []
+    stack = children(node)
+    pop, add, push, base = stack.pop, found.append, stack.append, ast.AST
+    while stack:
+        item = pop()
+        add(item)
+        kind = item.__class__
+        if kind in _INNER:
+            continue
+        for name in _BRANCHES.get(kind, ()):
+            value = getattr(item, name, None)
+            if value.__class__ is list:
+                if value:
+                    stack += [child for child in value if isinstance(child, base)]
+            elif isinstance(value, base):
+                push(value)
     return found
 
 

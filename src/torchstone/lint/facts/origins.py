@@ -206,8 +206,11 @@ def _of_call(place: Place, call: ast.Call) -> list[Place]:
 
 def returns(function: Function) -> list[ast.expr]:
     """What the function's own `return` statements give."""
-    return [
-        node.value
-        for node in own_nodes(function)
-        if isinstance(node, ast.Return) and node.value is not None
-    ]
+    kept: list[ast.expr] | None = getattr(function, "returned", None)
+    if kept is None:
+        kept = function.returned = [  # type: ignore[union-attr]
+            node.value
+            for node in own_nodes(function)
+            if isinstance(node, ast.Return) and node.value is not None
+        ]
+    return kept

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.facts.paths import conditions
-from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.knowledge.flow import own_calls, own_nodes
 from torchstone.sources.scene import Function, Scene
 from torchstone.sources.targets import is_outside, target_of
 
@@ -160,11 +160,10 @@ def collectives_in(scene: Scene, nodes: Iterable[ast.AST]) -> list[tuple[ast.Cal
     """The world's collectives that stand below nodes, leaving inner functions out."""
     found: list[tuple[ast.Call, Collective]] = []
     for top in nodes:
-        for node in (top, *own_nodes(top)):
-            if isinstance(node, ast.Call):
-                what = collective(scene, node)
-                if what is not None and what.world:
-                    found.append((node, what))
+        for call in own_calls(top):
+            what = collective(scene, call)
+            if what is not None and what.world:
+                found.append((call, what))
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torchstone.lint.facts.paths import contradict
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
 from torchstone.sources.targets import target_of
-from torchstone.sources.tree import children
+from torchstone.sources.tree import below
 
 _WITHS = (ast.With, ast.AsyncWith)
 _FIELDS = ("body", "orelse", "handlers", "finalbody", "cases")
@@ -210,16 +210,22 @@ def own_nodes(function: ast.AST) -> Sequence[ast.AST]:
     kept: list[ast.AST] | None = getattr(function, "own_nodes", None)
     if kept is not None:
         return kept
-    stack = children(function)
-    found: list[ast.AST] = []
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack += children(node)
+    found = below(function)
     if isinstance(function, (*FUNCTIONS, *LOOPS)):  # many ask; it lives and dies with the tree
         function.own_nodes = found  # type: ignore[union-attr]
     return found
+
+
+def own_calls(statement: ast.AST) -> Sequence[ast.Call]:
+    """The calls among a node and its `own_nodes`; those of a statement are kept, for a function is
+    asked about from many places."""
+    kept: list[ast.Call] | None = getattr(statement, "own_calls", None)
+    if kept is None:
+        below = own_nodes(statement)
+        kept = [node for node in (statement, *below) if isinstance(node, ast.Call)]
+        if isinstance(statement, ast.stmt):
+            statement.own_calls = kept  # type: ignore[attr-defined]
+    return kept
 
 
 def loop_around(scene: Scene, node: ast.AST) -> ast.AST | None:

@@ -51,12 +51,18 @@ def on_device(scene: Scene) -> bool:
     """Whether the file speaks of a device at all; on the CPU nothing is asynchronous."""
     found = scene.cache.get("speaks of a device")
     if found is None:
-        found = bool(_DEVICE_WORDS.search(scene.source.text)) or any(
-            isinstance(given, (ast.Name, ast.Attribute))
-            and not scene.dtype_literal(given)
-            and "type" not in scene.last_name(given)
-            for call in scene.calls.get("to", ())
-            for given in call.args[:1]
+        text = scene.source.text
+        plain = "cuda" in text or "device" in text  # the usual words, without an expression
+        found = (
+            plain
+            or bool(_DEVICE_WORDS.search(text))
+            or any(
+                isinstance(given, (ast.Name, ast.Attribute))
+                and not scene.dtype_literal(given)
+                and "type" not in scene.last_name(given)
+                for call in scene.calls.get("to", ())
+                for given in call.args[:1]
+            )
         )
         scene.cache["speaks of a device"] = found
     return bool(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchstone.lint.facts.returned import Maker, maker_of
@@ -22,6 +21,7 @@ FULLY_SHARD = frozenset(
     ("torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard")
     + ("torch.distributed._composable.fully_shard",)
 )
+_WRAPPERS = DDP | FSDP | FULLY_SHARD
 
 
 class Wrap(NamedTuple):
@@ -55,23 +55,28 @@ def wraps(scene: Scene, kinds: frozenset[str] = DDP) -> list[Wrap]:
             for call in scene.calls.get(name, ())
             if scene.qualified(call.func) in kinds
         ]
-        found += _by_project(scene, kinds)
+        if any(scene.project.mentions(kind.rpartition(".")[2]) for kind in kinds):
+            found += [
+                wrap
+                for wrap in _by_project(scene)
+                if wrap.within.name in kinds and scene.qualified(wrap.call.func) not in kinds
+            ]
         known[kinds] = sorted(found, key=lambda item: item.call.lineno)
     return known[kinds]
 
 
-def _by_project(scene: Scene, kinds: frozenset[str]) -> Iterator[Wrap]:
-    """Calls of functions of the project that give a wrapped model back."""
-    if not any(scene.project.mentions(kind.rpartition(".")[2]) for kind in kinds):
-        return
-    for statement in scene.all(ast.Assign):
-        call = statement.value
-        if not isinstance(call, ast.Call) or scene.qualified(call.func) in kinds:
-            continue
-        if target_of(scene, call) is not None:
-            made = maker_of(scene, call)
-            if made is not None and made.name in kinds:
-                yield _wrap(scene, call, made)
+def _by_project(scene: Scene) -> list[Wrap]:
+    """Calls of functions of the project that give a wrapped model back, whatever wraps it."""
+    found: list[Wrap] | None = scene.cache.get("wraps by project")
+    if found is None:
+        found = scene.cache["wraps by project"] = []
+        for statement in scene.all(ast.Assign):
+            call = statement.value
+            if isinstance(call, ast.Call) and target_of(scene, call) is not None:
+                made = maker_of(scene, call)
+                if made is not None and made.name in _WRAPPERS:
+                    found.append(_wrap(scene, call, made))
+    return found
 
 
 def _wrap(scene: Scene, call: ast.Call, within: Maker) -> Wrap:

@@ -159,16 +159,11 @@ def _divides(scene: Scene, loop: ast.AST) -> bool:
     home = scene.function(loop) or scene.root
     return (
         any(
-            (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)))
-            or (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)))
+            isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
             for node in scene.inside(home)
-            if any(
-                isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
-                for part in scene.inside(
-                    node.value if isinstance(node, ast.AugAssign) else getattr(node, "right", node)
-                )
-            )
-            and not isinstance(node, ast.Module)
+            if isinstance(node, (ast.BinOp, ast.AugAssign))
+            and isinstance(node.op, (ast.Div, ast.Mult))
+            for part in scene.inside(node.value if isinstance(node, ast.AugAssign) else node.right)
         )
         or _given_away(scene, loop)
         or _scaled_later(scene, home)

@@ -115,7 +115,7 @@ def _is_made_leaf(scene: Scene, call: ast.Call, source: ast.expr) -> bool:
             return True
         if isinstance(node, ast.Attribute) and node.attr == "requires_grad_":
             return True
-    name = scene.dotted(scene.receiver(call))
+    name = scene.dotted(scene.receiver(call)) if "requires_grad" in scene.source.text else ""
     return bool(name) and any(
         node.attr in ("requires_grad", "requires_grad_") and scene.dotted(node.value) == name
         for node in scene.inside(scene.scope(call))

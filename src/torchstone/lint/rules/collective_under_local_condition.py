@@ -16,6 +16,7 @@ from torchstone.sources.training import backward_calls
 
 _LOCAL = ("isnan", "isinf", "isfinite")
 _SIZES = ("any", "all", "numel", "nonzero", "item")
+_LOOKS = frozenset((*_LOCAL, *_SIZES))
 
 RULE = Rule(
     "TS403",
@@ -166,7 +167,7 @@ def backwards(scene: Scene, item: ast.If) -> bool:
 
 def _local(scene: Scene, test: ast.expr) -> ast.Call | None:
     """The part of a condition that looks into a tensor."""
-    for node in scene.inside(test):
+    for node in scene.inside(test) if test in _asking(scene) else ():
         if not isinstance(node, ast.Call):
             continue
         name = scene.last_name(node.func)
@@ -177,6 +178,21 @@ def _local(scene: Scene, test: ast.expr) -> ast.Call | None:
         elif name in _SIZES and scene.method(node) and not node.keywords:
             return node
     return None
+
+
+def _asking(scene: Scene) -> set[ast.AST]:
+    """The expressions of a file with a call that may look into a tensor: conditions have few."""
+    found: set[ast.AST] | None = scene.cache.get("looks into tensors")
+    if found is None:
+        found = scene.cache["looks into tensors"] = set()
+        for call in scene.all(ast.Call):
+            if scene.last_name(call.func) in _LOOKS:
+                found.add(call)
+                for up in scene.ancestors(call):
+                    if isinstance(up, ast.stmt):
+                        break
+                    found.add(up)
+    return found
 
 
 def _shared(scene: Scene, asked: ast.Call, branch: ast.AST) -> bool:

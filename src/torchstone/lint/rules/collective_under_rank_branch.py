@@ -19,7 +19,7 @@ from torchstone.lint.knowledge.collectives import (
     collectives_of,
     reached,
 )
-from torchstone.lint.knowledge.flow import callee, own_nodes
+from torchstone.lint.knowledge.flow import callee, own_calls
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.ranks import RankBranch, is_rank_test
@@ -309,9 +309,9 @@ def _elsewhere(scene: Scene, node: ast.If, name: str) -> bool:
 
 def _project_calls(scene: Scene, block: list[ast.stmt]) -> Iterator[ast.Call]:
     for statement in block:
-        for node in (statement, *own_nodes(statement)):
-            if isinstance(node, ast.Call) and collective(scene, node) is None:
-                yield node
+        for call in own_calls(statement):
+            if collective(scene, call) is None:
+                yield call
 
 
 def _all_names(scene: Scene, block: list[ast.stmt]) -> set[str]:
