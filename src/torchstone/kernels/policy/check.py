@@ -43,7 +43,7 @@ _ATTRIBUTES = frozenset(
     "tb_frame cr_frame ag_frame tb_next func_globals func_code co_code tofile with_traceback "
     "untyped_storage typed_storage storage share_memory_ set_ resize_ resize_as_ setflags dump dumps "
     "register_forward_hook register_forward_pre_hook register_hook register_full_backward_hook "
-    "register_post_accumulate_grad_hook register_state_dict_pre_hook mro".split()
+    "register_post_accumulate_grad_hook register_state_dict_pre_hook add_pre_run_hook mro".split()
 )
 """Names that no kernel needs, on whatever object they are looked up."""
 _INNER = frozenset("base handle fn src rewriter py_func".split())

@@ -180,6 +180,8 @@ class Server:
                 stack.enter_context(operators)
             if self.guarded:
                 stack.enter_context(self.zones.numpy_patched())
+                if self.watching and self.implementation != "numpy":
+                    stack.enter_context(monitor.arrays_stay_watched())
                 self.zones.active = True
             try:
                 yield
@@ -317,7 +319,9 @@ def _load_numba(launches: Launches, mode: dict[str, Any], plain_run: bool) -> No
     config.BOUNDSCHECK = None if plain_run else 1
     if mode.get("without_compiler"):
         numba_kit.without_compiler(launches)
-    if not plain_run:
+    if plain_run:
+        numba_kit.record(launches)
+    else:
         numba_kit.install(launches, _numpy_as_it_was)
 
 
@@ -336,7 +340,7 @@ def _numpy_as_it_was() -> Iterator[None]:
 _ORIGINALS = {
     name: getattr(np, name)
     for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like",
-                 "full_like")
+                 "full_like", "array", "asarray", "ascontiguousarray", "asfortranarray")
 }  # fmt: skip
 
 
