@@ -7,9 +7,11 @@ that a process number is never used twice.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -18,6 +20,8 @@ from typing import Any
 
 from torchstone.sandbox import cell
 
+FOLDER = "torchstone-kernel-"
+"""How the name of the folder begins in which this process is started, and which it removes."""
 _MESSAGE_BYTES = 1 << 16
 _DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
@@ -32,19 +36,37 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
         loaded["driver"] = f"!{said}" if said else ""
     seconds = time.process_time()
     control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+    children: set[int] = set()
     while True:
         data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
         if not data:
+            _clear_up(children)
             return
         request = json.loads(data)
         if request["do"] == "fork":
-            control.sendall(json.dumps({"pid": _fork(request, handles, control)}).encode())
+            pid = _fork(request, handles, control)
+            children.add(pid)
+            control.sendall(json.dumps({"pid": pid}).encode())
         else:
+            children.discard(int(request["pid"]))
             _, status, used = os.wait4(int(request["pid"]), 0)
             seconds = used.ru_utime + used.ru_stime
             control.sendall(json.dumps({"status": status, "cpu_seconds": seconds}).encode())
         for handle in handles:
             os.close(handle)
+
+
+def _clear_up(children: set[int]) -> None:
+    """Nobody is left who would: the parent has ended, or was killed in the middle."""
+    for pid in children:
+        for end in (os.killpg, os.kill):  # it may not have got a group of its own yet
+            with contextlib.suppress(OSError):
+                end(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.waitpid(pid, 0)
+    home = Path.cwd()
+    if home.name.startswith(FOLDER):
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _load(names: list[str]) -> dict[str, Any]:
