@@ -23,6 +23,7 @@ from torchstone.kernels.harness.calling.kernel_server import KernelServer
 from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.timed_calls import answered
 from torchstone.kernels.harness.calling.told import told
+from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.judging.reference import leaves_of, state_of
@@ -286,6 +287,7 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
     watching = implementation != "torch" and not plain_run
     library = None
     if not plain_run:
+        fill_new_memory()
         zones.install()
         if watching and implementation != "numpy":
             monitor.watch_tensors()
