@@ -201,6 +201,16 @@ def test_no_name_of_a_function_keeps_the_sanitizers_away(
     assert said in found.detail.en
 
 
+@pytest.mark.parametrize("name", ["recording", "_library", "_launches", "function"])
+def test_behind_the_library_there_are_its_functions_alone(name: str, workshop: Workshop) -> None:
+    """What feeds the sanitizers and counts the launches is not the candidate's to change."""
+    source = PAST_THE_END.format(name="relu", step="(i + 1 < n)").replace(
+        "        y = ", f"        self.{name} = 1\n        [library][0].{name}\n        y = "
+    )
+    log = verify("relu", Candidate(source, "c"), seeds=2, workshop=workshop).error_log()
+    assert f"the C source has no function {name}; it has relu" in log, log
+
+
 UNSET = """import torch
 from torchstone_kernel import library
 
