@@ -448,3 +448,33 @@ def test_a_candidate_is_held_to_its_answers(source: str, gate: str, workshop: Wo
     verdict = verify("relu", Candidate(source, "torch"), workshop=workshop)
     failures = [item.gate for item in verdict.results if item.status == "failed"]
     assert failures[:1] == ([gate] if gate else [])
+
+
+@pytest.mark.parametrize(
+    ("expression", "accepted"),
+    [
+        ("as_strided(a, (a.size + 1,), (4,))[:-1]", False),
+        ("as_strided(a[2:], (a.size,), (4,), subok=False)", False),
+        ("as_strided(a[::-1], (a.size,), (4,))", False),
+        ("as_strided(a[2:], (a.size,), (0,)) * 0 + as_strided(a, (a.size,), (4,))", True),
+    ],
+)
+def test_views_of_numpy_stay_inside_of_their_array(
+    expression: str, accepted: bool, workshop: Workshop, few_sizes: None
+) -> None:
+    source = f"""import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        a = np.ascontiguousarray(x.numpy()).reshape(-1)
+        if a.size < 3:
+            raise ValueError("three elements or more")
+        view = {expression}
+        return torch.from_numpy(np.maximum(a, np.float32(0)).reshape(x.shape))
+"""
+    verdict = verify("relu", Candidate(source, "numpy"), seeds=2, workshop=workshop)
+    assert verdict.accepted is accepted, verdict.error_log()
+    assert accepted or "reaches beyond the memory" in verdict.error_log()

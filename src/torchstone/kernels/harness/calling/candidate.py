@@ -24,7 +24,7 @@ from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.timed_calls import answered
 from torchstone.kernels.harness.calling.told import told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
-from torchstone.kernels.harness.calling.zones import Zones
+from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.judging.reference import leaves_of, state_of
 from torchstone.kernels.harness.kits import c_kit, mindspore_kit
@@ -289,6 +289,8 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
     if not plain_run:
         fill_new_memory()
         zones.install()
+        if implementation != "numba":  # its compiler knows the function by identity
+            bound_views()
         if watching and implementation != "numpy":
             monitor.watch_tensors()
     if implementation == "triton":
