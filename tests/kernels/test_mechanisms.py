@@ -21,6 +21,7 @@ from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import decode, encode
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions import first_session, larger
+from torchstone.kernels.sessions.calls import WRONG, Call
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verifier import verify
 
@@ -478,3 +479,52 @@ class ModelNew(torch.nn.Module):
     verdict = verify("relu", Candidate(source, "numpy"), seeds=2, workshop=workshop)
     assert verdict.accepted is accepted, verdict.error_log()
     assert accepted or "reaches beyond the memory" in verdict.error_log()
+
+
+def softmax_of_one_block(x: torch.Tensor) -> torch.Tensor:
+    """What lies past the block is left out."""
+    found = torch.zeros_like(x)
+    found[:, :8192] = torch.softmax(x[:, :8192].double(), -1).float()
+    return found
+
+
+def softmax_by_the_first_block(x: torch.Tensor) -> torch.Tensor:
+    """The maximum of the first block is taken for that of the line."""
+    largest = x[:, :8192].amax(-1, keepdim=True)
+    powers = torch.exp(x - largest)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "right"),
+    [(softmax_of_one_block, False), (softmax_by_the_first_block, False),
+     (lambda x: torch.softmax(x.double(), -1).float(), True)],
+)  # fmt: skip
+def test_a_side_goes_beyond_the_largest_block(kernel: Kernel, right: bool) -> None:
+    known = load_problem("softmax")
+    referee = Referee(known.source, known.framework, 2)
+    referee.load(0)
+    referee.slender(2 * 8192)
+    wrong = [
+        "×".join(map(str, case.inputs[0].shape))
+        for case in referee.cases
+        if case.family == families.SLENDER
+        and any(set(WRONG) & set(item) for item in judged(referee, case.number, kernel)["outputs"])
+    ]  # fmt: skip
+    assert wrong == ([] if right else ["2×16411"])
+
+
+def test_the_largest_block_is_read_from_the_launches() -> None:
+    def call(**constants: Any) -> Call:
+        told = {name: {"constexpr": {"plain": value}} for name, value in constants.items()}
+        kernel = {
+            "constants": [*constants, "num_warps"],
+            "arguments": {**told, "num_warps": {"plain": 4}},
+        }
+        return Call(0, "own", 0, "", reply={"kernels": [kernel]})
+
+    assert (
+        first_session.largest_block([call(BLOCK=2048, FAST=True, eps=1e-5), call(BLOCK=64)]) == 2048
+    )
+    assert first_session.largest_block([call(count=1 << 20)]) == 4
+    assert first_session.largest_block([Call(0, "own", 0, "")]) == 0

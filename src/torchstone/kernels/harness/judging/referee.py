@@ -487,6 +487,8 @@ def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> A
         return referee.judge_state(list(header["trained"]), header["tree"], buffers)
     if do == "evaluated":
         return referee.evaluated(int(header["number"]), list(header["trained"]))
-    if do in ("ways", "settings", "slender", "modes"):
+    if do == "slender":
+        return referee.slender(int(header["beyond"]))
+    if do in ("ways", "settings", "modes"):
         return getattr(referee, do)()
     return referee.probes()
