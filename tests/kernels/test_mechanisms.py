@@ -528,3 +528,18 @@ def test_the_largest_block_is_read_from_the_launches() -> None:
     )
     assert first_session.largest_block([call(count=1 << 20)]) == 4
     assert first_session.largest_block([Call(0, "own", 0, "")]) == 0
+
+
+def test_the_reference_itself_is_right_in_every_family() -> None:
+    """The tail of GELU cancels: the reference is off by more there than a sum of its length may be."""
+    known = load_problem("gelu")
+    referee = Referee(known.source, known.framework, 5)
+    referee.load(0)
+    referee.plan(2, 2, 0)
+    wrong = [
+        (case.family, case.seed)
+        for case in referee.cases
+        if any(set(WRONG) & set(item)
+               for item in judged(referee, case.number, functional.gelu)["outputs"])
+    ]  # fmt: skip
+    assert wrong == []
