@@ -201,7 +201,8 @@ def _watch_elements(home: Any) -> None:
     as_list = home.tolist
 
     def tolist(self: torch.Tensor) -> Any:
-        if self.numel() > _SCALARS:
+        # lengths and places are what a host makes sizes of
+        if self.numel() > _SCALARS and self.is_floating_point():
             note("torch tolist")
         return as_list(self)
 
