@@ -62,6 +62,7 @@ def test_a_standard_review_with_a_test_that_fails_already(
     } <= names  # fmt: skip
     assert {"TS201", "TS206", "TS314"} <= {item.rule for item in report.findings}
     _tests_are_the_baseline(report)
+    assert "**Tried**: patch applies, unproven" in Path("out/guide.md").read_text()
     _patches_apply_and_the_second_look_is_clean(project)
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from tests.conductor.test_interpret import finding, read
 from torchstone.conductor.changes.templates import edits_for
+from torchstone.conductor.phases.guide import Entry, Guide, guide_markdown
 from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
+from torchstone.core.text import Text
 
 
 def problems_of(project: Path) -> dict[str, Problem]:
@@ -61,3 +63,23 @@ def test_of_two_that_wait_each_may_send(tmp_path: Path) -> None:
     )
     made = edits_for(finding("DR604", "pipe.py", 5, tool="dryrun"), tmp_path)
     assert [item.edits[0].text for item in made] == ["dist.send(a, dst=1)", "dist.send(b.grad, dst=0)"]  # fmt: skip
+
+
+def test_the_guide_says_what_became_of_each_change() -> None:
+    def entry(name: str) -> Entry:
+        text = Text(f"title of {name}", name)
+        return Entry(name, text, text, text, (), text, (Text("do it", "做"),), (), text)
+
+    guide = Guide((entry("P1"), entry("P2")), (Text("check P1", "P1"), Text("check P2", "P2")))
+    before = guide_markdown(guide, "en")
+    assert "Tried" not in before
+    assert ("check P2" in before, before.count("1. do it")) == (True, 2)
+    done = Verification((
+        Verdict("P1", "P1a", "fixed", "proven", check=Text("TS206 is gone", "TS206 已消失")),
+        Verdict("P2", "P2a", "fixed", "with others", why=Text("it goes with the patch of P1", "随 P1 消失")),
+    ))  # fmt: skip
+    after = guide_markdown(guide, "en", done)
+    assert "**Tried**: proven patch: TS206 is gone" in after
+    assert "**Tried**: goes with other patches: it goes with the patch of P1" in after
+    assert ("check P2" in after, after.count("1. do it")) == (False, 1)
+    assert "**试验结果**: 随其他补丁消失：随 P1 消失" in guide_markdown(guide, "zh", done)

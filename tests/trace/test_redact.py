@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchstone.trace.redact import _RULES, MARK, _matches, _passed, redactor
+from torchstone.trace.redact import _PIECE, _RULES, MARK, _Search, redactor
 
 TOKEN = "abcdefghijklmnop1234"
 
@@ -40,8 +40,26 @@ def test_values_of_the_environment_may_have_spaces_and_ends() -> None:
 def test_a_word_in_which_every_place_might_begin_a_secret_is_read_once() -> None:
     """Otherwise every place reads the rest of the word, and a megabyte takes a second."""
     rule = next(item for item in _RULES if b"eyJ" in item.letters)
-    word = b"-eyJ" * 1000
-    assert _passed(rule, word, 1) == len(word)
-    assert not list(_matches(rule, word, word, b"eyJ"))
+    word = "-eyJ" * 1000
+    search = _Search(rule, b"eyJ")
+    assert not list(search.secrets(word, word.encode(), 0))
+    assert search.done == len(word)
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl"
-    assert redactor({})(f"{word.decode()} -{token}") == f"{word.decode()} -{MARK}"
+    assert redactor({})(f"{word} -{token}") == f"{word} -{MARK}"
+
+
+@pytest.mark.parametrize("filler", ["x ", "字 ", "\ud800 "])
+def test_a_secret_that_stands_across_two_pieces_is_found_once(filler: str) -> None:
+    secret = f"ghp_{TOKEN}"
+    for before in range(len(secret) + 1):
+        padding = (filler * _PIECE)[: _PIECE - before - 1] + " "
+        found = redactor({})(f"{padding}{secret} password={TOKEN}")
+        assert found == f"{padding}{MARK} password={MARK}"
+
+
+def test_a_secret_longer_than_a_piece_is_taken_out_whole() -> None:
+    key = (
+        "-----BEGIN PRIVATE KEY-----\n" + "k-gh hf\n" * (_PIECE // 4) + "-----END PRIVATE KEY-----"
+    )
+    assert redactor({})(f"a\n{key}\nb") == f"a\n{MARK}\nb"
+    assert redactor({})("sk-" + "k-hf_gh" * _PIECE) == MARK

@@ -31,7 +31,8 @@ from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.records import documents as text_of
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes, marks_of
-from torchstone.conductor.report import Outcome, report_on_review
+from torchstone.conductor.reporting.outcome import Outcome
+from torchstone.conductor.reporting.report import report_on_review
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools, tool_named
 from torchstone.core.codec import to_data
@@ -189,6 +190,9 @@ class Review:
     def verify(self, found: Interpretation, plan_of_work: Design, before: Before) -> Verification:
         made = verify(found, plan_of_work, before, self.progress, self.until)
         self.folder.keep("verification", made)
+        guide = self.folder.load("guide", Guide)
+        if guide is not None:
+            self.folder.write("guide.md", guide_markdown(guide, self.lang, made))
         self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
         for name, joint in (("proven", made.together), ("all", made.everything)):
             if joint is not None and joint.outcome == "fixed":

@@ -146,7 +146,7 @@ def _table(calls: list[Call]) -> Table:
         ))  # fmt: skip
     columns = (
         Text("family", "类别"), Text("cases", "用例"), Text("right", "正确"),
-        Text("refused", "拒绝"), Text("largest error, ULP", "最大误差（ULP）"),
+        Text("refused", "拒绝"), Text("largest error, at most, ULP", "最大误差上限（ULP）"),
         Text("tolerance, ULP", "容差（ULP）"),
     )  # fmt: skip
     return Table(Text("Families of inputs", "输入类别"), columns, tuple(rows), COMPARED)

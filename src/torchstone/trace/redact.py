@@ -19,40 +19,49 @@ class _Rule:
 
     letters: tuple[bytes, ...]
     """In lower case for a pattern that takes both cases."""
-    pattern: re.Pattern[bytes]
+    pattern: re.Pattern[str]
     """Its first group, where it has one, stays."""
     before: int = 0
     """How many characters before the letters the pattern begins."""
     any_case: bool = False
-    word: re.Pattern[bytes] | None = None
+    word: re.Pattern[str] | None = None
     """Where the pattern fails, it fails everywhere in the same word, which is then passed over."""
 
 
-_TOKEN = rb"[A-Za-z0-9_\-]{16,}+"
-_IS = rb"\s{0,9}+(?:[:=]|\xef\xbc\x9a)\s{0,9}+"
+_TOKEN = r"[A-Za-z0-9_\-]{16,}+"
+_IS = r"\s{0,9}+[:=：]\s{0,9}+"
 """A colon, also that of Chinese text, or an equals sign."""
-# Patterns are of bytes: letters of other scripts are then no part of a word, so that a key that
-# stands right behind Chinese text is found. Every repetition is bounded or gives nothing back, so that
-# time grows with the length of the text.
+
+
+def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """ASCII: letters of other scripts are then no part of a word, so that a key that stands right
+    behind Chinese text is found."""
+    return re.compile(text, flags | re.ASCII)
+
+
+# Every repetition is bounded or gives nothing back, so that time grows with the length of the text.
 _RULES = (
-    _Rule((b"-----BEGIN ",), re.compile(
-        rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.S)),
-    _Rule((b"k-",), re.compile(rb"\b[spr]k-" + _TOKEN), before=1),
-    _Rule((b"gh", b"github_pat", b"glpat", b"hf", b"xox"), re.compile(
-        rb"\b(?:gh[pousr]|github_pat|glpat|hf|xox[abprs])[_-]" + _TOKEN)),
-    _Rule((b"AKIA", b"ASIA"), re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
-    _Rule((b"AIza",), re.compile(rb"\bAIza[A-Za-z0-9_\-]{30,}+")),
-    _Rule((b"eyJ",), re.compile(
-        rb"\beyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+"),
-        word=re.compile(rb"[A-Za-z0-9_\-]++")),
-    _Rule((b"://",), re.compile(rb"(://[^/\s:@]{1,200}+:)[^@\s/]{1,500}+(?=@)")),
-    _Rule((b"authorization",), re.compile(
-        rb"(?i)(\bauthorization" + _IS + rb"(?:(?:bearer|basic|token)\b\s{0,9}+)?)[!-~]++"), any_case=True),
-    _Rule((b"bearer",), re.compile(rb"(?i)(\bbearer\s{1,9}+)[A-Za-z0-9._~+/\-]{12,}+=*+"), any_case=True),
-    _Rule((b"api", b"secret", b"passw", b"access"), re.compile(
-        rb"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token)\b[\"']?" + _IS
-        + rb"[\"']?)[^\s\"',;}\x80-\xff]{8,}+"), any_case=True),
+    _Rule((b"-----BEGIN ",), _pattern(
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.S)),
+    _Rule((b"k-",), _pattern(r"\b[spr]k-" + _TOKEN), before=1),
+    _Rule((b"gh", b"github_pat", b"glpat", b"hf_", b"xox"), _pattern(
+        r"\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-)" + _TOKEN)),
+    _Rule((b"AKIA", b"ASIA"), _pattern(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    _Rule((b"AIza",), _pattern(r"\bAIza[A-Za-z0-9_\-]{30,}+")),
+    _Rule((b"eyJ",), _pattern(
+        r"\beyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+"),
+        word=_pattern(r"[A-Za-z0-9_\-]++")),
+    _Rule((b"://",), _pattern(r"(://[^/\s:@]{1,200}+:)[^@\s/]{1,500}+(?=@)")),
+    _Rule((b"authorization",), _pattern(
+        r"(?i)(\bauthorization" + _IS + r"(?:(?:bearer|basic|token)\b\s{0,9}+)?)[!-~]++"), any_case=True),
+    _Rule((b"bearer",), _pattern(r"(?i)(\bbearer\s{1,9}+)[A-Za-z0-9._~+/\-]{12,}+=*+"), any_case=True),
+    _Rule((b"api", b"secret", b"passw", b"access"), _pattern(
+        r"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token)\b[\"']?" + _IS
+        + r"[\"']?)[^\s\"',;}\x80-\U0010ffff]{8,}+"), any_case=True),
 )  # fmt: skip
+_LONGEST = max(len(letters) for rule in _RULES for letters in rule.letters)
+_PIECE = 1 << 18
+"""Characters that are searched for all letters before the next: they stay in the processor's cache."""
 
 
 def redactor(environment: Mapping[str, str] | None = None) -> Callable[[str], str]:
@@ -66,45 +75,57 @@ def redactor(environment: Mapping[str, str] | None = None) -> Callable[[str], st
         for value in known:
             if value in text:
                 text = text.replace(value, MARK)
-        data = text.encode("utf-8", "surrogatepass")
-        secrets = _secrets(data)
-        return _without(data, secrets).decode("utf-8", "surrogatepass") if secrets else text
+        secrets = _secrets(text)
+        return _without(text, secrets) if secrets else text
 
     return redact
 
 
-def _secrets(data: bytes) -> list[tuple[int, int]]:
+@dataclass(slots=True)
+class _Search:
+    """The letters of a rule on their way through a text."""
+
+    rule: _Rule
+    letters: bytes
+    done: int = 0
+    """Up to here nothing is left to find."""
+
+    def secrets(self, text: str, piece: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """Secrets whose letters stand in a piece of the text, which begins at `start`."""
+        pattern, before = self.rule.pattern, self.rule.before
+        place = piece.find(self.letters, max(self.done - start, 0))
+        while place >= 0:
+            at = start + place
+            match = pattern.match(text, at - before) if at >= before else None
+            if match:
+                yield (match.end(1) if pattern.groups else match.start()), match.end()
+            self.done = match.end() if match else self._passed(text, at)
+            place = piece.find(self.letters, self.done - start)
+
+    def _passed(self, text: str, at: int) -> int:
+        """Where to look on after letters that begin no secret."""
+        word = self.rule.word.match(text, at) if self.rule.word else None
+        return word.end() if word else at + 1
+
+
+def _secrets(text: str) -> list[tuple[int, int]]:
     """From where to where each secret stands, in order."""
-    lower = data.lower()  # of bytes: ASCII only, so that nothing moves
-    return sorted(
-        span
-        for rule in _RULES
-        for letters in rule.letters
-        for span in _matches(rule, data, lower if rule.any_case else data, letters)
-    )
+    searches = [_Search(rule, letters) for rule in _RULES for letters in rule.letters]
+    found: list[tuple[int, int]] = []
+    for start in range(0, len(text), _PIECE):
+        # One byte for a character, whichever it is, so that places are those of the text.
+        piece = text[start : start + _PIECE + _LONGEST - 1].encode("ascii", "replace")
+        lower = piece.lower()
+        for search in searches:
+            found += search.secrets(text, lower if search.rule.any_case else piece, start)
+    return sorted(found)
 
 
-def _matches(rule: _Rule, data: bytes, where: bytes, letters: bytes) -> Iterator[tuple[int, int]]:
-    group = rule.pattern.groups
-    place = where.find(letters)
-    while place >= 0:
-        match = rule.pattern.match(data, place - rule.before) if place >= rule.before else None
-        if match:
-            yield (match.end(1) if group else match.start()), match.end()
-        place = where.find(letters, match.end() if match else _passed(rule, data, place))
-
-
-def _passed(rule: _Rule, data: bytes, place: int) -> int:
-    """Where to look on after letters that begin no secret."""
-    word = rule.word.match(data, place) if rule.word else None
-    return word.end() if word else place + 1
-
-
-def _without(data: bytes, secrets: list[tuple[int, int]]) -> bytes:
-    parts: list[bytes] = []
+def _without(text: str, secrets: list[tuple[int, int]]) -> str:
+    parts: list[str] = []
     done = 0
     for start, end in secrets:
         if start >= done:
-            parts += (data[done:start], MARK.encode())
+            parts += (text[done:start], MARK)
         done = max(done, end)
-    return b"".join([*parts, data[done:]])
+    return "".join([*parts, text[done:]])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
 
 SMALL_PAGE: dict[str, Any] = {"image_h": 200, "image_w": 300, "base_size": 256, "image_size": 128}
 

@@ -22,7 +22,7 @@ from torchstone.cost.ocr import (
     DeepseekOCRStaticAnalyzer,
     StageAnalysisResult,
 )
-from torchstone.cost.ocr.folding import full_analysis
+from torchstone.cost.ocr.analysis.folding import full_analysis
 from torchstone.cost.records.ledger import Cost, Failure, Key, ModuleFacts, Tally
 
 STAGES = ["sam", "clip", "projector", "prefill", "decode"]

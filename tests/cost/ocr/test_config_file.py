@@ -15,10 +15,10 @@ import pytest
 
 from tests.cost.ocr.conftest import SMALL_CONFIG, SMALL_PAGE
 from torchstone.core.errors import InputError, TorchstoneError
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.config_file import shape_from_config
-from torchstone.cost.ocr.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.config_file import shape_from_config
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
 
 SECOND_CONFIG: dict[str, Any] = {
     **{key: value for key, value in SMALL_CONFIG.items() if key != "vision_config"},

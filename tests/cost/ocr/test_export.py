@@ -12,16 +12,16 @@ import torch
 from torch import nn
 
 from torchstone.core.errors import InputError
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
-from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.export import (
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.export import (
     fvcore_table,
     tier_of,
     write_static_compute_fvcore_table,
     write_static_compute_json,
     write_static_compute_markdown,
 )
-from torchstone.cost.ocr.table import size_text
+from torchstone.cost.ocr.analysis.table import size_text
+from torchstone.cost.ocr.config import AnalysisConfig
 
 
 def test_json_holds_the_report(letter_report: dict[str, Any], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchstone.cost.ocr.formulas import (
+from torchstone.cost.ocr.analysis.formulas import (
     encoder_flops,
     estimate_decode_flops_per_token,
     estimate_prefill_flops_total,
@@ -12,7 +12,7 @@ from torchstone.cost.ocr.formulas import (
     sam_flops,
     text_arguments,
 )
-from torchstone.cost.ocr.shapes import DEEPSEEK_OCR
+from torchstone.cost.ocr.model.shapes import DEEPSEEK_OCR
 
 TEXT = text_arguments(DEEPSEEK_OCR.text)
 

@@ -11,11 +11,11 @@ import torch
 from PIL import Image, ImageOps
 
 from torchstone.core.errors import InputError
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.images import crop_grid, fit, open_page, plan, views
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2, SMALL
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2, SMALL
+from torchstone.cost.ocr.page.images import crop_grid, fit, open_page, plan, views
 
 CPU = torch.device("cpu")
 

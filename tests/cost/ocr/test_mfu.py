@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from torchstone.core.errors import TorchstoneError, UsageError
-from torchstone.cost.ocr.formulas import (
+from torchstone.cost.ocr.analysis.formulas import (
     estimate_decode_flops_per_token,
     estimate_prefill_flops_total,
     text_arguments,
 )
-from torchstone.cost.ocr.mfu import CLOSED, MOVED, STATIC, compute_stage_mfu
-from torchstone.cost.ocr.shapes import DEEPSEEK_OCR
+from torchstone.cost.ocr.measured.mfu import CLOSED, MOVED, STATIC, compute_stage_mfu
+from torchstone.cost.ocr.model.shapes import DEEPSEEK_OCR
 
 TEXT = text_arguments(DEEPSEEK_OCR.text)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from torchstone.cost.ocr import parts
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
-from torchstone.cost.ocr.model import QueryEncoder, build
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.shapes import SMALL, OcrShape, QueryShape
-from torchstone.cost.ocr.stages import parameters
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.stages import parameters
+from torchstone.cost.ocr.model import parts
+from torchstone.cost.ocr.model.composed import QueryEncoder, build
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.shapes import SMALL, OcrShape, QueryShape
 
 
 def count(model: torch.nn.Module, path: str) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from torchstone.core.options import options_of
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.settings import RunSettings, settings_from_flags
+from torchstone.cost.ocr.measured.settings import RunSettings, settings_from_flags
 
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "docs" / "static_analysis.md", ROOT / "docs" / "zh" / "static_analysis.md"]

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from torchstone.core.errors import UsageError
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.images import plan
-from torchstone.cost.ocr.prompt import image_tokens, tokens
-from torchstone.cost.ocr.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2
+from torchstone.cost.ocr.model.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2
+from torchstone.cost.ocr.page.images import plan
+from torchstone.cost.ocr.page.prompt import image_tokens, tokens
 
 # the modes that the vendor publishes, and the tokens that a page then has
 MODES: list[tuple[dict[str, Any], int]] = [

@@ -15,12 +15,12 @@ import torch
 from tests.cost.ocr.conftest import SMALL_PAGE
 from torchstone.core.errors import UsageError
 from torchstone.cost.ocr.__main__ import main
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.runner import open_session, run
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.settings import RunSettings
-from torchstone.cost.ocr.timing import measured_peak, time_stages
+from torchstone.cost.ocr.measured.runner import open_session, run
+from torchstone.cost.ocr.measured.settings import RunSettings
+from torchstone.cost.ocr.measured.timing import measured_peak, time_stages
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
 
 PAGE = AnalysisConfig(**SMALL_PAGE)
 SIZES = ["--base-size", "256", "--image-size", "128", "--image-h", "200", "--image-w", "300"]

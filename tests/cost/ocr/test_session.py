@@ -13,11 +13,11 @@ import torch
 
 from tests.cost.ocr.conftest import SMALL_CONFIG, write_folder
 from torchstone.core.errors import InputError, UsageError
-from torchstone.cost.ocr.config_file import shape_from_config
-from torchstone.cost.ocr.images import open_page
-from torchstone.cost.ocr.parts import parts
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2, SMALL
+from torchstone.cost.ocr.model.config_file import shape_from_config
+from torchstone.cost.ocr.model.parts import parts
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.shapes import DEEPSEEK_OCR, DEEPSEEK_OCR_2, SMALL
+from torchstone.cost.ocr.page.images import open_page
 
 PUBLISHED_CONFIG: dict[str, Any] = {
     "architectures": ["DeepseekOCRForCausalLM"],

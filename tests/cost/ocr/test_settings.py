@@ -11,7 +11,7 @@ import pytest
 from torchstone.core.errors import ConfigError, UsageError
 from torchstone.core.options import options_of
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.settings import (
+from torchstone.cost.ocr.measured.settings import (
     CONF,
     RunSettings,
     compose,

@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import save_file
 
 from torchstone.core.errors import InputError
-from torchstone.cost.ocr.model import build
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.shapes import SMALL
-from torchstone.cost.ocr.weights import places
+from torchstone.cost.ocr.model.composed import build
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.shapes import SMALL
+from torchstone.cost.ocr.model.weights import places
 
 Weights = dict[str, torch.Tensor]
 

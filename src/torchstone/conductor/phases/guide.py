@@ -11,11 +11,13 @@ from pathlib import Path
 from torchstone.conductor.changes.patches import FileChange, PatchError, changes_of, diff_of
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.problems import EffectWords, Interpretation, Problem
+from torchstone.conductor.phases.verdicts import StateWords, Verdict, Verification
 from torchstone.conductor.words import counted
 from torchstone.core.text import Text
 
 _HEADINGS = {
     "guide": Text("Implementation guide", "实施指南"),
+    "tried": Text("Tried", "试验结果"),
     "overview": Text("Problem overview", "问题概述"),
     "solution": Text("Solution", "解决方案"),
     "changes": Text("Code changes", "代码修改"),
@@ -30,6 +32,7 @@ _HEADINGS = {
 }
 
 Say = Callable[[str], str]
+NOT_VERIFIED = Verification(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +186,8 @@ def _how_to_verify(problem: Problem) -> Text:
     )
 
 
-def guide_markdown(guide: Guide, lang: str) -> str:
-    """The guide as a document, in the order of the template."""
+def guide_markdown(guide: Guide, lang: str, done: Verification = NOT_VERIFIED) -> str:
+    """The guide as a document, in the order of the template; `done`: what became of each change."""
 
     def say(key: str) -> str:
         return _HEADINGS[key].get(lang)
@@ -200,18 +203,29 @@ def guide_markdown(guide: Guide, lang: str) -> str:
         "",
     ]  # fmt: skip
     for entry in guide.entries:
-        out += _entry_markdown(entry, say, lang)
+        out += _entry_markdown(entry, done.of(entry.problem), say, lang)
     out += ["## 验证检查清单" if zh else "## Checklist", ""]
-    out += [f"- [ ] {item.get(lang)}" for item in guide.checklist]
+    with_others = {item.problem for item in done.with_others}
+    out += [
+        f"- [ ] {item.get(lang)}"
+        for entry, item in zip(guide.entries, guide.checklist, strict=True)
+        if entry.problem not in with_others
+    ]
     out += ["", "## 参考资料" if zh else "## References", ""]
     out += [f"- `torchstone explain {name}`" for name in ("unsafe_ops", "numerical_issues", "reduction_patterns", "common_fixes")]  # fmt: skip
     return "\n".join(out) + "\n"
 
 
-def _entry_markdown(entry: Entry, say: Say, lang: str) -> list[str]:
+def _entry_markdown(entry: Entry, verdict: Verdict | None, say: Say, lang: str) -> list[str]:
     colon = "：" if lang == "zh" else ": "
     out = [f"## {say('guide')}{colon}{entry.title.get(lang)}", ""]
+    if verdict is not None:
+        shown = verdict.check.get(lang) or verdict.why.get(lang)
+        told = StateWords[verdict.state].get(lang) + (f"{colon}{shown}" if shown else "")
+        out += [f"**{say('tried')}**: {told}", ""]
     out += [f"### {say('overview')}", entry.overview.get(lang), ""]
+    if verdict is not None and verdict.state == "with others":
+        return out  # nothing is left to do here
     out += [f"### {say('solution')}", entry.solution.get(lang), ""]
     out += [f"### {say('changes')}"]
     for hunk in entry.hunks:

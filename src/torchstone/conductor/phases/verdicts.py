@@ -13,6 +13,15 @@ from torchstone.core.text import Text
 
 Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
 PatchState = Literal["proven", "applies", "with others", "sketch", "dropped"]
+OutcomeWords = {
+    "fixed": Text("fixed", "已修复"), "remaining": Text("remaining", "仍存在"),
+    "regressed": Text("regressed", "出现退化"), "silenced": Text("silenced by the edit", "仅被掩盖"),
+    "not tried": Text("not tried", "未尝试"),
+}  # fmt: skip
+StateWords = {
+    "proven": Text("proven patch", "补丁已验证"), "applies": Text("patch applies, unproven", "补丁可用，未验证"),
+    "with others": Text("goes with other patches", "随其他补丁消失"), "sketch": Text("by hand", "需手动"), "dropped": Text("patch dropped", "补丁已放弃"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

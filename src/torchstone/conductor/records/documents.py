@@ -16,23 +16,13 @@ from torchstone.conductor.phases.problems import (
     EvidenceWords,
     Interpretation,
 )
-from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.phases.verdicts import OutcomeWords, StateWords, Verification
 from torchstone.conductor.project.facts import Feature, ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools
 from torchstone.conductor.words import counted
 from torchstone.core.quantity import human
-from torchstone.core.text import Text, words
-
-OutcomeWords = {
-    "fixed": Text("fixed", "已修复"), "remaining": Text("remaining", "仍存在"),
-    "regressed": Text("regressed", "出现退化"), "silenced": Text("silenced by the edit", "仅被掩盖"),
-    "not tried": Text("not tried", "未尝试"),
-}  # fmt: skip
-StateWords = {
-    "proven": Text("proven patch", "补丁已验证"), "applies": Text("patch applies, unproven", "补丁可用，未验证"),
-    "with others": Text("goes with other patches", "随其他补丁消失"), "sketch": Text("by hand", "需手动"), "dropped": Text("patch dropped", "补丁已放弃"),
-}  # fmt: skip
+from torchstone.core.text import words
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

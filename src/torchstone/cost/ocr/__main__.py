@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.text import Text
-from torchstone.cost.ocr.runner import run
-from torchstone.cost.ocr.settings import settings_from_flags
+from torchstone.cost.ocr.measured.runner import run
+from torchstone.cost.ocr.measured.settings import settings_from_flags
 from torchstone.render.style import printable
 
 _DONE = Text("written to {folder}\n", "已写入 {folder}\n")

@@ -296,7 +296,7 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
     if implementation == "triton":
         from torchstone.kernels.harness.kits import triton_kit
 
-        triton_kit.install(launches)
+        triton_kit.install(launches, lambda: _interpreting(zones))
     elif implementation == "numba":
         _load_numba(launches, mode, plain_run)
     elif implementation == "c":
@@ -327,6 +327,12 @@ def _load_numba(launches: Launches, mode: dict[str, Any], plain_run: bool) -> No
         numba_kit.record(launches)
     else:
         numba_kit.install(launches, _numpy_as_it_was)
+
+
+@contextlib.contextmanager
+def _interpreting(zones: Zones) -> Iterator[None]:
+    with _numpy_as_it_was(), zones.paused():
+        yield
 
 
 @contextlib.contextmanager

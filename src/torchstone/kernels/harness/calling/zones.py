@@ -133,6 +133,15 @@ class Zones:
                 setattr(home, name, made)
 
     @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is allocated inside has no margins: it belongs to whoever runs the kernel."""
+        before, self.active = self.active, False
+        try:
+            yield
+        finally:
+            self.active = before
+
+    @contextlib.contextmanager
     def numpy_patched(self) -> Iterator[None]:
         """numpy's, too, but only while Python code runs: compilers know them by identity."""
         with contextlib.ExitStack() as stack:

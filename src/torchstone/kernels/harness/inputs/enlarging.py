@@ -199,18 +199,26 @@ class LargePlanner(SizePlanner):
             # where the reference walks along a side, every length costs it as many steps
             apart = growing.WALKED_APART if last and self._walks(number) else 1
             sizes = range(2, last + 1, apart) if last else growing.FEW_LENGTHS
+            short = [self._beside(number, seed) for seed in range(self.seeds)]
             for turn, size in enumerate(_in_turns(sizes)):
-                self._add_length(number, size, turn)
+                self._add_length(number, size, turn, short[turn % self.seeds])
         return {"cases": self._list(start), "skipped": self.skipped}
 
-    def _add_length(self, number: int, size: int, turn: int) -> None:
-        seed = turn % self.seeds
+    def _beside(self, number: int, seed: int) -> tuple[families.Group, list[Any]] | None:
+        """One of the sizes, and inputs in which all others are small."""
         inputs = self._own_inputs(seed)
         groups = families.groups_of(inputs)
-        if number >= len(groups) or groups[number].size == size:
+        if number >= len(groups):
+            return None
+        return groups[number], self._cut(inputs, 0, groups[number])
+
+    def _add_length(
+        self, number: int, size: int, turn: int, beside: tuple[families.Group, list[Any]] | None
+    ) -> None:
+        if beside is None or beside[0].size == size:
             return
-        group = groups[number]
-        base = self._cut(inputs, 0, group)
+        seed = turn % self.seeds
+        group, base = beside
         if size < group.size:
             made = [families.resized(base, group, size)]
         elif growing.elements_after(base, group, size) <= self.most_elements:

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs import families, lines, scales, whole
-from torchstone.kernels.harness.inputs.cases import Case
+from torchstone.kernels.harness.inputs.cases import MOST_OWN_ERROR, Case
 from torchstone.kernels.harness.inputs.structure import Structures, structures_of
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.conventions import attends
 from torchstone.kernels.harness.judging.habits import answers_with_inputs, written_inputs
-from torchstone.kernels.harness.judging.oracle import MOST_OWN_ERROR, Oracle, reduced
+from torchstone.kernels.harness.judging.oracle import Oracle, reduced
 from torchstone.kernels.harness.judging.reference import (
     CHANCE,
     ProblemError,
@@ -59,7 +59,6 @@ class Planner:
         self.cases: list[Case] = []
         self.choices: list[judge.Choice] = []
         self.ties_fixed = False
-        self.own_errors: dict[str, float] = {}
         self.reduced_error = 0.0
         self.small = False
         self.most_elements = _HUGE
@@ -277,19 +276,33 @@ class Planner:
             return False
         if family in LAID_OUT:
             case.layout = family
-        if family in families.LONGER:
-            case.length = self.oracle.length_of(inputs, seed)
-        own = max((item.own_error for item in case.answers), default=0.0)
-        dtype = case.answers[0].reference.dtype
-        usual = self.oracle.allowed(0.0, self.reduced_error, dtype, case.length)
-        if calm and own >= MOST_OWN_ERROR and 2 * own > usual:
+        if calm and self._reference_is_far_off(case):
             return False
-        if family in families.ALONE:
-            case.own_error = own  # of very different sizes, one must not excuse another
-        elif family not in POISONED:
-            self.own_errors[family] = max(own, self.own_errors.get(family, 0.0))
         self.cases.append(case)
         return True
+
+    def _reference_is_far_off(self, case: Case) -> bool:
+        """So far that this alone would decide what is allowed."""
+        if all(item.most_own_error < MOST_OWN_ERROR for item in case.answers):
+            return False  # by the first bound, which costs nothing
+        own, dtype = case.own_error, case.answers[0].reference.dtype
+        usual = self.oracle.allowed(0.0, self.reduced_error, dtype)
+        return own >= MOST_OWN_ERROR and 2 * own > usual
+
+    def own_error(self, case: Case) -> float:
+        """What the reference is off by itself, in units, in this case and others of its family."""
+        if case.family in families.ALONE:
+            return case.own_error  # of very different sizes, one must not excuse another
+        # beside what is not finite stand the problem's own numbers
+        alike = "own" if case.family in POISONED else case.family
+        mine = (item for item in self.cases if item.family == alike)
+        return max((item.own_error for item in mine), default=case.own_error)
+
+    def length(self, case: Case) -> int:
+        """How many numbers meet in one output; 0: as many as for the problem's own inputs."""
+        if case.family in families.LONGER and not case.length:
+            case.length = self.oracle.length_of(case.inputs, case.seed)
+        return case.length
 
     @property
     def all_whole(self) -> bool:

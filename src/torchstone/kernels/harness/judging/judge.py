@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling.unwritten import never_written
@@ -68,6 +69,18 @@ def picked_by(values: torch.Tensor, places: torch.Tensor, dim: int) -> torch.Ten
     return values.gather(dim, places.long())
 
 
+def is_within(answer: Answer, got: torch.Tensor, allowed: float) -> bool:
+    """Whether no element is off by more, by what is known of the unit so far."""
+    if answer.least is None or not got.numel():
+        return True
+    # a NaN is not off by anything: it is looked at apart
+    return not bool((_off(answer, got) > allowed * answer.unit_so_far).any())
+
+
+def _off(answer: Answer, got: torch.Tensor) -> torch.Tensor:
+    return (got.double() - answer.exact).abs()
+
+
 def judge_output(
     case: Case, number: int, got: torch.Tensor, allowed: float, chosen: torch.Tensor | None
 ) -> dict[str, Any]:
@@ -78,6 +91,10 @@ def judge_output(
     depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     if not answer.reference.is_floating_point():
         return _whole(case, answer, got, chosen, depends)
+    if not case.poisoned:
+        largest = float((_off(answer, got) / answer.unit_so_far).max())
+        if largest <= allowed:  # not so for a NaN: then all that is looked at below is finite
+            return {"units": largest}
     unwritten = never_written(got)
     got = got.double()
     facts: dict[str, Any] = {}
@@ -98,7 +115,9 @@ def judge_output(
     if bool(wrong.any()):
         facts["pattern"] = _place(wrong, got, right)
     both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
-    units = torch.where(both, (got - answer.exact).abs() / answer.unit, torch.zeros(()).double())
+    units = torch.where(
+        both, (got - answer.exact).abs() / answer.unit_so_far, torch.zeros(()).double()
+    )
     facts["units"] = float(units.max())
     far = units > allowed
     if bool(far.any()):
@@ -154,6 +173,8 @@ def _whole(
     depends: torch.Tensor,
 ) -> dict[str, Any]:
     wrong = got != answer.reference
+    if not bool(wrong.any()):
+        return {"units": 0.0}
     if case.family == "nan":
         # where a NaN stands in an order is nobody's promise, but it stands somewhere in the line
         outside = (got < 0) & (answer.reference >= 0) | (got > _longest_side(case))
@@ -173,7 +194,8 @@ def _whole(
 
 def _place(wrong: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> dict[str, Any]:
     first = int(wrong.reshape(-1).nonzero()[0])
-    index = [int(part) for part in torch.unravel_index(torch.tensor(first), wrong.shape)]
+    # numpy's: torch's own loads a computer algebra system, which takes a second
+    index = [int(part) for part in np.unravel_index(first, tuple(wrong.shape))]
     return {
         "index": index, "count": int(wrong.sum()), "of": wrong.numel(),
         "got": repr(float(got.reshape(-1)[first])), "want": repr(float(right.reshape(-1)[first])),

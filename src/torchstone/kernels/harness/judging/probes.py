@@ -14,7 +14,7 @@ from torchstone.kernels.sessions.calls import POISONED
 Guess = Callable[[Case, int], torch.Tensor | None]
 
 
-def probe(cases: list[Case], allowed: Callable[[str], float]) -> dict[str, Any]:
+def probe(cases: list[Case], allowed: Callable[[Case], float]) -> dict[str, Any]:
     """For each trivial kernel: does it pass the problem's own inputs, and which families stop it."""
     first = cases[0]
     guesses: dict[str, Guess] = {
@@ -26,15 +26,21 @@ def probe(cases: list[Case], allowed: Callable[[str], float]) -> dict[str, Any]:
     found = {}
     for name, guess in guesses.items():
         own = [case for case in cases if case.family == "own"]
-        weak = all(_passes(case, guess, allowed) for case in own)
-        others = [case for case in cases if case.family not in ("own", *POISONED)]
-        stops = sorted({case.family for case in others if not _passes(case, guess, allowed)})
-        if weak:
-            found[name] = stops
+        if not all(_passes(case, guess, allowed) for case in own):
+            continue
+        others: dict[str, list[Case]] = {}
+        for case in cases:
+            if case.family not in ("own", *POISONED):
+                others.setdefault(case.family, []).append(case)
+        found[name] = sorted(
+            family
+            for family, mine in others.items()
+            if not all(_passes(case, guess, allowed) for case in mine)
+        )
     return found
 
 
-def _passes(case: Case, guess: Guess, allowed: Callable[[str], float]) -> bool:
+def _passes(case: Case, guess: Guess, allowed: Callable[[Case], float]) -> bool:
     for i, answer in enumerate(case.answers):
         value = guess(case, i)
         if value is None or value.shape != answer.reference.shape:
@@ -43,7 +49,7 @@ def _passes(case: Case, guess: Guess, allowed: Callable[[str], float]) -> bool:
             if not bool(((value == answer.reference) | answer.open).all()):
                 return False
             continue
-        far = (value.double() - answer.exact).abs() > allowed(case.family) * answer.unit
+        far = (value.double() - answer.exact).abs() > allowed(case) * answer.unit
         if bool(far.any()):
             return False
     return True

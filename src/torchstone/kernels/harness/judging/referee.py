@@ -33,7 +33,7 @@ from torchstone.kernels.harness.judging.reference import (
     state_of,
 )
 from torchstone.kernels.harness.values import decode, encode, plain_place
-from torchstone.kernels.sessions.calls import POISONED, WRONG
+from torchstone.kernels.sessions.calls import WRONG
 
 _OTHER_VALUES = ("negative",)
 """Families from which a second call in training is taken."""
@@ -71,8 +71,9 @@ class Referee(SlenderPlanner):
         made = families.changed(case.inputs, families.exchanged)
         self._add("own", case.seed, made)
         answers, others = self.cases[-1].answers, case.answers
+        allowed = self._allowed(case, 0)
         differs = any(
-            bool(((a.exact - b.exact).abs() > self._allowed("own") * a.unit).any())
+            bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
             if a.reference.is_floating_point()
             else not torch.equal(a.reference, b.reference)
             for a, b in zip(answers, others, strict=True)
@@ -80,24 +81,30 @@ class Referee(SlenderPlanner):
         header, buffers = self.inputs(len(self.cases) - 1)
         return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
-    def _allowed(
-        self, family: str, output: int = 0, length: int = 0, own_error: float = 0.0
-    ) -> float:
-        dtype = self.cases[0].answers[output].reference.dtype
-        # beside what is not finite stand the problem's own numbers
-        alike = "own" if family in POISONED else family
-        own = max(own_error, self.own_errors.get(alike, 0.0))
+    def _allowed(self, case: Case, output: int) -> float:
+        """How many units an output may be off."""
+        dtype = case.answers[output].reference.dtype
+        own, length = self.own_error(case), self.length(case)
         return self.oracle.allowed(own, self.reduced_error, dtype, length)
+
+    def _least_allowed(self, case: Case, output: int) -> float:
+        """So many units are allowed whatever the reference's own error and the length of sums are."""
+        dtype = case.answers[output].reference.dtype
+        length = case.length or int(case.family in families.LONGER)
+        return self.oracle.allowed(0.0, self.reduced_error, dtype, length)
 
     def judge(self, number: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """What is wrong with an answer."""
-        case = self.cases[number]
+        return self._judged(self.cases[number], tree, buffers)
+
+    def _judged(self, case: Case, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         if tree["structure"] != case.structure:
             return {"form": [{"what": "count", "got": tree["structure"], "want": case.structure}]}
         leaves = [decode(item, buffers, plain_place) for item in tree["leaves"]]
         form: list[dict[str, Any]] = []
         outputs: list[dict[str, Any]] = []
         causes: list[dict[str, Any]] = []
+        tolerances = [0.0]
         for i, (leaf, about) in enumerate(zip(leaves, tree["leaves"], strict=True)):
             answer = case.answers[i]
             got = as_tensor(leaf)
@@ -105,15 +112,24 @@ class Referee(SlenderPlanner):
             form += problems
             if not problems and got is not None:
                 chosen = self._chosen(i, case, got)
-                allowed = self._allowed(case.family, i, case.length, case.own_error)
-                outputs.append(judge.judge_output(case, i, got, allowed, chosen))
+                tolerances.append(self._tolerance(case, i, got))
+                outputs.append(judge.judge_output(case, i, got, tolerances[-1], chosen))
                 causes += self._causes(case, i, got) if _is_wrong(outputs[-1]) else []
         return {
             "form": form,
             "outputs": outputs,
             "causes": causes,
-            "allowed": self._allowed(case.family, 0, case.length, case.own_error),
+            "allowed": max(tolerances),
         }
+
+    def _tolerance(self, case: Case, output: int, got: torch.Tensor) -> float:
+        """How many units are allowed: a bound that suffices, and all that is known where none does."""
+        answer = case.answers[output]
+        least = self._least_allowed(case, output)
+        while not judge.is_within(answer, got, least):
+            if answer.runs is None or not answer.runs.once_more():
+                return self._allowed(case, output)
+        return least
 
     def _causes(self, case: Case, output: int, got: torch.Tensor) -> list[dict[str, Any]]:
         """Likely causes of a wrong output; looked for in the first few only."""
@@ -223,7 +239,7 @@ class Referee(SlenderPlanner):
 
     def probes(self) -> dict[str, Any]:
         """Which trivial kernels the problem's own inputs would let pass, and the families not."""
-        return probe(self.cases, self._allowed)
+        return probe(self.cases, lambda case: self._allowed(case, 0))
 
     def fresh(self, seeds: list[int]) -> tuple[dict[str, Any], list[bytes]]:
         """Inputs that nobody has seen, one for each seed, to the weights of the first model."""
@@ -256,10 +272,7 @@ class Referee(SlenderPlanner):
     def judge_fresh(self, which: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """What is wrong with the answer to one of the fresh inputs."""
         case = self.oracle.case(len(self.cases), "own", 0, self._fresh[which])
-        self.cases.append(case)
-        found = self.judge(case.number, tree, buffers)
-        self.cases.pop()
-        return found
+        return self._judged(case, tree, buffers)
 
     def twin(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
         """A new case: the same but for the numbers of its arrays, which are those of another seed.

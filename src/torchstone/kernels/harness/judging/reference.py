@@ -99,6 +99,11 @@ def as_tensor(leaf: Any) -> torch.Tensor | None:
     return None
 
 
+def is_float(leaf: Any) -> bool:
+    """A tensor of floating-point numbers."""
+    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+
+
 def like(leaf: Any, tensor: torch.Tensor) -> Any:
     """A tensor as the kind of value that the leaf is; other tensors give their strides up."""
     if isinstance(leaf, np.ndarray):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,9 @@ def _differs(pointers: Any, values: Any, others: Any) -> bool:
     )
 
 
-def install(launches: Launches) -> None:
-    """Put the checks into the interpreter of this process."""
+def install(launches: Launches, outside: Callable[[], Any]) -> None:
+    """Put the checks into the interpreter of this process; `outside` lifts the patches of numpy, whose
+    arrays are the registers of the interpreter, no memory of the candidate's."""
     autotuner: Any = importlib.import_module("triton.runtime.autotuner")
     interpreter: Any = importlib.import_module("triton.runtime.interpreter")
     watch = Watch(launches)
@@ -135,7 +137,7 @@ def install(launches: Launches) -> None:
             return None
         # a grid may be a function: what that computes no kernel did
         named, self.grid = _named_and_grid(self, args, kwargs, interpreter)
-        with Pause():
+        with outside(), Pause():
             launches.saw(described(self.fn, self.constexprs, args, kwargs))
             watch.begin(self.fn, args, kwargs)
             launches.recorder.note(self.fn.__name__, args, named, [int(side) for side in self.grid])

@@ -20,7 +20,7 @@ from torchstone.core.text import LANGS, Text
 from torchstone.cost.ocr.config import AnalysisConfig
 
 PROGRAM = "python -m torchstone.cost.ocr"
-CONF = Path(__file__).with_name("conf")
+CONF = Path(__file__).parents[1] / "conf"
 _SECTION = "static_analysis"
 _LARGEST = 4 << 20
 

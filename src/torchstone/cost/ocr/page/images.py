@@ -20,7 +20,7 @@ from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.shapes import OcrShape
+from torchstone.cost.ocr.model.shapes import OcrShape
 
 PADDING = 127
 """Grey of the padding: int(0.5 x 255)."""

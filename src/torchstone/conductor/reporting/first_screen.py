@@ -1,39 +1,15 @@
-"""The whole review as one Report: the verdict and the first five, then everything behind them."""
+"""The first screen of a review: the verdict, and the five problems to fix first."""
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, replace
-
-from torchstone.conductor.checkpoints import CheckpointResult
-from torchstone.conductor.phases.design import Design
-from torchstone.conductor.phases.execute import Execution
-from torchstone.conductor.phases.guide import Guide
-from torchstone.conductor.phases.plan import Plan
-from torchstone.conductor.phases.problems import EffectWords, EvidenceWords, Interpretation, Problem
-from torchstone.conductor.phases.verdicts import Verdict, Verification
-from torchstone.conductor.records.documents import OutcomeWords, StateWords
-from torchstone.core.answer import Answer, Fact, State, Tile
-from torchstone.core.evidence import Diff
-from torchstone.core.finding import Finding
-from torchstone.core.gap import Gap
-from torchstone.core.measure import Measure
-from torchstone.core.pictures import (
-    Check,
-    Document,
-    Evidence,
-    Span,
-    Strip,
-    Table,
-    Task,
-    Tasks,
-    Timeline,
-)  # fmt: skip
+from torchstone.conductor.phases.problems import EffectWords, EvidenceWords
+from torchstone.conductor.phases.verdicts import StateWords, Verdict
+from torchstone.conductor.reporting.outcome import PATCH_STATES, Outcome, who_is_hit
+from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.pictures import Check, Evidence, Strip, Table, Task, Tasks
 from torchstone.core.quantity import human
-from torchstone.core.report import Report
-from torchstone.core.text import Message, Text, words
+from torchstone.core.text import Text, words
 
-TOOL = "review"
 _TEST_WORDS = {
     "none": Text("none", "无"),
     "late": Text("too slow", "超时"),
@@ -41,128 +17,12 @@ _TEST_WORDS = {
 }
 _GOALS_ZH = {"correctness": "正确性", "performance": "性能", "maintainability": "可维护性"}
 _PLANNER = Text("planner", "内置规划器")
-_COSTS = {
-    "proven": Text("a proven patch", "已验证的补丁"), "line": Text("a line", "一行"),
-    "function": Text("a function", "一个函数"), "files": Text("several files", "多个文件"),
-    "design": Text("a design", "设计改动"),
-}  # fmt: skip
 FIRST = 5
 """Problems on the first screen: more are not read."""
-_PATCH_STATES: dict[str, State] = {
-    "proven": "good", "with others": "good", "applies": "warning", "sketch": "plain", "dropped": "bad",
-}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Everything that a review made."""
-
-    plan: Plan
-    execution: Execution
-    found: Interpretation
-    design: Design
-    guide: Guide
-    verification: Verification
-    checkpoints: tuple[CheckpointResult, ...] = ()
-    documents: tuple[Document, ...] = ()
-    interrupted: bool = False
-    driver: str = "planner"
-    folder: str = ""
-    applied: tuple[str, ...] = ()
-    """Files of the user's tree that the proven patches changed."""
-    root: str = "."
-
-    @property
-    def undo(self) -> str:
-        """The command that takes applied patches back."""
-        return "torchstone undo" + ("" if self.root == "." else f" {shlex.quote(self.root)}")
-
-
-def report_on_review(made: Outcome) -> Report:
-    """The report behind report.html, report.json, report.md and findings.sarif."""
-    findings = tuple(
-        item
-        for problem in made.found.problems
-        for item in _findings(problem, made.verification.of(problem.id))
-    )  # fmt: skip
-    gaps = tuple(gap for result in made.execution.results for gap in result.report.gaps)
-    rules = {key: info for report in made.execution.reports for key, info in report.rules.items()}
-    return Report(
-        TOOL,
-        findings=findings,
-        measures=_measures(made),
-        gaps=(*_interrupted(made), *gaps, *_skipped(made)),
-        environment={item.tool: item.version for item in made.execution.results},
-        rules=rules,
-        subject=made.plan.facts.name,
-        answer=_answer(made),
-    )
-
-
-def _interrupted(made: Outcome) -> tuple[Gap, ...]:
-    """Work that was started and not ended: nobody may take the exit code for a clean project."""
-    if not made.interrupted:
-        return ()
-    reason = Text("the review was interrupted before its end", "评审在结束前被中断")
-    return (
-        Gap(
-            made.plan.facts.name, Message("interrupted", reason),
-            f"torchstone review --resume {made.folder}", failed=True, tool=TOOL,
-        ),
-    )  # fmt: skip
-
-
-def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:
-    """A problem's finding with its chain of evidence, and the others of its pattern."""
-    factors = problem.priority
-    facts = Table(
-        Text("How it was judged", "判定依据"),
-        (Text("factor", "因素"), Text("value", "取值"), Text("number", "数值")),
-        (
-            (Text("effect", "影响"), EffectWords[problem.effect], factors.severity),
-            (Text("reach", "范围"), _who(problem), round(factors.reach, 2)),
-            (Text("evidence", "证据"), EvidenceWords[problem.evidence], factors.confidence),
-            (Text("exposure", "暴露"), problem.reach.scope or "-", factors.exposure),
-            (Text("cost of the fix", "修复成本"), _COSTS[problem.complexity], factors.cost),
-            (Text("priority", "优先级"), "S·R·C·E/(1+K)", round(factors.value, 2)),
-        ),
-    )
-    extra: list[Evidence] = [facts]
-    if verdict is not None:
-        state = _PATCH_STATES[verdict.state]
-        note = verdict.check if verdict.check.en else verdict.why
-        extra.append(Strip(Text("verified", "验证"), (
-            Check(OutcomeWords[verdict.outcome], state, note), Check(StateWords[verdict.state], state, note),
-        )))  # fmt: skip
-        if note.en:
-            extra.append(
-                Table(Text("Proof", "证明"), (Text("what the runs said", "运行结论"),), ((note,),))
-            )
-        if verdict.diff and verdict.state in ("proven", "applies"):
-            extra.append(Diff(verdict.diff))
-    lead = replace(
-        problem.finding, severity=problem.severity, tool=problem.finding.tool,
-        evidence=(*problem.finding.evidence, *extra),
-    )  # fmt: skip
-    return [lead, *problem.also, *problem.places]
-
-
-def _who(problem: Problem) -> Text:
-    """Who is hit, in words."""
-    parts_en, parts_zh = [], []
-    if problem.reach.every_step:
-        parts_en.append("every step")
-        parts_zh.append("每一步")
-    elif problem.reach.in_tests:
-        parts_en.append("tests only")
-        parts_zh.append("仅测试")
-    if problem.ranks > 1:
-        parts_en.append("all ranks")
-        parts_zh.append("所有 rank")
-    return Text(", ".join(parts_en) or "once per run", "，".join(parts_zh) or "每次运行一次")
-
-
-def _answer(made: Outcome) -> Answer:
+def first_screen(made: Outcome) -> Answer:
+    """What is wrong, what to fix first, and what to do next."""
     problems, done = made.found.problems, made.verification
     worst = [item for item in problems if item.severity.value == "HIGH"]
     proven = len(done.proven)
@@ -283,7 +143,7 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
         verdict = made.verification.of(problem.id)
         entry = entries.get(problem.id)
         gain = problem.finding.gain
-        facts: list[Text | str] = [problem.severity.value, EffectWords[problem.effect], _who(problem),
+        facts: list[Text | str] = [problem.severity.value, EffectWords[problem.effect], who_is_hit(problem),
                                    EvidenceWords[problem.evidence]]  # fmt: skip
         if problem.places:
             facts.append(
@@ -300,7 +160,7 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
         )  # fmt: skip
         tasks.append(Task(
             Text(problem.finding.what.say("en"), problem.finding.what.say("zh")), problem.where, tuple(facts),
-            _PATCH_STATES[verdict.state] if verdict else "plain",
+            PATCH_STATES[verdict.state] if verdict else "plain",
             StateWords[verdict.state] if verdict else StateWords["sketch"],
             f"git apply {made.folder}/patches/{entry.patch}" if good and entry else "",
         ))  # fmt: skip
@@ -359,52 +219,4 @@ def _next(made: Outcome) -> tuple[str, ...]:
         *steps,
         f"torchstone review verify {made.folder}",
         "torchstone review mark ID accept|reject|false-positive",
-    )
-
-
-def _measures(made: Outcome) -> tuple[Measure, ...]:
-    spans, start = [], 0.0
-    for item in made.execution.results:
-        state: State = {
-            "done": "good",
-            "cached": "plain",
-            "failed": "bad",
-            "late": "bad",
-            "refused": "warning",
-        }[item.state]  # type: ignore[assignment]
-        spans.append(
-            Span(
-                item.job,
-                start,
-                max(item.seconds, 0.01),
-                state,
-                f"{item.state}, {len(item.report.findings)} findings",
-                item.tool,
-            )
-        )
-        start += max(item.seconds, 0.01)
-    runs = Measure(
-        "review.runs", len(made.execution.results), "", Text("counted", "计数"), Text("runs of tools", "工具运行次数"),
-        evidence=(Timeline(Text("Runs", "运行"), tuple(spans)), *made.documents), tool=TOOL,
-    )  # fmt: skip
-    kept = tuple(
-        replace(measure, name=f"{result.tool}.{measure.name}")
-        for result in made.execution.results
-        for measure in result.report.measures
-        if result.tool in ("cost", "dryrun", "flow", "tensors")
-        or (measure.name == "silencing_comments" and measure.value)
-    )  # fmt: skip
-    return (runs, *kept)
-
-
-def _skipped(made: Outcome) -> tuple[Gap, ...]:
-    return tuple(
-        Gap(
-            item.tool,
-            Message("review.skipped", item.why),
-            item.close or "torchstone review --depth deep",
-            tool=TOOL,
-            close_zh=item.close_zh,
-        )
-        for item in made.plan.skipped
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.cost.ocr.shapes import (
+from torchstone.cost.ocr.model.shapes import (
     DEEPSEEK_OCR,
     DEEPSEEK_OCR_2,
     ClipShape,

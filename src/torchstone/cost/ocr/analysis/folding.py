@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torchstone.core.text import Message
-from torchstone.cost.ocr.notes import note
+from torchstone.cost.ocr.analysis.notes import note
 from torchstone.cost.records.ledger import Cost, ancestors
 
 

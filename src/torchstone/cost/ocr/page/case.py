@@ -12,9 +12,9 @@ from torch import Tensor
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.cost.ocr.config import AnalysisConfig
-from torchstone.cost.ocr.images import Plan, open_page, plan, views
-from torchstone.cost.ocr.prompt import tokens
-from torchstone.cost.ocr.shapes import OcrShape, QueryShape
+from torchstone.cost.ocr.model.shapes import OcrShape, QueryShape
+from torchstone.cost.ocr.page.images import Plan, open_page, plan, views
+from torchstone.cost.ocr.page.prompt import tokens
 
 
 @dataclass(frozen=True, slots=True)

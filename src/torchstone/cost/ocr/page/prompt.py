@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from torchstone.cost.ocr.config import PROMPT, AnalysisConfig
-from torchstone.cost.ocr.images import Plan
-from torchstone.cost.ocr.shapes import OcrShape
+from torchstone.cost.ocr.model.shapes import OcrShape
+from torchstone.cost.ocr.page.images import Plan
 
 BEGIN = 0
 """The vendor puts this token before everything."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from torchstone.core.text import Text
-from torchstone.cost.ocr.formulas import (
+from torchstone.cost.ocr.analysis.formulas import (
     encoder_flops,
     estimate_decode_flops_per_token,
     estimate_prefill_flops_total,
@@ -20,9 +20,9 @@ from torchstone.cost.ocr.formulas import (
     sam_flops,
     text_arguments,
 )
-from torchstone.cost.ocr.images import Plan
-from torchstone.cost.ocr.parts import filled_cache
-from torchstone.cost.ocr.shapes import OcrShape, QueryShape
+from torchstone.cost.ocr.model.parts import filled_cache
+from torchstone.cost.ocr.model.shapes import OcrShape, QueryShape
+from torchstone.cost.ocr.page.images import Plan
 
 STAGES = ("sam", "clip", "projector", "prefill", "decode")
 _WHOLE = Text("the global view", "全局视图")

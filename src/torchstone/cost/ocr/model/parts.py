@@ -14,7 +14,13 @@ import torch
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.cost.ocr.shapes import ClipShape, OcrShape, QueryShape, SamShape, TextShape
+from torchstone.cost.ocr.model.shapes import (
+    ClipShape,
+    OcrShape,
+    QueryShape,
+    SamShape,
+    TextShape,
+)
 
 
 class Parts(NamedTuple):

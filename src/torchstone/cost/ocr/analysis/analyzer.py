@@ -19,15 +19,16 @@ from torchstone.core.errors import InputError
 from torchstone.core.text import LANGS, Message, Text
 from torchstone.cost.arguments import choice
 from torchstone.cost.counting.engine import run
-from torchstone.cost.ocr.case import Case, inputs_of, make_case, stamp
-from torchstone.cost.ocr.config import AnalysisConfig, StageAnalysisResult
-from torchstone.cost.ocr.config_file import shape_from_config
-from torchstone.cost.ocr.folding import full_analysis, largest_first, once, operators_of, remarks
-from torchstone.cost.ocr.notes import note
-from torchstone.cost.ocr.report import build_report
-from torchstone.cost.ocr.session import DeepSeekOCRSession, Session
-from torchstone.cost.ocr.shapes import OcrShape, QueryShape
-from torchstone.cost.ocr.stages import (
+from torchstone.cost.ocr.analysis.folding import (
+    full_analysis,
+    largest_first,
+    once,
+    operators_of,
+    remarks,
+)
+from torchstone.cost.ocr.analysis.notes import note
+from torchstone.cost.ocr.analysis.report import build_report
+from torchstone.cost.ocr.analysis.stages import (
     STAGE_MODULES,
     STAGES,
     Work,
@@ -36,6 +37,11 @@ from torchstone.cost.ocr.stages import (
     locate,
     parameters,
 )
+from torchstone.cost.ocr.config import AnalysisConfig, StageAnalysisResult
+from torchstone.cost.ocr.model.config_file import shape_from_config
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession, Session
+from torchstone.cost.ocr.model.shapes import OcrShape, QueryShape
+from torchstone.cost.ocr.page.case import Case, inputs_of, make_case, stamp
 from torchstone.cost.records.ledger import Cost, total
 
 Count = Callable[[nn.Module, Any], Cost]

@@ -14,13 +14,13 @@ from typing import Any
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.cost.arguments import choice, whole
-from torchstone.cost.ocr.formulas import (
+from torchstone.cost.ocr.analysis.formulas import (
     estimate_decode_flops_per_token,
     estimate_prefill_flops_total,
     text_arguments,
 )
-from torchstone.cost.ocr.report import VISION
-from torchstone.cost.ocr.shapes import TextShape
+from torchstone.cost.ocr.analysis.report import VISION
+from torchstone.cost.ocr.model.shapes import TextShape
 from torchstone.runtime.devices import device as device_of
 
 STATIC = Text("static report", "静态报告")

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchstone.cost.ocr.shapes import ClipShape, OcrShape, QueryShape, SamShape, TextShape
+from torchstone.cost.ocr.model.shapes import (
+    ClipShape,
+    OcrShape,
+    QueryShape,
+    SamShape,
+    TextShape,
+)
 
 
 def estimate_prefill_flops_total(

@@ -18,10 +18,10 @@ from torch import nn
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Message, Text
-from torchstone.cost.ocr import weights
-from torchstone.cost.ocr.config_file import shape_from_config
-from torchstone.cost.ocr.model import build
-from torchstone.cost.ocr.shapes import PUBLISHED, OcrShape
+from torchstone.cost.ocr.model import weights
+from torchstone.cost.ocr.model.composed import build
+from torchstone.cost.ocr.model.config_file import shape_from_config
+from torchstone.cost.ocr.model.shapes import PUBLISHED, OcrShape
 
 _CONFIG_BYTES = 4 << 20
 _TOKENIZER_BYTES = 64 << 20

@@ -17,17 +17,20 @@ from torchstone.core.errors import UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
 from torchstone.cost.arguments import positive
-from torchstone.cost.ocr.analyzer import DeepseekOCRStaticAnalyzer
-from torchstone.cost.ocr.case import make_case
-from torchstone.cost.ocr.export import write_static_compute_json, write_static_compute_markdown
-from torchstone.cost.ocr.formulas import text_arguments
-from torchstone.cost.ocr.mfu import CLOSED, StageMFU, compute_stage_mfu
-from torchstone.cost.ocr.report import VISION
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.settings import RunSettings
-from torchstone.cost.ocr.shapes import PUBLISHED
-from torchstone.cost.ocr.stages import STAGES, Work, analytic_flops
-from torchstone.cost.ocr.timing import Clock, Timings, measured_peak, time_stages
+from torchstone.cost.ocr.analysis.analyzer import DeepseekOCRStaticAnalyzer
+from torchstone.cost.ocr.analysis.export import (
+    write_static_compute_json,
+    write_static_compute_markdown,
+)
+from torchstone.cost.ocr.analysis.formulas import text_arguments
+from torchstone.cost.ocr.analysis.report import VISION
+from torchstone.cost.ocr.analysis.stages import STAGES, Work, analytic_flops
+from torchstone.cost.ocr.measured.mfu import CLOSED, StageMFU, compute_stage_mfu
+from torchstone.cost.ocr.measured.settings import RunSettings
+from torchstone.cost.ocr.measured.timing import Clock, Timings, measured_peak, time_stages
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
+from torchstone.cost.ocr.model.shapes import PUBLISHED
+from torchstone.cost.ocr.page.case import make_case
 from torchstone.runtime.devices import device
 
 _MEASURED = Text(

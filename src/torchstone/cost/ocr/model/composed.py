@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torchstone.cost.ocr.parts import (
+from torchstone.cost.ocr.model.parts import (
     clip_config,
     new_cache,
     parts,
@@ -23,7 +23,7 @@ from torchstone.cost.ocr.parts import (
     second_config,
     text_config,
 )
-from torchstone.cost.ocr.shapes import ClipShape, OcrShape
+from torchstone.cost.ocr.model.shapes import ClipShape, OcrShape
 
 Views = tuple[Tensor, Tensor]
 """Crops (N, 3, H, W) and the global view (1, 3, H, W) of one image, as the vendor orders them."""

@@ -11,8 +11,8 @@ from typing import Any
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
 from torchstone.cost.counting.engine import run
-from torchstone.cost.ocr.folding import full_analysis
-from torchstone.cost.ocr.table import module_table, stage_table
+from torchstone.cost.ocr.analysis.folding import full_analysis
+from torchstone.cost.ocr.analysis.table import module_table, stage_table
 
 _TOP = 3
 _TIERS = (

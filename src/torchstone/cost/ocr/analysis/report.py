@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from torchstone._version import __version__
-from torchstone.cost.ocr.case import Case
+from torchstone.cost.ocr.analysis.folding import once
+from torchstone.cost.ocr.analysis.notes import note
 from torchstone.cost.ocr.config import StageAnalysisResult
-from torchstone.cost.ocr.folding import once
-from torchstone.cost.ocr.notes import note
-from torchstone.cost.ocr.session import Session
-from torchstone.cost.ocr.shapes import OcrShape
+from torchstone.cost.ocr.model.session import Session
+from torchstone.cost.ocr.model.shapes import OcrShape
+from torchstone.cost.ocr.page.case import Case
 
 CONVENTION = "2 x MAC, matmul + attention (full) + convolution"
 VISION = ("sam", "clip", "projector")

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.cost.ocr.report import VISION
-from torchstone.cost.ocr.session import DeepSeekOCRSession
-from torchstone.cost.ocr.stages import STAGE_MODULES, STAGES, module_at
+from torchstone.cost.ocr.analysis.report import VISION
+from torchstone.cost.ocr.analysis.stages import STAGE_MODULES, STAGES, module_at
+from torchstone.cost.ocr.model.session import DeepSeekOCRSession
 
 Clock = Callable[[], float]
 

@@ -1,0 +1,62 @@
+"""Everything that a review made, for those who tell of it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from torchstone.conductor.checkpoints import CheckpointResult
+from torchstone.conductor.phases.design import Design
+from torchstone.conductor.phases.execute import Execution
+from torchstone.conductor.phases.guide import Guide
+from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.problems import Interpretation, Problem
+from torchstone.conductor.phases.verdicts import Verification
+from torchstone.core.answer import State
+from torchstone.core.pictures import Document
+from torchstone.core.text import Text
+
+PATCH_STATES: dict[str, State] = {
+    "proven": "good", "with others": "good", "applies": "warning", "sketch": "plain", "dropped": "bad",
+}  # fmt: skip
+"""How a patch of each state is coloured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that a review made."""
+
+    plan: Plan
+    execution: Execution
+    found: Interpretation
+    design: Design
+    guide: Guide
+    verification: Verification
+    checkpoints: tuple[CheckpointResult, ...] = ()
+    documents: tuple[Document, ...] = ()
+    interrupted: bool = False
+    driver: str = "planner"
+    folder: str = ""
+    applied: tuple[str, ...] = ()
+    """Files of the user's tree that the proven patches changed."""
+    root: str = "."
+
+    @property
+    def undo(self) -> str:
+        """The command that takes applied patches back."""
+        return "torchstone undo" + ("" if self.root == "." else f" {shlex.quote(self.root)}")
+
+
+def who_is_hit(problem: Problem) -> Text:
+    """Who is hit, in words."""
+    parts_en, parts_zh = [], []
+    if problem.reach.every_step:
+        parts_en.append("every step")
+        parts_zh.append("每一步")
+    elif problem.reach.in_tests:
+        parts_en.append("tests only")
+        parts_zh.append("仅测试")
+    if problem.ranks > 1:
+        parts_en.append("all ranks")
+        parts_zh.append("所有 rank")
+    return Text(", ".join(parts_en) or "once per run", "，".join(parts_zh) or "每次运行一次")

@@ -1,0 +1,88 @@
+"""A bound that is found out only as far as needed judges like the whole one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from torchstone.kernels.harness.inputs.cases import Case
+from torchstone.kernels.harness.judging.perturbations import PERTURBATIONS, Perturbations
+from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.values import encode
+from torchstone.kernels.problem import load_problem
+
+_OFF = (0.0, 0.5, 1.0, 3.0, 6.0, 12.0, 30.0, 1000.0)
+"""Units by which an answer is made wrong: below, around and above every tolerance."""
+
+
+def planned(problem: str) -> Referee:
+    known = load_problem(problem)
+    referee = Referee(known.source, known.framework, 3)
+    referee.load(1 << 14)
+    referee.plan(1, 2, 0)
+    referee.lengths(12)
+    return referee
+
+
+def answer_off_by(case: Case, units: list[torch.Tensor], off: float) -> tuple[Any, list[bytes]]:
+    """The right answer, every third element off by so many units."""
+    buffers: list[bytes] = []
+    leaves = []
+    for i, answer in enumerate(case.answers):
+        value = answer.reference.clone()
+        if value.is_floating_point():
+            every_third = torch.arange(value.numel()).remainder(3).eq(0).reshape(value.shape)
+            moved = (answer.exact + off * units[i]).to(value.dtype)
+            value = torch.where(every_third & torch.isfinite(value), moved, value)
+        given = value.numpy() if answer.kind == "numpy" else value
+        leaves.append(encode(given, buffers))
+    return {"structure": case.structure, "leaves": leaves}, buffers
+
+
+@pytest.mark.parametrize("problem", ["attention", "exp_add", "argmax", "layer_norm"])
+def test_a_part_of_the_bound_judges_like_all_of_it(problem: str) -> None:
+    lazy, eager = planned(problem), planned(problem)
+    assert len(lazy.cases) == len(eager.cases)
+    verdicts = set()
+    for turn, (case, same) in enumerate(zip(lazy.cases, eager.cases, strict=True)):
+        units = [answer.unit for answer in same.answers]  # makes all runs
+        tree, buffers = answer_off_by(same, units, _OFF[turn % len(_OFF)])
+        mine, right = (
+            lazy.judge(case.number, tree, buffers),
+            eager.judge(same.number, tree, buffers),
+        )
+        for one, other in zip(mine["outputs"], right["outputs"], strict=True):
+            assert {*one} == {*other}, (case.family, one, other)
+            assert one.get("error") == other.get("error")
+            verdicts.add("error" in one)
+    if lazy.cases[0].answers[0].least is not None:
+        assert verdicts == {True, False}
+
+
+def test_an_answer_without_an_error_needs_no_run() -> None:
+    referee = planned("exp_add")
+    case = next(item for item in referee.cases if item.family == "lengths")
+    runs = case.answers[0].runs
+    assert isinstance(runs, Perturbations)
+    assert runs.done == 0
+    units = [answer.unit_so_far for answer in case.answers]
+    found = referee.judge(case.number, *answer_off_by(case, units, 0.0))
+    assert (found["outputs"][0].keys(), runs.done) == ({"units"}, 0)
+
+
+def test_what_is_known_so_far_only_grows() -> None:
+    referee = planned("attention")
+    for case in referee.cases[:40]:
+        (answer,) = case.answers
+        runs = answer.runs
+        assert isinstance(runs, Perturbations)
+        before, own = answer.unit_so_far, answer.most_own_error
+        while runs.once_more():
+            assert bool((answer.unit_so_far >= before).all())
+            assert answer.most_own_error <= own
+            before, own = answer.unit_so_far, answer.most_own_error
+        assert runs.done == PERTURBATIONS
+        assert torch.equal(answer.unit, before)
+        assert answer.own_error == own
