@@ -39,12 +39,19 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     gc.freeze()  # so that children neither look through it nor copy its memory
     gc.enable()
     seconds = time.process_time()
-    control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
     children: set[int] = set()
+    try:
+        control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+        _serve(control, children)
+    finally:  # the parent has ended, perhaps before it heard the last answer
+        _clear_up(children)
+
+
+def _serve(control: socket.socket, children: set[int]) -> None:
+    """Fork and reap as asked; `children` are those that nobody has reaped."""
     while True:
         data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
         if not data:
-            _clear_up(children)
             return
         request = json.loads(data)
         if request["do"] == "fork":
