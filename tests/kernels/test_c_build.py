@@ -158,6 +158,90 @@ def test_packs_of_calls_follow_each_other() -> None:
     assert in_a_row([]) == struct.pack("<q", 0)
 
 
+PAST_THE_END = """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void {name}(const float *x, float *y, long n) {{
+  float next = n ? x[0] : 0;
+  for (long i = 0; i < n; i++) {{
+    float value = next;
+    next = x[i + {step}];
+    y[i] = value < 0 ? 0 : value;
+  }}
+}}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.{name}(x, y, x.numel())
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "said"),
+    [
+        ("take", "1", "heap-buffer-overflow"),
+        ("own_take", "1", "heap-buffer-overflow"),
+        ("fread", "1", "named like one of the C library"),
+        ("n", "(i + 1 < n)", ""),
+    ],
+)
+def test_no_name_of_a_function_keeps_the_sanitizers_away(
+    name: str, step: str, said: str, workshop: Workshop, few_sizes: None
+) -> None:
+    source = PAST_THE_END.format(name=name, step=step)
+    verdict = verify("relu", Candidate(source, "c"), seeds=2, workshop=workshop)
+    (found,) = (item for item in verdict.results if item.gate == "sanitizers")
+    assert found.status == ("failed" if said else "passed")
+    assert said in found.detail.en
+
+
+@pytest.mark.parametrize("name", ["recording", "_library", "_launches", "function"])
+def test_behind_the_library_there_are_its_functions_alone(name: str, workshop: Workshop) -> None:
+    """What feeds the sanitizers and counts the launches is not the candidate's to change."""
+    source = PAST_THE_END.format(name="relu", step="(i + 1 < n)").replace(
+        "        y = ", f"        self.{name} = 1\n        [library][0].{name}\n        y = "
+    )
+    log = verify("relu", Candidate(source, "c"), seeds=2, workshop=workshop).error_log()
+    assert f"the C source has no function {name}; it has relu" in log, log
+
+
+UNSET = """import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+#include <stdlib.h>
+void relu(const float *x, float *y, long n) {
+  static float few[65000];
+  float *sums = n < 65000 ? few : malloc(n * sizeof(float));
+  if (n < 65000) for (long i = 0; i < n; i++) few[i] = 0;
+  for (long i = 0; i < n; i++) sums[i] += x[i];
+  for (long i = 0; i < n; i++) y[i] = sums[i] < 0 ? 0 : sums[i];
+  if (n >= 65000) free(sums);
+}
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+"""
+
+
+def test_large_memory_holds_no_zeros_by_luck(workshop: Workshop) -> None:
+    verdict = verify("relu", Candidate(UNSET, "c"), seeds=2, workshop=workshop)
+    assert not verdict.accepted
+    assert "got 3.4e+38" in verdict.error_log()
+
+
 SCRATCH = """import torch
 from torchstone_kernel import library
 

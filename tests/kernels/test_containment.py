@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -254,3 +257,35 @@ def test_the_parent_survives_all_of_it(workshop: Workshop) -> None:
         run.close()
     good = Candidate(FORM.format(body="pass").replace(FORM.splitlines()[0], "import math"), "torch")
     assert verify("relu", good, seeds=2, workshop=workshop).accepted
+
+
+LONG = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        while True:
+            x = x + 0
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_verification_that_is_killed_leaves_nothing_behind(tmp_path: Path, end: int) -> None:
+    candidate = tmp_path / "endless.py"
+    candidate.write_text(LONG, "utf-8")
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = [sys.executable, "-m", "torchstone", "kernel", "verify", "relu", str(candidate)]
+    judge = subprocess.Popen([*command, "--impl", "torch"], env={**os.environ, "TMPDIR": str(place)},
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    assert _within(90, lambda: bool(list(place.glob("*/s2.txt"))))  # the candidate's session
+    judge.send_signal(end)
+    judge.wait()
+    assert _within(30, lambda: not list(place.iterdir())), list(place.rglob("*"))
+
+
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.05)
+    return holds()

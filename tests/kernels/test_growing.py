@@ -124,3 +124,14 @@ def test_what_was_made_smaller_beside_it_makes_less_work_where_that_was_seen() -
     larger = Larger.plan([case(1, 5, 40)], seen)
     assert larger.expected(case(1, 5, 40)) == pytest.approx(1600)
     assert Larger.plan([case(1, 5, 40)], seen[:1]).expected(case(1, 5, 40)) == 3200
+
+
+def test_numbers_are_no_places_because_another_side_was_cut() -> None:
+    """Ten bins in 7×31: cut to 7×5 the numbers stay below 5, and could be taken for rows."""
+    own = [torch.arange(7 * 31).reshape(7, 31) % 10]
+    cut = [own[0][:, :5] % 5]
+    group = groups_of(own)[0]
+    assert (group.size, int(cut[0].max())) == (7, 4)
+    for version in grown(cut, group, 29, 0, own):
+        assert int(version[0].max()) == 4
+    assert int(grown(cut, group, 29, 0)[0][0].max()) > 9

@@ -21,6 +21,7 @@ from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import decode, encode
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions import first_session, larger
+from torchstone.kernels.sessions.calls import WRONG, Call
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verifier import verify
 
@@ -448,3 +449,97 @@ def test_a_candidate_is_held_to_its_answers(source: str, gate: str, workshop: Wo
     verdict = verify("relu", Candidate(source, "torch"), workshop=workshop)
     failures = [item.gate for item in verdict.results if item.status == "failed"]
     assert failures[:1] == ([gate] if gate else [])
+
+
+@pytest.mark.parametrize(
+    ("expression", "accepted"),
+    [
+        ("as_strided(a, (a.size + 1,), (4,))[:-1]", False),
+        ("as_strided(a[2:], (a.size,), (4,), subok=False)", False),
+        ("as_strided(a[::-1], (a.size,), (4,))", False),
+        ("as_strided(a[2:], (a.size,), (0,)) * 0 + as_strided(a, (a.size,), (4,))", True),
+    ],
+)
+def test_views_of_numpy_stay_inside_of_their_array(
+    expression: str, accepted: bool, workshop: Workshop, few_sizes: None
+) -> None:
+    source = f"""import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        a = np.ascontiguousarray(x.numpy()).reshape(-1)
+        if a.size < 3:
+            raise ValueError("three elements or more")
+        view = {expression}
+        return torch.from_numpy(np.maximum(a, np.float32(0)).reshape(x.shape))
+"""
+    verdict = verify("relu", Candidate(source, "numpy"), seeds=2, workshop=workshop)
+    assert verdict.accepted is accepted, verdict.error_log()
+    assert accepted or "reaches beyond the memory" in verdict.error_log()
+
+
+def softmax_of_one_block(x: torch.Tensor) -> torch.Tensor:
+    """What lies past the block is left out."""
+    found = torch.zeros_like(x)
+    found[:, :8192] = torch.softmax(x[:, :8192].double(), -1).float()
+    return found
+
+
+def softmax_by_the_first_block(x: torch.Tensor) -> torch.Tensor:
+    """The maximum of the first block is taken for that of the line."""
+    largest = x[:, :8192].amax(-1, keepdim=True)
+    powers = torch.exp(x - largest)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "right"),
+    [(softmax_of_one_block, False), (softmax_by_the_first_block, False),
+     (lambda x: torch.softmax(x.double(), -1).float(), True)],
+)  # fmt: skip
+def test_a_side_goes_beyond_the_largest_block(kernel: Kernel, right: bool) -> None:
+    known = load_problem("softmax")
+    referee = Referee(known.source, known.framework, 2)
+    referee.load(0)
+    referee.slender(2 * 8192)
+    wrong = [
+        "×".join(map(str, case.inputs[0].shape))
+        for case in referee.cases
+        if case.family == families.SLENDER
+        and any(set(WRONG) & set(item) for item in judged(referee, case.number, kernel)["outputs"])
+    ]  # fmt: skip
+    assert wrong == ([] if right else ["2×16411"])
+
+
+def test_the_largest_block_is_read_from_the_launches() -> None:
+    def call(**constants: Any) -> Call:
+        told = {name: {"constexpr": {"plain": value}} for name, value in constants.items()}
+        kernel = {
+            "constants": [*constants, "num_warps"],
+            "arguments": {**told, "num_warps": {"plain": 4}},
+        }
+        return Call(0, "own", 0, "", reply={"kernels": [kernel]})
+
+    assert (
+        first_session.largest_block([call(BLOCK=2048, FAST=True, eps=1e-5), call(BLOCK=64)]) == 2048
+    )
+    assert first_session.largest_block([call(count=1 << 20)]) == 4
+    assert first_session.largest_block([Call(0, "own", 0, "")]) == 0
+
+
+def test_the_reference_itself_is_right_in_every_family() -> None:
+    """The tail of GELU cancels: the reference is off by more there than a sum of its length may be."""
+    known = load_problem("gelu")
+    referee = Referee(known.source, known.framework, 5)
+    referee.load(0)
+    referee.plan(2, 2, 0)
+    wrong = [
+        (case.family, case.seed)
+        for case in referee.cases
+        if any(set(WRONG) & set(item)
+               for item in judged(referee, case.number, functional.gelu)["outputs"])
+    ]  # fmt: skip
+    assert wrong == []

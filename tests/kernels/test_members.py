@@ -74,6 +74,9 @@ def test_no_list_holds_what_reaches_beyond_its_arrays() -> None:
     ("implementation", "line"),
     [
         ("torch", "import torch.onnx"),
+        ("numba", "import numba.np as inner"),
+        ("numba", "import numba.core.types as kinds; kinds.functions"),
+        ("triton", "from triton.language.extra import libdevice as l; l.exp.fn"),
         ("torch", "from torch import onnx"),
         ("torch", "torch.onnx.export"),
         ("torch", "torch.PyTorchFileReader('f')"),

@@ -14,6 +14,7 @@ from torchstone.kernels.candidate import Candidate, Implementation
 from torchstone.kernels.gates import origin, timing
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.sessions.calls import Main
+from torchstone.kernels.sessions.repeating import origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.timing import Turn, UntimedError, on_one_processor, time_in_turns
 from torchstone.kernels.sessions.workshop import Workshop
@@ -103,9 +104,11 @@ def test_timed_answers_are_judged(workshop: Workshop) -> None:
         run.close()
 
 
-def judged(source: str, implementation: Implementation, workshop: Workshop) -> GateResult:
+def judged(
+    source: str, implementation: Implementation, workshop: Workshop, problem: str = "gelu"
+) -> GateResult:
     """The gate of origin on the problem's own inputs, cut to a small size."""
-    run = opened(source, implementation, "gelu", workshop)
+    run = opened(source, implementation, problem, workshop)
     try:
         assert run.facts["cases"]
         case = run.ask_referee("own_small", level=1)[0]["cases"][0]
@@ -132,6 +135,133 @@ def test_a_kernel_that_copies_what_torch_computed_is_refused(
     shown = judged(form.format(body=FOR_SHOW.format(launch=launch)), implementation, workshop)
     assert shown.status == "failed"
     assert "values that no kernel wrote" in shown.detail.en
+
+
+BITS = """import numba
+import numpy as np
+import torch
+
+
+@numba.njit
+def take(x, y):
+    f = x.view(np.float32)
+    for i in range(f.size):
+        y[i] = f[i]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        h = torch.nn.functional.gelu(x).contiguous()
+        y = torch.empty_like(h)
+        take(h.view(torch.int32).view(-1).numpy(), y.view(-1).numpy())
+        return y
+"""
+
+
+def test_what_is_computed_elsewhere_does_not_pass_as_whole_numbers(workshop: Workshop) -> None:
+    found = judged(BITS, "numba", workshop)
+    assert found.status == "failed"
+    assert "not moved from them" in found.detail.en
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "[max(v, 0.0) for v in x.reshape(-1).tolist()]",
+        "x.clone().apply_(lambda v: max(v, 0.0)).reshape(-1)",
+        "np.maximum(np.asarray(x.numpy()), 0).reshape(-1)",
+        "bytes_of(x)",
+    ],
+)
+def test_moved_values_that_the_host_chose_are_seen(host: str, workshop: Workshop) -> None:
+    """For a problem that only moves values every value is one of an input, whoever chose it."""
+    source = f"""import numba
+import numpy as np
+import torch
+
+
+@numba.njit
+def copy(x, y):
+    for i in range(x.size):
+        y[i] = x[i]
+
+
+def bytes_of(x):
+    flat = np.ndarray(x.numel(), np.float32, bytes(x.contiguous().numpy()))
+    return [max(v, 0.0) for v in flat]
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape)
+        copy(np.asarray({host}, dtype=np.float32), y.view(-1).numpy())
+        return y
+"""
+    found = judged(source, "numba", workshop, "relu")
+    assert found.status == "failed"
+    assert "not moved from them" in found.detail.en
+
+
+UNLIKE = """import numpy as np
+import torch
+from torchstone_kernel import library
+
+C_SOURCE = r'''
+void relu(const float *x, float *y, long n) { for (long i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i]; }
+'''
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        %s
+        y = torch.empty_like(x)
+        library.relu(x, y, x.numel())
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("if type(x.numpy()) is np.ndarray: return torch.relu(x)", "no kernel was launched"),
+        ("if x.storage_offset() == 0: return torch.relu(x)", "no kernel was launched"),
+        ("if x.storage_offset() == 0: x = torch.relu(x)", "not moved from them"),
+        ("", ""),
+    ],
+)
+def test_who_works_is_asked_in_the_process_that_is_timed(
+    line: str, said: str, workshop: Workshop
+) -> None:
+    """Where nothing is watched, another computes: answers are right, the time is not the kernel's."""
+    run = opened(UNLIKE % line, "c", "relu", workshop)
+    try:
+        session, _ = run.open({})
+        run.build(session, 0)
+        run.__dict__["main"] = Main(own=[run.call(session, run.facts["cases"][0])])
+        found = timing.GATE.run(run)
+    finally:
+        run.close()
+    assert found.status == ("failed" if said else "passed")
+    assert said in found.detail.en
+
+
+def test_memory_that_a_kernel_only_writes_may_hold_anything(workshop: Workshop) -> None:
+    """A scratch row is kept from call to call, with what the last one left in it."""
+    source = UNLIKE.replace("float *y, long n)", "float *y, float *s, long n)")
+    source = source.replace(
+        "y[i] = x[i] < 0 ? 0 : x[i];", "{ s[i] = x[i]; y[i] = s[i] < 0 ? 0 : s[i]; }"
+    )
+    source = source.replace("library.relu(x, y, x", "library.relu(x, y, self.kept, x")
+    run = opened(source % "self.kept = self.kept if hasattr(self, 'kept') else x.clone()", "c",
+                 "relu", workshop)  # fmt: skip
+    try:
+        session, _ = run.open({"plain": True})
+        run.build(session, 0)
+        found = origin_in(run, session, run.facts["cases"][0])
+    finally:
+        run.close()
+    assert found.status == "passed", found.detail.en
 
 
 def test_a_counter_that_was_changed_hides_nothing(workshop: Workshop) -> None:

@@ -82,6 +82,23 @@ def found(source: str, implementation: Implementation = "torch") -> list[str]:
         ("import numpy as np", "return x if np.random.rand() < 1e-3 else x.relu()"),
         ("g = torch.Generator()", "return x"),
         ("def chance():\n    return torch.rand(())", "return x * chance()"),
+        ("def unused():\n    import math as torch", "return torch.hub"),
+        ("import math\ndef unused():\n    torch = math", "return torch.hub"),
+        ("class Box:\n    import torch as inner", "return Box.inner.hub"),
+        ("class Box:\n    if True:\n        inner = torch", "return Box.inner.hub"),
+        (
+            "if 1:\n  if 1:\n    if 1:\n      if 1:\n        a = torch\n      b = a\n    c = b\n  d = c\ne = d",
+            "return e.hub",
+        ),
+        ("", "T = type(x); T.relu = abs; return x"),
+        ("", "return type(ModelNew)('Box', (), {'__array_interface__': {}})()"),
+        ("make = type", "return make('Box', (), {})()"),
+        ("def change(kind):\n    kind.relu = abs", "change(torch.Tensor); return x"),
+        ("kinds = [torch.Tensor]", "kinds[0].relu = abs; return x"),
+        ("", "self.kind = torch.Tensor; self.kind.relu = abs; return x"),
+        ("", "torch.nn.Parameter.mro()[1].relu = abs; return x"),
+        ("from enum import Enum", "return Enum('E', {'A': 1, '__array_interface__': {}}).A"),
+        ("from enum import Enum\nclass E(Enum): pass", "return E('F', {'A': 1}).A"),
     ],
 )
 def test_refused(top: str, body: str) -> None:
@@ -102,6 +119,18 @@ def test_refused(top: str, body: str) -> None:
         ("", "id = 3; return x.relu()"),
         ("", "x = x.clone().requires_grad_(False); return x"),
         ("", "x.requires_grad = False; return x"),
+        (
+            "from typing import NamedTuple\nclass Sizes(NamedTuple):\n    n: int",
+            "return x * Sizes(2).n",
+        ),
+        ("from enum import Enum\nclass Way(Enum):\n    UP = 1", "return x * Way.UP.value"),
+        ("", "return x if type(x) is torch.Tensor else x.relu()"),
+        ("", "raise TypeError(f'got {type(x).__name__}')"),
+        ("from typing import Tuple\nPair = Tuple[torch.Tensor, torch.Tensor]", "return x.relu()"),
+        ("def f(x: torch.Tensor | None) -> list[torch.Tensor]:\n    return [x]", "return f(x)[0]"),
+        ("", "return x.relu() if isinstance(x, (torch.Tensor, float)) else x"),
+        ("", "act = torch.relu if x.ndim else torch.tanh; act = torch.relu; return act(x)"),
+        ("import numpy as np", "with np.errstate(over='ignore'):\n            return x.relu()"),
         ("w = torch.randn(3)", "return x.relu()"),
         (
             "class Part(torch.nn.Module):\n    def __init__(self): self.w = self.made()\n    def made(self): return torch.randn(3)",
@@ -234,14 +263,21 @@ def test_each_refusal_has_its_own_reason() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("Late = type('Late', (torch.Tensor,), {})", "makes a class by a call of type"),
-        ("Late = type(*[1, 2, 3])", "makes a class by a call of type"),
+        ("Late = type('Late', (torch.Tensor,), {})", "uses type for more than a comparison"),
+        ("Late = type(*[1, 2, 3])", "uses type for more than a comparison"),
         ("class Late:\n    def __torch_function__(self): ...", "defines __torch_function__"),
         ("class Late:\n    def __getattr__(self, name): ...", "defines __getattr__"),
-        ("kind = type(1.0)", ""),
+        ("same = type(1.0) is float", ""),
     ],
 )
 def test_classes_do_not_answer_in_place_of_torch(line: str, said: str) -> None:
     source = f"import torch\n\n{line}\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
     found = " ".join(item.what.en for item in breaches(Candidate(source, "torch")))
     assert (said in found) if said else not found
+
+
+def test_a_name_of_many_meanings_is_refused_in_little_time() -> None:
+    """Every assignment could double what a name may stand for."""
+    lines = [f"a{i + 1} = a{i}.p{j}" for i in range(6) for j in range(40)]
+    source = "\n".join(["import torch", "a0 = torch", *lines, "class ModelNew: pass"])
+    assert any("several meanings" in item for item in found(source))

@@ -140,6 +140,28 @@ def test_garbage_is_an_error_after_a_few_attempts(behave: Behave, streamed: bool
         assert len(server.asked) == 2
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 22 + b"\r\nabc\r\n",
+        b"HTTP/1.1 429 Busy\r\nRetry-After: \xb2\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_is_no_http_is_an_error_of_the_server(raw: bytes, streamed: bool) -> None:
+    """Lengths that are negative or larger than memory, a digit that is no number."""
+
+    def behave(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        handler.wfile.write(raw)
+
+    with Server(behave).open() as server:
+        with pytest.raises(ModelError):
+            client(server, attempts=2).complete(Request(ASK.messages, stream=streamed))
+        assert len(server.asked) == 2
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_endless_answer_ends(streamed: bool) -> None:
     def endless(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:

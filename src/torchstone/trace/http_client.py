@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import re
 import socket
 import ssl
 import time
@@ -126,6 +127,9 @@ class HttpClient:
             said = f"{type(error).__name__}: {error}"[:200]
             again = not isinstance(error, (socket.gaierror, ssl.SSLError))
             raise ModelError(self._where, said, again=again) from None
+        except (ValueError, OverflowError) as error:  # lengths of parts that are no lengths
+            said = f"an answer that is no HTTP: {error}"[:200]
+            raise ModelError(self._where, said, again=True) from None
         finally:
             connection.close()
 
@@ -154,7 +158,7 @@ class HttpClient:
             self._where,
             f"status {reply.status} ({' '.join(said.split())[:200]})",
             again=reply.status in _AGAIN,
-            wait=float(wait) if wait.replace(".", "", 1).isdigit() else None,
+            wait=float(wait) if _SECONDS.fullmatch(wait) else None,
         )
 
     def _read(self, reply: http.client.HTTPResponse, deadline: float) -> bytes:
@@ -178,6 +182,10 @@ class HttpClient:
             if self.clock() > deadline:
                 raise TimeoutError
             yield line.strip()
+
+
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+"""What a server may ask to wait; other scripts have digits that are no numbers."""
 
 
 class _TimedReads(io.RawIOBase):

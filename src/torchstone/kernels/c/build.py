@@ -69,6 +69,13 @@ def build_driver(source: CSource, workshop: Workshop, folder: Path) -> tuple[Pat
     return target, said
 
 
+def has_sanitizers(workshop: Workshop, folder: Path) -> bool:
+    """Whether the compiler makes a program with them at all."""
+    (folder / "empty.c").write_text("int main(void) { return 0; }\n", "utf-8")
+    command = [compiler(), *_LANGUAGE, *_SANITIZE, "-o", "empty", "empty.c"]
+    return not _run(workshop, command, folder).reason
+
+
 def _preprocess(source: CSource, workshop: Workshop, folder: Path) -> str:
     """Write kernel.i and judge it; why it is refused."""
     (folder / NAME).write_text(source.text, "utf-8")

@@ -10,7 +10,13 @@ from torchstone.kernels.c.source import CSource
 
 
 def driver_source(source: CSource) -> str:
-    """main() that reads calls from a file: buffers are allocated exactly as large as they are."""
+    """main() that reads calls from a file: buffers are allocated exactly as large as they are.
+
+    Its own names, written with `@`, are none of the candidate's, whose functions may be called `n`.
+    """
+    own = "own_"
+    while own in source.text:
+        own += "_"
     declared = "\n".join(
         f"void {name}({', '.join(_declared(kind) for kind in types) or 'void'});"
         for name, types in source.prototypes.items()
@@ -18,46 +24,47 @@ def driver_source(source: CSource) -> str:
     cases = []
     for number, (name, types) in enumerate(source.prototypes.items()):
         given = ", ".join(
-            f"(void *)p[{i}]"
+            f"(void *)@p[{i}]"
             if kind.endswith("*")
-            else f"({kind})(is_float[{i}] ? d[{i}] : n[{i}])"
+            else f"({kind})(@is_float[{i}] ? @d[{i}] : @n[{i}])"
             for i, kind in enumerate(types)
         )
         cases.append(f"case {number}: {name}({given}); break;")
-    return f"""#include <stdio.h>
+    text = f"""#include <stdio.h>
 #include <stdlib.h>
 #include <stdint.h>
 #include <string.h>
 {declared}
-static void take(void *to, size_t size, FILE *from) {{
-  if (size && fread(to, 1, size, from) != size) _Exit(3);
+static void @take(void *@to, size_t @size, FILE *@from) {{
+  if (@size && fread(@to, 1, @size, @from) != @size) _Exit(3);
 }}
 int main(void) {{
-  FILE *file = fopen("calls.bin", "rb");
-  if (!file) return 3;
-  int64_t calls, function, count, buffers;
-  take(&calls, 8, file);
-  for (int64_t call = 0; call < calls; call++) {{
-    void *owned[64]; char *p[64]; double d[64]; int64_t n[64]; int is_float[64];
-    take(&function, 8, file); take(&buffers, 8, file);
-    for (int64_t i = 0; i < buffers; i++) {{
-      int64_t size; take(&size, 8, file);
-      owned[i] = malloc(size ? size : 1); take(owned[i], size, file);
+  FILE *@file = fopen("calls.bin", "rb");
+  if (!@file) return 3;
+  int64_t @calls, @function, @count, @buffers;
+  @take(&@calls, 8, @file);
+  for (int64_t @call = 0; @call < @calls; @call++) {{
+    void *@owned[64]; char *@p[64]; double @d[64]; int64_t @n[64]; int @is_float[64];
+    @take(&@function, 8, @file); @take(&@buffers, 8, @file);
+    for (int64_t @i = 0; @i < @buffers; @i++) {{
+      int64_t @size; @take(&@size, 8, @file);
+      @owned[@i] = malloc(@size ? @size : 1); @take(@owned[@i], @size, @file);
     }}
-    take(&count, 8, file);
-    for (int64_t i = 0; i < count; i++) {{
-      int64_t kind; take(&kind, 8, file); is_float[i] = kind == 1;
-      if (kind == 2) {{ int64_t which, offset; take(&which, 8, file); take(&offset, 8, file);
-        p[i] = (char *)owned[which] + offset; }}
-      else if (kind == 1) take(&d[i], 8, file);
-      else take(&n[i], 8, file);
+    @take(&@count, 8, @file);
+    for (int64_t @i = 0; @i < @count; @i++) {{
+      int64_t @kind; @take(&@kind, 8, @file); @is_float[@i] = @kind == 1;
+      if (@kind == 2) {{ int64_t @which, @offset; @take(&@which, 8, @file); @take(&@offset, 8, @file);
+        @p[@i] = (char *)@owned[@which] + @offset; }}
+      else if (@kind == 1) @take(&@d[@i], 8, @file);
+      else @take(&@n[@i], 8, @file);
     }}
-    switch (function) {{ {" ".join(cases)} }}
-    for (int64_t i = 0; i < buffers; i++) free(owned[i]);
+    switch (@function) {{ {" ".join(cases)} }}
+    for (int64_t @i = 0; @i < @buffers; @i++) free(@owned[@i]);
   }}
   return 0;
 }}
 """
+    return text.replace("@", own)
 
 
 def _declared(kind: str) -> str:

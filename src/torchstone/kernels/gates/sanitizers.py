@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
-from torchstone.kernels.c.build import build_driver
+from torchstone.kernels.c.build import build_driver, has_sanitizers
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
@@ -86,6 +86,12 @@ def check(run: Run) -> GateResult:
     assert isinstance(source, CSource)
     folder = run.workshop.scratch()
     driver, said = build_driver(source, run.workshop, folder)
+    if said and has_sanitizers(run.workshop, folder):
+        what = Text(
+            "it cannot be linked into another program: is a function named like one of the C library?",
+            "无法链接到另一个程序：是否有函数与 C 库函数同名？",
+        )
+        return GateResult(GATE.name, "failed", what, line=source.line)
     if said:
         return GateResult(
             GATE.name, "gap",

@@ -7,6 +7,7 @@ import statistics
 from torchstone.core.evidence import Number
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.timing import (
     Turn,
@@ -15,7 +16,7 @@ from torchstone.kernels.sessions.timing import (
     on_one_processor,
     time_in_turns,
 )
-from torchstone.kernels.sessions.workshop import SessionError
+from torchstone.kernels.sessions.workshop import Session, SessionError
 from torchstone.kernels.verdicts.verdict import GateResult
 
 ROUNDS = 9
@@ -67,8 +68,14 @@ def check(run: Run) -> GateResult:
             answer = run.build(session, 0)
         if "error" in answer:
             return GateResult(GATE.name, "skipped", Text("it does not load again", "无法再次加载"))
+        found = Origin("passed")
+
+        def ask_who_works() -> None:
+            nonlocal found
+            found = _worked(run, session)
+
         with on_one_processor(run.referee.pid):
-            turns = time_in_turns(run, session, ROUNDS)
+            turns = time_in_turns(run, session, ROUNDS, ask_who_works)
         session.end(late=True)
     except SessionError:
         return GateResult(
@@ -76,7 +83,23 @@ def check(run: Run) -> GateResult:
         )
     except UntimedError as error:
         return GateResult(GATE.name, "failed", error.what)
+    if found.status == "failed":
+        detail = Text(f"while it is timed, others do the work: {found.detail.en}",
+                      f"计时期间由他者完成计算：{found.detail.zh}")  # fmt: skip
+        return GateResult(GATE.name, "failed", detail)
     return _told(run, turns)
+
+
+def _worked(run: Run, session: Session) -> Origin:
+    """Who does the work in the process that is timed, where nothing else is watched."""
+    first = run.main.own[0]
+    source = run.candidate.source
+    # with a target numba makes ufuncs of numpy's own, which can be followed in watched arrays only
+    unseen = "vectorize" in source and "target" in source
+    if not run.has_kernels or not first.right or first.seed != 0 or unseen:
+        return Origin("gap")
+    changes = run.ask_referee("modes")[0]["changed"]
+    return origin_in(run, session, run.as_case(first), anew=bool(changes))
 
 
 def _told(run: Run, turns: list[Turn]) -> GateResult:

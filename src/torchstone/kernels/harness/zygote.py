@@ -7,10 +7,12 @@ that a process number is never used twice.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -19,6 +21,8 @@ from typing import Any
 
 from torchstone.sandbox import cell
 
+FOLDER = "torchstone-kernel-"
+"""How the name of the folder begins in which this process is started, and which it removes."""
 _MESSAGE_BYTES = 1 << 16
 _DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
@@ -35,20 +39,45 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     gc.freeze()  # so that children neither look through it nor copy its memory
     gc.enable()
     seconds = time.process_time()
-    control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+    children: set[int] = set()
+    try:
+        control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+        _serve(control, children)
+    finally:  # the parent has ended, perhaps before it heard the last answer
+        _clear_up(children)
+
+
+def _serve(control: socket.socket, children: set[int]) -> None:
+    """Fork and reap as asked; `children` are those that nobody has reaped."""
     while True:
         data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
         if not data:
             return
         request = json.loads(data)
         if request["do"] == "fork":
-            control.sendall(json.dumps({"pid": _fork(request, handles, control)}).encode())
+            pid = _fork(request, handles, control)
+            children.add(pid)
+            control.sendall(json.dumps({"pid": pid}).encode())
         else:
+            children.discard(int(request["pid"]))
             _, status, used = os.wait4(int(request["pid"]), 0)
             seconds = used.ru_utime + used.ru_stime
             control.sendall(json.dumps({"status": status, "cpu_seconds": seconds}).encode())
         for handle in handles:
             os.close(handle)
+
+
+def _clear_up(children: set[int]) -> None:
+    """Nobody is left who would: the parent has ended, or was killed in the middle."""
+    for pid in children:
+        for end in (os.killpg, os.kill):  # it may not have got a group of its own yet
+            with contextlib.suppress(OSError):
+                end(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.waitpid(pid, 0)
+    home = Path.cwd()
+    if home.name.startswith(FOLDER):
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _load(names: list[str]) -> dict[str, Any]:

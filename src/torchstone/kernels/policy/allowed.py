@@ -139,7 +139,7 @@ _NAMES = {
         convolve copy copysign copyto corrcoef correlate cos cosh count_nonzero cov cross csingle cumprod cumsum
         cumulative_prod cumulative_sum deg2rad degrees delete diag diag_indices diag_indices_from diagflat diagonal
         diff digitize divide divmod dot double dsplit dstack dtype e ediff1d einsum einsum_path empty empty_like
-        equal euler_gamma exp exp2 expand_dims expm1 extract eye fabs fill_diagonal finfo fix flatiter flatnonzero
+        equal errstate euler_gamma exp exp2 expand_dims expm1 extract eye fabs fill_diagonal finfo fix flatiter flatnonzero
         flip fliplr flipud float128 float16 float32 float64 float_power floating floor floor_divide fmax fmin fmod
         format_float_positional format_float_scientific frexp fromfunction full full_like gcd generic geomspace
         gradient greater greater_equal half hamming hanning heaviside histogram histogram2d histogram_bin_edges
@@ -228,4 +228,5 @@ _NAMES = {
         solve_triangular svd
     """,
 }
+_NAMES["numba.core.types"] = _NAMES["numba.types"]
 ALLOWED = {module: frozenset(names.split()) for module, names in _NAMES.items()}

@@ -43,7 +43,7 @@ _ATTRIBUTES = frozenset(
     "tb_frame cr_frame ag_frame tb_next func_globals func_code co_code tofile with_traceback "
     "untyped_storage typed_storage storage share_memory_ set_ resize_ resize_as_ setflags dump dumps "
     "register_forward_hook register_forward_pre_hook register_hook register_full_backward_hook "
-    "register_post_accumulate_grad_hook register_state_dict_pre_hook".split()
+    "register_post_accumulate_grad_hook register_state_dict_pre_hook add_pre_run_hook mro".split()
 )
 """Names that no kernel needs, on whatever object they are looked up."""
 _INNER = frozenset("base handle fn src rewriter py_func".split())
@@ -158,8 +158,6 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
             dunder = node.name.startswith("__") and node.name.endswith("__")
             if dunder and node.name not in _DEFINED:
                 yield breach(node, f"defines {node.name}", f"定义了 {node.name}")
-        elif isinstance(node, ast.Call) and _makes_class(node):
-            yield breach(node, "makes a class by a call of type", "通过调用 type 创建类")
         elif isinstance(node, ast.Global | ast.Nonlocal):
             yield breach(node, "keeps state in a global name", "用全局名称保存状态")
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
@@ -202,13 +200,6 @@ def _bound_dunders(tree: ast.Module) -> Iterator[Breach]:
         for name in names:
             if name and name.startswith("__") and name.endswith("__") and name not in _ASSIGNED:
                 yield breach(node, f"assigns {name}", f"给 {name} 赋值")
-
-
-def _makes_class(call: ast.Call) -> bool:
-    """`type` of anything but one value makes a class that the syntax does not show."""
-    named = isinstance(call.func, ast.Name) and call.func.id == "type"
-    spread = any(isinstance(item, ast.Starred) for item in call.args)
-    return named and (len(call.args) != 1 or spread or bool(call.keywords))
 
 
 def _beyond(path: str) -> bool:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from torchstone.kernels.policy.allowed import ALLOWED
+from torchstone.kernels.policy.handed_on import handed_on_breaches, in_class_bodies
 from torchstone.kernels.policy.syntax import Breach, breach, homes_of, path_of
 
 _MEMBERS = {
@@ -24,7 +25,7 @@ _MEMBERS = {
         "operator": "add sub mul truediv floordiv mod neg pos matmul pow lt le eq ne ge gt and_ or_ "
         "xor not_ invert lshift rshift itemgetter index abs truth",
         "typing": "Any Optional Union List Tuple Dict Set Callable Sequence Iterable Iterator Mapping "
-        "Literal Final ClassVar TypeVar Generic Annotated Type TYPE_CHECKING cast Self TypeAlias",
+        "Literal Final ClassVar TypeVar Generic Annotated Type TYPE_CHECKING cast Self TypeAlias NamedTuple",
         "collections": "namedtuple OrderedDict defaultdict deque Counter abc",
         "collections.abc": "Callable Iterable Iterator Sequence Mapping Generator Hashable",
         "dataclasses": "dataclass field replace astuple asdict",
@@ -42,6 +43,10 @@ _SUBMODULES = frozenset(
 )  # fmt: skip
 
 
+_OPEN = frozenset({"triton.language.extra.libdevice", "numba.cuda.libdevice"})
+"""Hundreds of functions of numbers each: all of them may be used, and nothing behind one of them."""
+
+
 def member_breaches(tree: ast.Module) -> Iterator[Breach]:
     """Where a member that is not allowed is used, or a module is handed on as a value."""
     homes = homes_of(tree)
@@ -51,9 +56,15 @@ def member_breaches(tree: ast.Module) -> Iterator[Breach]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) for t in node.targets)
     }
+    # a member of a class is reached through objects, where no name tells what it is
+    renamed -= {id(item.value) for item in in_class_bodies(tree) if isinstance(item, ast.Assign)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from _imported(node)
+        elif isinstance(node, ast.Import):
+            for name in [item.name for item in node.names]:
+                if unknown := _first_unknown(name):
+                    yield _not_allowed(node, unknown)
         elif isinstance(node, ast.Attribute):
             path = path_of(node, homes)
             yield from _used(node, path)
@@ -64,6 +75,7 @@ def member_breaches(tree: ast.Module) -> Iterator[Breach]:
             if path in _PACKAGES | _SUBMODULES and id(node) not in inner | renamed:
                 yield breach(node, f"hands the module {path} on", f"把模块 {path} 当作值传递")
     yield from _format_breaches(tree)
+    yield from handed_on_breaches(tree, _PACKAGES | _SUBMODULES | sys.stdlib_module_names)
 
 
 def _imported(node: ast.ImportFrom) -> Iterator[Breach]:
@@ -89,6 +101,8 @@ def _first_unknown(path: str) -> str:
     parts = path.split(".")
     for end in range(1, len(parts)):
         module, longer = ".".join(parts[:end]), ".".join(parts[: end + 1])
+        if module in _OPEN:
+            return ".".join(parts[: end + 2]) if len(parts) > end + 1 else ""
         if module not in _KNOWN:
             return ""
         if longer in _SUBMODULES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ MOST_BURSTS_WORK = 1500
 """Above this no further setting is tried."""
 TIMES = 256
 """So often one question is asked again, where nothing is interpreted."""
+MOST_BLOCK = 1 << 14
+"""No device holds more in one program; larger constants are sizes."""
 CHANGED = 1
 """The seed of the model whose weights are changed between calls."""
 
@@ -149,7 +152,7 @@ class _Course:
 
     def _slender(self) -> None:
         """One side at a time, short and then long, beside the shortest others."""
-        plan, _ = self.run.ask_referee("slender")
+        plan, _ = self.run.ask_referee("slender", beyond=2 * largest_block(self.main.own))
         costs = larger.Slender()
         for case in plan["cases"]:
             if costs.expected(case) > costs.left:
@@ -174,8 +177,11 @@ class _Course:
 
     def _larger(self, level: int) -> None:
         """Sizes beyond the problem's own, and then every length, as many as an interpreter can do."""
+        # a program of Triton may take thousands of elements at once: few of them go that far;
+        # a thread of a simulated device takes one
         compiled = self.run.candidate.implementation in ("c", "numba") and not self.run.interpreted
-        plan, _ = self.run.ask_referee("larger", level=level, long=larger.LONG if compiled else 0)
+        far = compiled or self.run.candidate.implementation == "triton"
+        plan, _ = self.run.ask_referee("larger", level=level, long=larger.LONG if far else 0)
         self._walk(plan, level, larger.MOST_WORK)
         if self._well():
             longest = 0 if self.run.interpreted else larger.LONGEST
@@ -270,6 +276,18 @@ class _Course:
             self.main.reweighed.append((item["way"], call))
             if call.ended is not None or call.error is not None:
                 return
+
+
+def largest_block(calls: Iterable[Call]) -> int:
+    """The largest whole number that a launch was compiled for: one block may hold so many."""
+    found = [0]
+    for kernel in (kernel for call in calls for kernel in call.reply.get("kernels", ())):
+        for name in kernel["constants"]:
+            value = kernel["arguments"][name]
+            value = value.get("constexpr", value).get("plain")
+            if type(value) is int and value <= MOST_BLOCK:
+                found.append(value)
+    return max(found)
 
 
 def _in_rounds(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:

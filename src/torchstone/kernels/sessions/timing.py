@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -67,11 +67,19 @@ def on_one_processor(pid: int) -> Iterator[None]:
             os.sched_setaffinity(pid, before)
 
 
-def time_in_turns(run: Run, session: Session, rounds: int) -> list[Turn]:
-    """Candidate and reference by turns, each turn on inputs of its own."""
+def time_in_turns(
+    run: Run, session: Session, rounds: int, between: Callable[[], None] = lambda: None
+) -> list[Turn]:
+    """Candidate and reference by turns, each turn on inputs of its own.
+
+    `between` is called once, between two turns that nobody can foretell.
+    """
     turns: list[Turn] = []
     calls = 1
+    chosen = _WARM + secrets.randbelow(rounds)
     for number in range(rounds + _WARM):
+        if number == chosen:
+            between()
         turn, sent = _turn(run, session, calls)
         if number >= _WARM:
             turns.append(turn)

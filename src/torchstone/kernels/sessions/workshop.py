@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from torchstone.kernels.harness.zygote import FOLDER
 from torchstone.kernels.sessions.wire import WireError, receive, send
 from torchstone.sandbox.cell import NOBODY, is_system_root
 from torchstone.sandbox.namespaces import namespaces
@@ -161,7 +162,7 @@ class Workshop:
         if self._process is not None:
             return
         ours, theirs = socket.socketpair()
-        self._home = Path(tempfile.mkdtemp(prefix="torchstone-kernel-"))
+        self._home = Path(tempfile.mkdtemp(prefix=FOLDER))
         self._home.chmod(0o711)  # entered by processes that are not root; its names are not listed
         wall = namespaces()
         self.network = "own network namespace" if wall else "none"

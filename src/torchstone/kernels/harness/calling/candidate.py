@@ -23,7 +23,8 @@ from torchstone.kernels.harness.calling.kernel_server import KernelServer
 from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.timed_calls import answered
 from torchstone.kernels.harness.calling.told import told
-from torchstone.kernels.harness.calling.zones import Zones
+from torchstone.kernels.harness.calling.unwritten import fill_new_memory
+from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.judging.reference import leaves_of, state_of
 from torchstone.kernels.harness.kits import c_kit, mindspore_kit
@@ -180,6 +181,8 @@ class Server:
                 stack.enter_context(operators)
             if self.guarded:
                 stack.enter_context(self.zones.numpy_patched())
+                if self.watching and self.implementation != "numpy":
+                    stack.enter_context(monitor.arrays_stay_watched())
                 self.zones.active = True
             try:
                 yield
@@ -284,7 +287,10 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
     watching = implementation != "torch" and not plain_run
     library = None
     if not plain_run:
+        fill_new_memory()
         zones.install()
+        if implementation != "numba":  # its compiler knows the function by identity
+            bound_views()
         if watching and implementation != "numpy":
             monitor.watch_tensors()
     if implementation == "triton":
@@ -317,7 +323,9 @@ def _load_numba(launches: Launches, mode: dict[str, Any], plain_run: bool) -> No
     config.BOUNDSCHECK = None if plain_run else 1
     if mode.get("without_compiler"):
         numba_kit.without_compiler(launches)
-    if not plain_run:
+    if plain_run:
+        numba_kit.record(launches)
+    else:
         numba_kit.install(launches, _numpy_as_it_was)
 
 
@@ -342,7 +350,7 @@ def _numpy_as_it_was() -> Iterator[None]:
 _ORIGINALS = {
     name: getattr(np, name)
     for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like",
-                 "full_like")
+                 "full_like", "array", "asarray", "ascontiguousarray", "asfortranarray")
 }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class KernelServer:
 
     def _kernel(self, name: str) -> Any:
         if self.library is not None:
-            return getattr(self.library, name)
+            return self.library.function(name)
         for item in vars(self.module).values():
             inner = getattr(item, "py_func", None) or getattr(item, "fn", None) or item
             while hasattr(inner, "fn"):  # autotuned and heuristic kernels hold the plain one

@@ -26,7 +26,7 @@ from torchstone.kernels.harness.values import (
 
 MOST_BYTES = 32 << 20
 """Memory that is recorded for one call; more is not recorded at all."""
-MOST_LAUNCHES = 64
+MOST_LAUNCHES = 256
 Tree = dict[str, Any]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 import torch
@@ -82,6 +84,12 @@ class Foreign:
     launched: ClassVar[Callable[..., Any] | None] = None
 
 
+def _is_compiled(ufunc: Any) -> bool:
+    """Made by a compiler: no function of numpy's own, and none of Python's, which takes objects."""
+    python = any("O" in types for types in ufunc.types)
+    return getattr(np, ufunc.__name__, None) is not ufunc and not python
+
+
 class Watched(np.ndarray[Any, Any]):
     """An array that tells when numpy computes with it; `seen` is shared by all of one call."""
 
@@ -91,7 +99,7 @@ class Watched(np.ndarray[Any, Any]):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
-        if getattr(np, ufunc.__name__, None) is not ufunc and Foreign.launched is not None:
+        if _is_compiled(ufunc) and Foreign.launched is not None:
             return Foreign.launched(ufunc, method, inputs, {**kwargs, "out": out})
         note(f"numpy {ufunc.__name__}")
         if out is not None:
@@ -103,6 +111,19 @@ class Watched(np.ndarray[Any, Any]):
             note(f"numpy {func.__name__}")
         given = [plain_deep(item) for item in args]
         return watched(func(*given, **{k: plain_deep(v) for k, v in kwargs.items()}))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def flat(self) -> Any:
+        note("numpy flat")
+        return super().flat
+
+    @property
+    def data(self) -> Any:
+        note("numpy data")
+        return super().data
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -125,6 +146,8 @@ def _recording(name: str) -> Any:
 
 for _name in _METHODS:
     setattr(Watched, _name, _recording(_name))
+# what its author reads of it in an error is what it is in use
+Watched.__name__ = Watched.__qualname__ = "ndarray"
 
 
 def watched(value: Any) -> Any:
@@ -170,3 +193,47 @@ def watch_tensors() -> None:
         return watched(original(self, *args, **kwargs))
 
     home.numpy = numpy
+    _watch_elements(home)
+
+
+def _watch_elements(home: Any) -> None:
+    """Elements that are handed to Python: the operators' counter does not see them go."""
+    as_list = home.tolist
+
+    def tolist(self: torch.Tensor) -> Any:
+        # lengths and places are what a host makes sizes of
+        if self.numel() > _SCALARS and self.is_floating_point():
+            note("torch tolist")
+        return as_list(self)
+
+    home.tolist = tolist
+    for name in ("apply_", "map_", "map2_"):
+        setattr(home, name, _noted(name, getattr(home, name)))
+
+
+def _noted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def method(*args: Any) -> Any:
+        note(f"torch {name}")
+        return original(*args)
+
+    return method
+
+
+@contextlib.contextmanager
+def arrays_stay_watched() -> Iterator[None]:
+    """Copies and other names of a watched array are watched, too, while Python code runs."""
+
+    def keeping(original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            found = original(*args, **kwargs)
+            return watched(found) if any(isinstance(item, Watched) for item in args) else found
+
+        return made
+
+    with contextlib.ExitStack() as stack:
+        for name in _COPIES:
+            stack.enter_context(mock.patch.object(np, name, keeping(getattr(np, name))))
+        yield
+
+
+_COPIES = ("array", "asarray", "ascontiguousarray", "asfortranarray")

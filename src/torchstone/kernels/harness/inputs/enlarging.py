@@ -238,7 +238,7 @@ class LargePlanner(SizePlanner):
     ) -> list[list[Any]]:
         """Larger inputs; none where torch cannot pick elements of their format."""
         try:
-            return growing.grown(inputs, group, size, seed)
+            return growing.grown(inputs, group, size, seed, self._own_inputs(seed))
         except (RuntimeError, NotImplementedError):
             return []
 

@@ -52,20 +52,25 @@ def prime_above(number: int) -> int:
     return value
 
 
-def grown(inputs: list[Any], group: Group, size: int, seed: int) -> list[list[Any]]:
+def grown(
+    inputs: list[Any], group: Group, size: int, seed: int, own: list[Any] | None = None
+) -> list[list[Any]]:
     """Versions of the inputs with a group of sizes grown; the first that is taken is used.
 
-    In the first one places reach into what is new, in the second they stay where they were.
+    In the first one places reach into what is new, in the second they stay where they were. What
+    may be a place is seen in the problem's `own` inputs: where another side was cut, all is small.
     """
     generator = torch.Generator().manual_seed(3000 + seed)
     near, far = leaves_of(inputs), leaves_of(inputs)
+    first = near if own is None else leaves_of(own)
+    placed = {i for i in arrays(inputs) if _may_be_places(tensor_of(first[i]), group.size)}
     moved = False
     for i in arrays(inputs):
         tensor = tensor_of(near[i])
         for leaf, dim in group.places:
             if leaf == i:
                 tensor = _longer(tensor, dim, size, generator)
-        spread = _spread(tensor, group.size, size, generator)
+        spread = _spread(tensor, group.size, size, generator) if i in placed else tensor
         moved |= spread is not tensor
         near[i], far[i] = (like(near[i], item.contiguous()) for item in (tensor, spread))
     made = [list(rebuilt(inputs, leaves)) for leaves in (far, near)]
@@ -157,12 +162,17 @@ def _is_permutation(tensor: torch.Tensor, dim: int) -> bool:
     return bool((tensor.sort(dim=dim).values == every.reshape(shape)).all())
 
 
-def _spread(tensor: torch.Tensor, old: int, new: int, generator: torch.Generator) -> torch.Tensor:
-    """Whole numbers that may be places of the grown side reach into all of it."""
+def _may_be_places(tensor: torch.Tensor, size: int) -> bool:
+    """Whole numbers of a side of this size; those of its first half are more likely their own."""
     whole = tensor.dtype in (torch.int16, torch.int32, torch.int64)
-    if not whole or not tensor.numel() or int(tensor.min()) < 0 or int(tensor.max()) >= old:
-        return tensor
-    if int(tensor.max()) < old // 2:  # more likely numbers of their own
+    if not whole or not tensor.numel():
+        return False
+    return int(tensor.min()) >= 0 and size // 2 <= int(tensor.max()) < size
+
+
+def _spread(tensor: torch.Tensor, old: int, new: int, generator: torch.Generator) -> torch.Tensor:
+    """Places of the grown side reach into all of it."""
+    if not _may_be_places(tensor, old):
         return tensor
     shift = torch.randint(0, new // old, tensor.shape, generator=generator) * old
     return torch.where(tensor + shift < new, tensor + shift, tensor).to(tensor.dtype)

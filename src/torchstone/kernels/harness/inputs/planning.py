@@ -293,9 +293,9 @@ class Planner:
         """What the reference is off by itself, in units, in this case and others of its family."""
         if case.family in families.ALONE:
             return case.own_error  # of very different sizes, one must not excuse another
-        if case.family in POISONED:
-            return 0.0
-        mine = (item for item in self.cases if item.family == case.family)
+        # beside what is not finite stand the problem's own numbers
+        alike = "own" if case.family in POISONED else case.family
+        mine = (item for item in self.cases if item.family == alike)
         return max((item.own_error for item in mine), default=case.own_error)
 
     def length(self, case: Case) -> int:

@@ -33,8 +33,16 @@ def graded(inputs: list[Any], turn: int) -> list[list[Any]]:
     if not floats:
         return []
     again, which = divmod(turn, len(floats))
-    leaf, blocks = floats[which], _BLOCKS[(again + which) % len(_BLOCKS)]
+    return _larger_in(inputs, floats[which], _BLOCKS[(again + which) % len(_BLOCKS)])
 
+
+def rising(inputs: list[Any], leaf: int) -> list[list[Any]]:
+    """Versions of the inputs with the second half of an array far larger: what a kernel takes from
+    the first block of a line, such as its maximum, does not hold for the rest."""
+    return _larger_in(inputs, leaf, _far_corner) if is_float(leaves_of(inputs)[leaf]) else []
+
+
+def _larger_in(inputs: list[Any], leaf: int, blocks: Blocks) -> list[list[Any]]:
     def grade(factor: float) -> Change:
         return lambda x, _: torch.where(blocks(x), x.double() * factor, x.double())
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import families, growing, scales
 from torchstone.kernels.harness.inputs.enlarging import LargePlanner
 from torchstone.kernels.harness.inputs.planning import REFUSED
 from torchstone.kernels.harness.judging.reference import leaves_of, like, rebuilt
@@ -50,13 +50,17 @@ class Made:
 class SlenderPlanner(LargePlanner):
     """A planner that lets one side after the other stand alone."""
 
-    def slender(self) -> dict[str, Any]:
-        """Few of a kind doubled, every side short, then every side long, beside short others."""
+    def slender(self, beyond: int = 0) -> dict[str, Any]:
+        """Few of a kind doubled, every side short, then every side long, beside short others.
+
+        `beyond`: where one block holds so much, what lies past it is seen in a longer side alone.
+        """
         start = len(self.cases)
         sides = self._sides()
         for number, few in enumerate(self._few(), len(sides)):
             self._add_slender([*sides, few], len(sides), 2 * few.group.size, 0, number)
-        for turn, size in enumerate((*SHORT, *LONG)):
+        longer = (growing.prime_above(beyond),) if beyond >= LONG[-1] else ()
+        for turn, size in enumerate((*SHORT, *LONG, *longer)):
             for number, side in enumerate(sides):
                 if not side.batch or size <= _MOST_BATCH:
                     self._add_slender(sides, number, size, turn)
@@ -107,12 +111,16 @@ class SlenderPlanner(LargePlanner):
                 short = short if group is None else 1
                 made = self._shortened(made, side, short, seed)
         grown = self._with(made, sides[number], size, seed)
-        if grown is None or not self._add(
-            families.SLENDER, self.reference.remade(grown.init, seed), grown.inputs, finite=True
-        ):
+        if grown is None:
             return
-        self._mark_larger(number if group is None else group)
-        self.cases[-1].size = size
+        remade, places = self.reference.remade(grown.init, seed), sides[number].group.places
+        rising = scales.rising(grown.inputs, places[0][0]) if size > LONG[-1] and places else []
+        for inputs in (*rising, grown.inputs):
+            calm = inputs is not grown.inputs
+            if self._add(families.SLENDER, remade, inputs, finite=True, calm=calm):
+                self._mark_larger(number if group is None else group)
+                self.cases[-1].size = size
+                return
 
     def _shortened(self, made: Made, side: Side, short: int, seed: int) -> Made:
         """One side as short as wanted, or as the reference takes it."""

@@ -47,8 +47,9 @@ class Library:
         self._records: list[dict[str, Any]] = []
         self._size = 0
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._prototypes:
+    def function(self, name: str) -> Any:
+        """One function of the source, ready to be called."""
+        if name not in self._prototypes:
             known = ", ".join(sorted(self._prototypes)) or "none"
             raise AttributeError(f"the C source has no function {name}; it has {known}")
         function = getattr(self._library, name)
@@ -123,7 +124,16 @@ def _argument(name: str, index: int, kind: str, value: Any) -> Any:
 
 
 def module(library: Library) -> ModuleType:
-    """What `from torchstone_kernel import library` finds."""
+    """What `from torchstone_kernel import library` finds: functions, and no way behind them."""
+
+    class Functions:
+        """The functions of the C source by their names."""
+
+        __slots__ = ()
+
+        def __getattr__(self, name: str) -> Any:
+            return library.function(name)
+
     made = ModuleType("torchstone_kernel")
-    made.library = library  # type: ignore[attr-defined]
+    made.library = Functions()  # type: ignore[attr-defined]
     return made

@@ -17,15 +17,38 @@ _THREAD_WORK = 4
 
 def install(launches: Launches, outside: Callable[[], Any]) -> None:
     """Count and check what numba runs; `outside` lifts the patches of numpy while it compiles."""
-    compiled = importlib.import_module("numba.core.registry").CPUDispatcher
-    ufunc = importlib.import_module("numba.np.ufunc.dufunc").DUFunc
-    general = importlib.import_module("numba.np.ufunc.gufunc").GUFunc
-    stencil = importlib.import_module("numba.stencils.stencil").StencilFunc
-    for kind in (compiled, ufunc, general, stencil):
+    for kind in _kinds():
         _follow(kind, launches, outside)
     Foreign.launched = _compiled_ufunc(launches)
     _follow_cuda(launches, outside)
     _take_turns(launches)
+
+
+def record(launches: Launches) -> None:
+    """Nothing is counted or checked; launches are told where somebody asks for them."""
+    for kind in _kinds():
+        _tell(kind, launches)
+
+
+def _tell(kind: Any, launches: Launches) -> None:
+    call = kind.__call__
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if launches.recorder.on:
+            launches.recorder.note(_name(self), args, kwargs)
+        return call(self, *args, **kwargs)
+
+    kind.__call__ = run
+
+
+def _kinds() -> tuple[Any, ...]:
+    """What numba makes of a function and Python calls."""
+    return (
+        importlib.import_module("numba.core.registry").CPUDispatcher,
+        importlib.import_module("numba.np.ufunc.dufunc").DUFunc,
+        importlib.import_module("numba.np.ufunc.gufunc").GUFunc,
+        importlib.import_module("numba.stencils.stencil").StencilFunc,
+    )
 
 
 def _follow(kind: Any, launches: Launches, outside: Callable[[], Any]) -> None:

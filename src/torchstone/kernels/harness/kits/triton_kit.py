@@ -135,10 +135,12 @@ def install(launches: Launches, outside: Callable[[], Any]) -> None:
         launches.launches += 1
         if launches.ghost:
             return None
+        # a grid may be a function: what that computes no kernel did
+        named, self.grid = _named_and_grid(self, args, kwargs, interpreter)
         with outside(), Pause():
             launches.saw(described(self.fn, self.constexprs, args, kwargs))
             watch.begin(self.fn, args, kwargs)
-            _record(launches.recorder, self, args, kwargs, interpreter)
+            launches.recorder.note(self.fn.__name__, args, named, [int(side) for side in self.grid])
             return run(self, *args, **kwargs)
 
     executor.__call__ = launch
@@ -150,10 +152,10 @@ def install(launches: Launches, outside: Callable[[], Any]) -> None:
     _refuse_bfloat16(builder, interpreter, launches)
 
 
-def _record(recorder: Any, executor: Any, args: Any, kwargs: Any, interpreter: Any) -> None:
-    """The launch with its grid worked out, as it is about to be in the interpreter itself."""
-    if not recorder.on:
-        return
+def _named_and_grid(
+    executor: Any, args: Any, kwargs: Any, interpreter: Any
+) -> tuple[dict[str, Any], Any]:
+    """The arguments that the kernel has a name for, and its grid, as the interpreter works it out."""
     spec = inspect.getfullargspec(executor.fn)
     named = {k: v for k, v in kwargs.items() if k in spec.args or k in spec.kwonlyargs}
     grid = executor.grid
@@ -161,7 +163,7 @@ def _record(recorder: Any, executor: Any, args: Any, kwargs: Any, interpreter: A
         bound = inspect.getcallargs(executor.fn, *args, **named)
         grid = grid({k: interpreter._implicit_cvt(v) if k not in executor.constexprs else v
                      for k, v in bound.items()})  # fmt: skip
-    recorder.note(executor.fn.__name__, args, named, [int(side) for side in grid])
+    return named, grid
 
 
 def _follow_grid(builder: Any, watch: Watch) -> None:
