@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Case
-from torchstone.kernels.harness.judging.perturbations import PERTURBATIONS, Perturbations
 from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.reference.perturbations import PERTURBATIONS, Perturbations
 from torchstone.kernels.harness.values import encode
 from torchstone.kernels.problem import load_problem
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from torchstone.kernels.harness.judging.reference import Reference
-from torchstone.kernels.harness.judging.ties import ties_are_fixed
+from torchstone.kernels.harness.reference.running import Reference
+from torchstone.kernels.harness.reference.ties import ties_are_fixed
 
 PROBLEM = """import numpy as np
 import torch

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.calling.keeping import Span, digest_of, meet, span_of
-from torchstone.kernels.harness.judging.reference import leaves_of, rebuilt
+from torchstone.kernels.harness.reference.running import leaves_of, rebuilt
 
 GRADIENTS, TRACKED, EVALUATION = "gradients", "tracked", "evaluation"
 SETTINGS = ("no gradients", GRADIENTS, "inference", EVALUATION, TRACKED)

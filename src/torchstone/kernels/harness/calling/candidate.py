@@ -26,8 +26,8 @@ from torchstone.kernels.harness.calling.told import told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
-from torchstone.kernels.harness.judging.reference import leaves_of, state_of
 from torchstone.kernels.harness.kits import c_kit, mindspore_kit
+from torchstone.kernels.harness.reference.running import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.values import (
     UnknownValueError,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling import monitor
-from torchstone.kernels.harness.judging.reference import as_tensor
+from torchstone.kernels.harness.reference.running import as_tensor
 from torchstone.kernels.harness.values import raw_bytes
 
 MOST_ANSWERS = 24

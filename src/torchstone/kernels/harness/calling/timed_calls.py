@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.cases import structure_of
-from torchstone.kernels.harness.judging.reference import leaves_of
+from torchstone.kernels.harness.reference.running import leaves_of
 from torchstone.kernels.harness.values import decode, encode, plain_place
 
 

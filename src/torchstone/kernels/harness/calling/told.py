@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torchstone.kernels.harness.judging.reference import ProblemError
+from torchstone.kernels.harness.reference.running import ProblemError
 from torchstone.kernels.harness.values import UnknownValueError
 
 

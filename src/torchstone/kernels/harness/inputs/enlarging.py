@@ -9,7 +9,7 @@ from torchstone.kernels.harness.inputs import families, growing, scales, whole
 from torchstone.kernels.harness.inputs.planning import REFUSED, SMALL, SMALLEST
 from torchstone.kernels.harness.inputs.sizing import SizePlanner
 from torchstone.kernels.harness.inputs.strides import UNALIGNED
-from torchstone.kernels.harness.judging.habits import steps_of
+from torchstone.kernels.harness.reference.habits import steps_of
 
 
 class LargePlanner(SizePlanner):

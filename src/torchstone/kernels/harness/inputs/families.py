@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.strides import expanded_side
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of, like, rebuilt
 
 LARGER, LENGTHS, SLENDER, GRADED = "larger", "lengths", "slender", "graded"
 VALUES = ("scalars", "truths", "negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",

@@ -13,7 +13,7 @@ import torch
 
 from torchstone.kernels.harness.inputs import lines
 from torchstone.kernels.harness.inputs.families import Group, arrays, tensor_of
-from torchstone.kernels.harness.judging.reference import leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
 
 USUAL_BLOCK = 1024
 """Blocks of kernels are rarely larger: a side beyond it has a second one."""

@@ -19,7 +19,7 @@ from torchstone.kernels.harness.inputs.families import (
     size_of,
     tensor_of,
 )
-from torchstone.kernels.harness.judging.reference import leaves_of
+from torchstone.kernels.harness.reference.running import leaves_of
 
 Shape = Callable[[torch.Tensor, float], torch.Tensor]
 RAMPS = (0.05, 0.003)

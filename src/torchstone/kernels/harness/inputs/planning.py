@@ -11,17 +11,17 @@ from torchstone.kernels.harness.inputs import families, lines, scales, whole
 from torchstone.kernels.harness.inputs.cases import MOST_OWN_ERROR, Case
 from torchstone.kernels.harness.inputs.structure import Structures, structures_of
 from torchstone.kernels.harness.judging import judge
-from torchstone.kernels.harness.judging.conventions import attends
-from torchstone.kernels.harness.judging.habits import answers_with_inputs, written_inputs
-from torchstone.kernels.harness.judging.oracle import Oracle, reduced
-from torchstone.kernels.harness.judging.reference import (
+from torchstone.kernels.harness.reference.conventions import attends
+from torchstone.kernels.harness.reference.habits import answers_with_inputs, written_inputs
+from torchstone.kernels.harness.reference.oracle import Oracle, reduced
+from torchstone.kernels.harness.reference.running import (
     CHANCE,
     ProblemError,
     Reference,
     as_tensor,
     leaves_of,
 )
-from torchstone.kernels.harness.judging.ties import ties_are_fixed
+from torchstone.kernels.harness.reference.ties import ties_are_fixed
 from torchstone.kernels.harness.values import name_of, raw_bytes
 from torchstone.kernels.sessions.calls import LAID_OUT, POISONED
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.families import Change, changed, is_float, size_of, tensor_of
-from torchstone.kernels.harness.judging.reference import leaves_of
+from torchstone.kernels.harness.reference.running import leaves_of
 
 GRADES = (1e6, 1e4, 1e2)
 """How much larger a block is, the first at which the reference is finite and calm."""

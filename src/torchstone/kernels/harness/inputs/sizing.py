@@ -9,7 +9,7 @@ import torch
 
 from torchstone.kernels.harness.inputs import families, lines
 from torchstone.kernels.harness.inputs.planning import REFUSED, Planner
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 
 _MOST_SIDES = 12
 _MOST_EQUAL = 8

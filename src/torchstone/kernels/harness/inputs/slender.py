@@ -17,7 +17,7 @@ import torch
 from torchstone.kernels.harness.inputs import families, growing, scales
 from torchstone.kernels.harness.inputs.enlarging import LargePlanner
 from torchstone.kernels.harness.inputs.planning import REFUSED
-from torchstone.kernels.harness.judging.reference import leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
 
 SHORT = (2, 3, 5, 1)
 LONG = (131, 257, 521, 1031)

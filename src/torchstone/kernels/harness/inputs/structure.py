@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of, like, rebuilt
 
 _LEAST_SIDE = 4
 """Smaller matrices and lines are sorted or triangular by chance."""

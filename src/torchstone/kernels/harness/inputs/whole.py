@@ -9,7 +9,7 @@ import torch
 
 from torchstone.kernels.harness.inputs.families import arrays, tensor_of
 from torchstone.kernels.harness.inputs.lines import numbers_of_lines
-from torchstone.kernels.harness.judging.reference import leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
 
 Ranges = dict[int, tuple[int, int]]
 """For every array of whole numbers the least and the largest that the problem shows."""

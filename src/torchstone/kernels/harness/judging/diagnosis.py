@@ -16,8 +16,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case
-from torchstone.kernels.harness.judging.oracle import reduced
-from torchstone.kernels.harness.judging.reference import Reference, as_tensor, leaves_of
+from torchstone.kernels.harness.reference.oracle import reduced
+from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
 
 Cause = dict[str, Any]
 """`code` and what fills its blanks; the words stand in `causes`."""

@@ -10,7 +10,7 @@ import torch
 
 from torchstone.kernels.harness.calling.unwritten import never_written
 from torchstone.kernels.harness.inputs.cases import Answer, Case
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 from torchstone.kernels.sessions.calls import POISONED
 
 _MOST_SIDE = 24

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 
 MOST_FOREIGN = 16
 """Distinct values that a launch may be given from elsewhere: a scale, a mask's value, an epsilon."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Case
-from torchstone.kernels.harness.judging.reference import as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 from torchstone.kernels.sessions.calls import POISONED
 
 Guess = Callable[[Case, int], torch.Tensor | None]

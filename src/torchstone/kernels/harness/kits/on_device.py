@@ -20,8 +20,8 @@ from torchstone.kernels.harness.calling.keeping import digest_of
 from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.zones import Zones
 from torchstone.kernels.harness.inputs.cases import structure_of
-from torchstone.kernels.harness.judging.reference import leaves_of, rebuilt, run_source
 from torchstone.kernels.harness.kits import libdevice_kit, triton_device
+from torchstone.kernels.harness.reference.running import leaves_of, rebuilt, run_source
 from torchstone.kernels.harness.values import (
     Tree,
     UnknownValueError,

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchstone.kernels.harness.judging.reference import Reference, as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 

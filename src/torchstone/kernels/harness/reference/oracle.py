@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case, kind_of, structure_of
-from torchstone.kernels.harness.judging.conventions import free_places
-from torchstone.kernels.harness.judging.perturbations import (
+from torchstone.kernels.harness.reference.conventions import free_places
+from torchstone.kernels.harness.reference.perturbations import (
     Asked,
     Perturbations,
     largest,
     rounding,
 )
-from torchstone.kernels.harness.judging.reference import (
+from torchstone.kernels.harness.reference.running import (
     ProblemError,
     Reference,
     as_tensor,

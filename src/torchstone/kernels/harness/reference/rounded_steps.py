@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling.monitor import MOVES
-from torchstone.kernels.harness.judging.reference import DoublePrecision
+from torchstone.kernels.harness.reference.running import DoublePrecision
 
 Formula = Callable[..., Any]
 _APPROXIMATED = frozenset(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchstone.kernels.harness.judging.reference import Reference, leaves_of, rebuilt
+from torchstone.kernels.harness.reference.running import Reference, leaves_of, rebuilt
 
 
 def written_inputs(reference: Reference, inputs: list[Any]) -> list[bool]:

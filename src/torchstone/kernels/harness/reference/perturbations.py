@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.judging.reference import (
+from torchstone.kernels.harness.reference.rounded_steps import Factors, RoundedSteps, rounded_array
+from torchstone.kernels.harness.reference.running import (
     LOW,
     Reference,
     as_tensor,
@@ -24,7 +25,6 @@ from torchstone.kernels.harness.judging.reference import (
     like,
     rebuilt,
 )
-from torchstone.kernels.harness.judging.rounded_steps import Factors, RoundedSteps, rounded_array
 
 PERTURBATIONS = 6
 """Runs for one case, at most."""

@@ -1,0 +1,1 @@
+"""What is right: the problem itself, its answers in double precision, and how far rounding takes them."""
