@@ -673,7 +673,7 @@ import torch
 def validate(model, loader):
     matrix = np.zeros((9, 9))
     {sums}
-    return torch.from_numpy(matrix).cuda()
+    return model(torch.from_numpy(matrix).cuda())
 """
 twins(
     "float64 from numpy that is no statistic",

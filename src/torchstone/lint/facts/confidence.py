@@ -1,10 +1,12 @@
-"""How sure a finding may be: what rests on an assumption is not certain, and tests are no training."""
+"""How sure a finding may be, and how severe: what rests on an assumption is neither certain nor HIGH,
+and tests are no training."""
 
 from __future__ import annotations
 
 import ast
 
-from torchstone.core.finding import Confidence
+from torchstone.core.finding import Confidence, Severity
+from torchstone.lint.facts.assumed import is_assumed
 from torchstone.lint.facts.paths import special_cases
 from torchstone.lint.rule import Hit
 from torchstone.sources.scene import Scene
@@ -14,8 +16,20 @@ _DEMO = ("demo", "example_usage", "smoke_test", "self_test", "sanity_check")
 
 
 def settle(scene: Scene, hits: list[Hit]) -> list[Hit]:
-    """The hits with the confidence that their place allows."""
-    return [hit._replace(confidence=_allowed(scene, hit)) for hit in hits]
+    """The hits with the confidence and severity that their place and their grounds allow."""
+    return [
+        hit._replace(confidence=_allowed(scene, hit), severity=_grounded(scene, hit))
+        for hit in hits
+    ]
+
+
+def _grounded(scene: Scene, hit: Hit) -> Severity:
+    """An unknown fact silences HIGH."""
+    if hit.severity is Severity.HIGH and any(
+        is_assumed(scene, subject, hit.node) for subject in hit.about
+    ):
+        return Severity.MEDIUM
+    return hit.severity
 
 
 def _allowed(scene: Scene, hit: Hit) -> Confidence:

@@ -12,7 +12,7 @@ from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _VERSION = pattern(
     r"__version__|version_info|TORCH_?(?:MAJOR|MINOR|VERSION)|torch_?version|hasattr\(\s*torch"
-    r"|is_torch_|(?:LooseVersion|parse_version|version\.parse)\(|_available\(",
+    r"|is_torch_|sys\.modules|(?:LooseVersion|parse_version|version\.parse)\(|_available\(",
     re.I,
 )
 _WITHOUT_DEVICE = pattern(r"cuda\.is_available|use_cuda|use_gpu|\bcpu\b|no_cuda|\bcuda\b", re.I)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect, Event, effect_of
+from torchstone.lint.facts.makeup import depends_on_mode
 from torchstone.lint.facts.summary import Summary, calls_below, handed, summary_at
 from torchstone.lint.knowledge.flow import before, loops_around, same_scope
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import LOOPS, Scene
 
 RULE = Rule(
@@ -126,7 +127,16 @@ def check(scene: Scene) -> Iterator[Hit]:
             model = _switched(row.does)
             if model and model not in told and _stays(scene, row, model, rows):
                 told.add(model)
-                yield RULE.at(row.call, model=model)
+                by_mode = depends_on_mode(scene, _as_given(scene, row.call, model, rows))
+                if by_mode is not False:  # without dropout and batch norm both modes are one
+                    yield RULE.at(row.call, model=model, severity=None if by_mode else MEDIUM)
+
+
+def _as_given(scene: Scene, site: ast.Call, model: str, rows: list[Row]) -> ast.expr | None:
+    """The model as an expression of the loop: what is called, switched or passed under its name."""
+    calls = [site, *(row.call for row in rows)]
+    nodes = (node for call in calls for node in scene.inside(call) if isinstance(node, ast.expr))
+    return next((node for node in nodes if scene.dotted(node) == model), None)
 
 
 def _sounds_like_training(scene: Scene, loop: ast.AST) -> bool:

@@ -131,7 +131,16 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         before(frozen.node, call) and _changed(scene, frozen, call, module)
     ):
         return
-    yield RULE.at(call, what=scene.brief(given), line=str(frozen.node.lineno))
+    yield RULE.at(
+        call,
+        what=scene.brief(given),
+        line=str(frozen.node.lineno),
+        about=tuple(
+            node
+            for node in scene.inside(given)
+            if isinstance(node, ast.expr) and scene.dotted(node) == module
+        ),
+    )
 
 
 def _detached(scene: Scene, given: ast.expr) -> ast.expr | None:

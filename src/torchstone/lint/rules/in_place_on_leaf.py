@@ -10,7 +10,7 @@ from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.flow import settled
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
 _FACTORIES = frozenset(
@@ -117,7 +117,20 @@ def _check(node: ast.AST, leaf: ast.expr, scene: Scene) -> Iterator[Hit]:
         return
     if _freed(scene, leaf) or scene.region(node).without_grad:
         return
-    yield RULE.at(node, confidence=_confidence(scene, node), text=scene.brief(node))
+    yield RULE.at(
+        node,
+        severity=None if _callers_seen(scene, node) else MEDIUM,
+        confidence=_confidence(scene, node),
+        text=scene.brief(node),
+    )
+
+
+def _callers_seen(scene: Scene, node: ast.AST) -> bool:
+    """Whether everybody who calls the function is to be seen: another may do so without gradients."""
+    function = scene.function(node)
+    if function is None or function.name in ("forward", "training_step"):
+        return True
+    return bool(calls_of(scene, function))
 
 
 def _confidence(scene: Scene, node: ast.AST) -> Confidence | None:

@@ -186,7 +186,7 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
         return  # only what belongs to the object outlives one call of a step function
     if not name or (name in backward_names(scene) and holder is not value):
         return
-    if holder is not value and _anew(scene, name, loop):
+    if holder is not value and (_anew(scene, name, loop) or _short_lived(scene, name, loop)):
         return
     losses = _with_parts(scene, loop)
     for loss in _leaves(value):
@@ -300,6 +300,26 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
             if any(name in scene.text(target) for target in node.targets):
                 return True
     return False
+
+
+def _short_lived(scene: Scene, name: str, loop: ast.AST) -> bool:
+    """Whether a few rounds per batch are added up (`for _ in range(n)` inside the loop over the
+    data) and the sum begins anew with the next batch: nothing grows."""
+    outer = loop_around(scene, loop)
+    if outer is None or not _anew(scene, name, outer):
+        return False
+    steps_itself = any(
+        scene.within(call, outer) and not scene.within(call, loop) for call in backward_calls(scene)
+    )
+    return steps_itself or (_counts(scene, loop) and not _counts(scene, outer))
+
+
+def _counts(scene: Scene, loop: ast.AST) -> bool:
+    """Whether a loop goes over numbers rather than data."""
+    return not isinstance(loop, ast.For) or any(
+        isinstance(part, ast.Call) and scene.last_name(part.func) in ("range", "trange", "count")
+        for part in scene.inside(loop.iter)
+    )
 
 
 def _cut(scene: Scene, loss: ast.expr) -> bool:

@@ -148,6 +148,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         optimizer=scene.text(optimizer),
         cleared=cleared,
         say=_SAY_OTHERS if cleared else None,
+        about=(optimizer,),
         fix=_fix(scene, call, loop, optimizer, backward),
     )
 

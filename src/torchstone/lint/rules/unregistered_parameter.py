@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 _MOVES = ("cuda", "to", "half", "bfloat16", "float", "double", "cpu", "type")
@@ -112,6 +112,8 @@ def check(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         statement,
         name=target.attr,
+        # an optimizer of another file may be given the tensor by itself
+        severity=MEDIUM if plain else None,
         confidence=CERTAIN if sure else LIKELY,
         fix=_fix(scene, value, moved),
     )
