@@ -290,6 +290,149 @@ program(
     main=_HALF.format(opt="", clear="pass", step="pass"),
 )
 
+# a rate that nobody sets
+_RATE = """import torch
+from torch import nn
+from torch.nn import functional as F
+class Attention(nn.Module):
+    def __init__(self, width, rate=0.0):
+        super().__init__()
+        self.rate = rate
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.a = Attention({given})
+"""
+program("dropout of attention with a rate", "TS207", "HIGH", main=_RATE.format(given="width, 0.1"))
+program("dropout of attention that is never on", "TS207", "", main=_RATE.format(given="width"))
+
+# the same order in every worker is needed, the same noise is not
+_DRAWS = """import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.order = list(range(9))
+    def __getitem__(self, i):
+        {draw}
+        return self.order[i]
+loader = DataLoader(Data(), num_workers=4)
+"""
+program(
+    "the same noise in every worker",
+    "TS208",
+    "HIGH",
+    main=_DRAWS.format(draw="i += self.rng.integers(3)"),
+)
+program(
+    "the same order in every worker",
+    "TS208",
+    "",
+    main=_DRAWS.format(draw="self.rng.shuffle(self.order)"),
+)
+
+# an inner loop over heads is no loop over the data
+_HEADS = """import torch
+from torch import nn
+def fit(heads, optimizers, loader):
+    for x, y in loader:
+        {start}
+        for head, opt in zip(heads, optimizers):
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(head(x), y)
+            loss.backward()
+            opt.step()
+            losses.append(loss)
+        print(len(losses))
+"""
+program("losses of the heads of one batch", "TS314", "", main=_HEADS.format(start="losses = []"))
+
+# a function that the loop calls divides
+_ACCUMULATES = """import torch
+def compute(net, x, cfg):
+    loss = net(x).mean()
+    {divide}
+    return loss
+def fit(net, data, cfg):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for i, x in enumerate(data):
+        loss = compute(net, x, cfg)
+        loss.backward()
+        if (i + 1) % cfg.accumulation_steps == 0:
+            opt.step()
+            opt.zero_grad()
+"""
+program("nobody divides", "TS231", "MEDIUM", main=_ACCUMULATES.format(divide="pass"))
+program(
+    "the callee divides",
+    "TS231",
+    "",
+    main=_ACCUMULATES.format(divide="loss = loss / cfg.accumulation_steps"),
+)
+
+# a model that switches gradients off by itself
+_JUDGES = """import torch
+from torch import nn
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+    def forward(self, x, mode="train"):
+        {region}:
+            return self.a(x)
+def score(data):
+    model = Judge().cuda()
+    model.eval()
+    return [model(x, mode="test").sum() for x in data] + [run(model, x) for x in data]
+def main(data):
+    model = Judge()
+    model.eval()
+    for x in data:
+        print(model(x))
+"""
+program("evaluated with a graph", "TS311", "MEDIUM", main=_JUDGES.format(region="if mode"))
+program(
+    "evaluated by a model without one",
+    "TS311",
+    "",
+    main=_JUDGES.format(region="with torch.no_grad()"),
+)
+
+# where an autograd.Function is applied
+_FUNCTION = """import torch
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+def apply(x, w):
+    {region}:
+        return Product.apply(x, w)
+def other(net, x):
+    with torch.autocast("cuda"):
+        return net(x)
+"""
+program(
+    "applied under autocast",
+    "TS106",
+    "MEDIUM",
+    main=_FUNCTION.format(region='with torch.autocast("cuda")'),
+)
+program(
+    "applied with autocast switched off",
+    "TS106",
+    "",
+    main=_FUNCTION.format(region='with torch.autocast("cuda", enabled=False)'),
+)
+program("applied outside", "TS106", "", main=_FUNCTION.format(region="if x is not None"))
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

@@ -408,6 +408,12 @@ program(
     "TS106",
     True,
     fn=(_FUNCTION % ("", "")).replace("    \n", "").split("def step")[0],
+    layer="""import torch
+from fn import Sq
+class Layer(torch.nn.Module):
+    def forward(self, x, w):
+        return Sq.apply(x, w)
+""",
     main="import torch\ndef step(net, x):\n    with torch.autocast('cuda'):\n        return net(x)\n",
 )
 # set_epoch shuffle config

@@ -36,9 +36,17 @@ def _allowed(scene: Scene, hit: Hit) -> Confidence:
     """The rule's own word, unless the place is a test, a demonstration or a fallback."""
     if hit.rule.group in ("upgrade", "torchstone") or hit.confidence is Confidence.POSSIBLE:
         return hit.confidence
+    if hit.rule.group == "distributed" and _runs_alone(scene):
+        return Confidence.POSSIBLE
     if scene.is_test or in_demo(scene, hit.node) or special_cases(scene, hit.node) & _ASIDE:
         return Confidence.POSSIBLE
     return hit.confidence
+
+
+def _runs_alone(scene: Scene) -> bool:
+    """Whether a notebook starts no other processes: what it says of ranks is for reading."""
+    starts = ("spawn", "notebook_launcher", "start_processes")
+    return bool(scene.source.cell_starts) and not any(scene.calls.get(name) for name in starts)
 
 
 def in_demo(scene: Scene, node: ast.AST) -> bool:

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.summary import calls_below
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside, target_of
 from torchstone.sources.training import backward_calls, step_calls
 
 RULE = Rule(
@@ -155,23 +157,33 @@ def _count(scene: Scene, node: ast.AST, loop: ast.AST | None) -> ast.expr | None
 
 
 def _divides(scene: Scene, loop: ast.AST) -> bool:
-    """Whether the function divides, or multiplies, by anything that counts micro-batches."""
+    """Whether the function, or one that the loop calls, divides or multiplies by anything that
+    counts micro-batches."""
     home = scene.function(loop) or scene.root
     return (
-        any(
-            (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)))
-            or (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)))
-            for node in scene.inside(home)
-            if any(
-                isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
-                for part in scene.inside(
-                    node.value if isinstance(node, ast.AugAssign) else getattr(node, "right", node)
-                )
-            )
-            and not isinstance(node, ast.Module)
-        )
+        _divides_within(scene, home)
         or _given_away(scene, loop)
         or _scaled_later(scene, home)
+        or any(
+            _divides_within(*found)
+            for call in calls_below(loop)
+            if not is_outside(scene, call) and (found := target_of(scene, call)) is not None
+        )
+    )
+
+
+def _divides_within(scene: Scene, home: ast.AST) -> bool:
+    return any(
+        (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)))
+        or (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)))
+        for node in scene.inside(home)
+        if any(
+            isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
+            for part in scene.inside(
+                node.value if isinstance(node, ast.AugAssign) else getattr(node, "right", node)
+            )
+        )
+        and not isinstance(node, ast.Module)
     )
 
 

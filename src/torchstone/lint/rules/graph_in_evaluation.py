@@ -8,8 +8,11 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.returned import maker_of
+from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
+from torchstone.sources.targets import method_of
 
 _MODELS = pattern(r"models?$|nets?$|networks?$|modules$|encoders$|experts$", re.I)
 _WANTS_GRADIENT = frozenset(
@@ -101,6 +104,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
     if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
         return
+    if _switches_itself(scene, forward):
+        return
     seen.add(forward)
     yield RULE.at(
         forward,
@@ -175,6 +180,21 @@ def _switched_by_name(scene: Scene, forward: ast.Call) -> bool:
             if "grad" in name or "inference" in name:
                 return True
     return False
+
+
+def _switches_itself(scene: Scene, forward: ast.Call) -> bool:
+    """Whether the model is of a class whose `forward` runs parts of itself without gradients."""
+    made = maker_of(scene, forward.func)
+    while made is not None and made.name.endswith("DataParallel") and made.call.args:
+        made = maker_of(made.scene, made.call.args[0])
+    if made is None:
+        return False
+    found = made.scene.project.class_named(made.scene, made.call.func, made.name)
+    method = method_of(found[0], found[1], "forward") if found is not None else None
+    return method is not None and any(
+        isinstance(node, ast.Call) and method[0].lexical_region(node).without_grad
+        for node in own_nodes(method[1])
+    )
 
 
 def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:

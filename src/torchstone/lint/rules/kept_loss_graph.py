@@ -311,7 +311,24 @@ def _short_lived(scene: Scene, name: str, loop: ast.AST) -> bool:
     steps_itself = any(
         scene.within(call, outer) and not scene.within(call, loop) for call in backward_calls(scene)
     )
-    return steps_itself or (_counts(scene, loop) and not _counts(scene, outer))
+    if steps_itself:
+        return True
+    return not _counts(scene, outer) and (_counts(scene, loop) or _reads_batch(scene, outer, loop))
+
+
+def _reads_batch(scene: Scene, outer: ast.AST, loop: ast.AST) -> bool:
+    """Whether every round of the inner loop computes on what the outer one goes over."""
+    target = outer.target if isinstance(outer, ast.For) else None
+    names = (
+        {part.id for part in scene.inside(target) if isinstance(part, ast.Name)}
+        if target
+        else set()
+    )
+    return any(
+        isinstance(node, ast.Name) and node.id in names
+        for statement in getattr(loop, "body", ())
+        for node in scene.inside(statement)
+    )
 
 
 def _counts(scene: Scene, loop: ast.AST) -> bool:
