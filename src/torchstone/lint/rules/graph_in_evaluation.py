@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.knowledge.flow import loop_around, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
-from torchstone.sources.targets import method_of
+from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import method_of, target_of
 
 _MODELS = pattern(r"models?$|nets?$|networks?$|modules$|encoders$|experts$", re.I)
 _WANTS_GRADIENT = frozenset(
@@ -98,7 +99,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not model:
         return
     home = scene.scope(call)
-    forward = _forward(call, scene, home, model)
+    forward = _forward(call, scene, home, model) or _through(call, scene, home, model)
     if forward is None or _gradients_wanted(scene, home) or _frozen(scene, model):
         return
     seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
@@ -120,7 +121,12 @@ def _name(scene: Scene, receiver: ast.expr | None) -> str:
     """The model as written; for `models["g"]`, and a loop over `models.values()`, the whole."""
     if isinstance(receiver, ast.Subscript):
         base = receiver.value
-        return scene.text(receiver) if _MODELS.search(scene.last_name(base)) else ""
+        if not _MODELS.search(scene.last_name(base)):
+            return ""
+        each = isinstance(receiver.slice, ast.Name) and any(
+            row.how == "loop" for row in scene.bindings(receiver.slice)
+        )
+        return f"{scene.text(base)}[" if each else scene.text(receiver)
     if not isinstance(receiver, (ast.Name, ast.Attribute)):
         return ""
     loop = (
@@ -164,6 +170,41 @@ def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Cal
         )
         return None if back else forward
     return None
+
+
+def _through(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
+    """The first call in a loop of a function of this file that runs the model with its graph."""
+    for site in calls_below(home):
+        loop = loop_around(scene, site)
+        if site.lineno <= call.lineno or loop is None or scene.within(call, loop):
+            continue
+        found = target_of(scene, site, here=True)
+        if found is None or _gradients_wanted(scene, found[1]):
+            continue
+        inner = _called_inside(scene, site, found[1], model)
+        if any(_runs_with_graph(scene, node, inner) for node in own_nodes(found[1])):
+            return site
+    return None
+
+
+def _called_inside(scene: Scene, site: ast.Call, function: Function, model: str) -> str:
+    """What the model is called in the function: the same for a field, else the parameter."""
+    if model.startswith("self."):
+        return model
+    for name in parameters(function):
+        if scene.dotted(passed(scene, site, function, name)) == model:
+            return name
+    return ""
+
+
+def _runs_with_graph(scene: Scene, node: ast.AST, model: str) -> bool:
+    return (
+        bool(model)
+        and isinstance(node, ast.Call)
+        and _is_call_of(scene, node, model)
+        and not scene.region(node).without_grad
+        and not _switched_by_name(scene, node)
+    )
 
 
 def _switched_by_name(scene: Scene, forward: ast.Call) -> bool:

@@ -13,6 +13,7 @@ from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import (
     callee,
+    exclusive,
     functions,
     loops_around,
     made,
@@ -132,7 +133,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
     cleared = ""
     if loop is not None:
-        if _clears(scene, loop, 2):
+        if _clears(scene, loop, 2) and not _clears_elsewhere(scene, loop, call):
             cleared = _cleared_instead(scene, loop, optimizer)
             if not cleared:
                 return
@@ -185,6 +186,21 @@ def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
         if found is not None and found[1] is not root and _clears(found[0], found[1], depth - 1):
             return True
     return False
+
+
+def _clears_elsewhere(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
+    """Whether the loop clears only in arms of branches that exclude the step."""
+    places = [
+        node
+        for node in scene.inside(loop)
+        if _clears_by_itself(scene, node)
+        or (
+            isinstance(node, ast.Call)
+            and (found := callee(scene, node)) is not None
+            and _clears(found[0], found[1], 1)
+        )
+    ]
+    return bool(places) and all(exclusive(scene, place, step) for place in places)
 
 
 def _clears_by_itself(scene: Scene, node: ast.AST) -> bool:

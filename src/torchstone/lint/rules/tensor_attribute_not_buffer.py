@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
@@ -112,6 +113,7 @@ _MAKERS = frozenset(
 _PASSES_ON = frozenset(
     f"torch.{name}" for name in "cat stack concat exp log sin cos sqrt outer einsum pow".split()
 )
+_SEVERAL = pattern(r"list|tuple|sequence|ndarray|arraylike|iterable|tensor", re.I)
 _NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
     "view reshape float unsqueeze squeeze repeat expand expand_as permute transpose t contiguous long flatten "
@@ -151,6 +153,9 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
         )
     if isinstance(value, ast.Subscript):
         return _is_made(scene, value.value, depth - 1)
+    if isinstance(value, ast.IfExp):
+        arms = [arm for arm in (value.body, value.orelse) if scene.literal(arm) is not None]
+        return bool(arms) and all(_is_made(scene, arm, depth - 1) for arm in arms)
     if isinstance(value, ast.Call) and scene.last_name(value.func) == "Variable" and value.args:
         return _is_made(scene, value.args[0], depth - 1)
     while isinstance(value, ast.Call) and scene.method(value) in _KEEPS:
@@ -171,12 +176,22 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
         return False
     if value.args and _NUMBER.search(scene.qualified(value.func)):
         # a tensor without dimensions may stay on the CPU: operators take it as a number
-        if not isinstance(value.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+        listed = isinstance(value.args[0], (ast.List, ast.Tuple, ast.ListComp))
+        if not listed and not _is_sequence(scene, value.args[0]):
             return False
     return not any(
         keyword.arg in ("device", "requires_grad") or keyword.arg is None
         for keyword in value.keywords
     )
+
+
+def _is_sequence(scene: Scene, node: ast.expr) -> bool:
+    """Whether the annotation of a parameter says that it holds several numbers."""
+    rows = scene.bindings(node) if isinstance(node, ast.Name) else []
+    if len(rows) != 1 or not isinstance(rows[0].node, ast.arg):
+        return False
+    note = rows[0].node.annotation
+    return note is not None and _SEVERAL.search(scene.text(note)) is not None
 
 
 def _is_used(scene: Scene, owner: ast.ClassDef, name: str) -> bool:
