@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import calls_below, summary_at
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
@@ -139,6 +140,37 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         first, call=scene.brief(first), count=scene.text(count), fix=_fix(scene, first, loop, count)
     )
+
+
+@RULE.on(ast.If)
+def check_helper(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    """`if (i + 1) % accumulation == 0: finish(opt)`, where a function of the project steps"""
+    loop = loop_around(scene, node)
+    if loop is None or scene.is_test or not backward_calls(scene):
+        return
+    counts = [
+        part.right
+        for part in scene.inside(node.test)
+        if isinstance(part, ast.BinOp)
+        and isinstance(part.op, ast.Mod)
+        and _COUNT.search(scene.last_name(part.right))
+    ]
+    if not counts or any(scene.within(step, node) for step in step_calls(scene)):
+        return
+    inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
+    inside = [item for item in inside if not scene.within(item, node)]
+    if not inside or _is_others(scene) or _divides(scene, loop):
+        return
+    calls = calls_below(ast.Module(node.body, []))
+    does = [summary_at(scene, call) for call in calls]
+    if any(summary is not None and summary.has(Effect.STEP) for summary in does):
+        first, count = inside[0], counts[0]
+        yield RULE.at(
+            first,
+            call=scene.brief(first),
+            count=scene.text(count),
+            fix=_fix(scene, first, loop, count),
+        )
 
 
 def _count(scene: Scene, node: ast.AST, loop: ast.AST | None) -> ast.expr | None:

@@ -17,7 +17,7 @@ from torchstone.lint.facts.summary import NOTHING, Summary, calls_below, summary
 from torchstone.lint.knowledge.flow import before, loops_around, made, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
-from torchstone.sources.targets import target_of
+from torchstone.sources.targets import method_of, target_of
 from torchstone.sources.training import backward_calls, step_calls
 
 RULE = Rule(
@@ -50,6 +50,7 @@ RULE = Rule(
         "- Also for a program without any training that loads weights into a model of the project and "
         "runs it without gradients, wherever that stands; only where the model is seen to have dropout or "
         "batch norm.\n"
+        "- Also for a loop without gradients, over other data, in the function that trains the model.\n"
         "- Where a function puts one model into `eval()` and runs another, the other is reported when it "
         "is seen to have dropout or batch norm.\n"
         "- Also for `model.generate(…)` or `model.sample(…)` in the loop that trains the model, when "
@@ -63,6 +64,7 @@ RULE = Rule(
         "它调用的函数以及项目中的调用者都没有把模型切到 `eval()` 时报告。\n\n"
         "- 不做任何训练的程序若向项目自己的模型加载权重，并在不求梯度的情况下运行，也会报告（仅当看得出模型含有 dropout 或 "
         "batch norm）。\n"
+        "- 训练该模型的函数中，对其他数据的不求梯度的循环也检查。\n"
         "- 函数把一个模型切到 `eval()`，却运行另一个模型时，若看得出后者含有 dropout 或 batch norm，也会报告。\n"
         "- 训练循环中的 `model.generate(…)`、`model.sample(…)` 也检查：该方法在不求梯度的情况下运行模型时报告。\n"
         "- 仅当能看到模型的构造或所有调用者时才报告；来自别处的模型可能已经处于评估模式，例如 `from_pretrained` "
@@ -126,6 +128,7 @@ _TRAINS = pattern(r"train|update|step$|adapt", re.I)
 _ON_PURPOSE = pattern(r"(?:^|_)(?:g_?ema|ema|generator|netg|g|vae|teacher)$", re.I)
 _EVALUATED = frozenset(("from_pretrained", "load", "jit", "export", "create_model_and_transforms"))
 _SWITCHES = pattern(r"eval|infer|freeze", re.I)
+_HELD_OUT = pattern(r"val|test|dev(?!ice)|eval|held", re.I)
 _CALLERS = 2  # callers of callers; an entry point is rarely further away
 
 
@@ -187,6 +190,51 @@ def _is_given(scene: Scene, function: Function, model: ast.expr) -> bool:
 
 
 @RULE.on_file
+def check_inline(scene: Scene) -> Iterator[Hit]:
+    """`with torch.no_grad(): for x in val: net(x)` in the function that trains the model"""
+    if scene.is_test or _eval_of_all(scene):
+        return
+    for root in {scene.function(call) or scene.root for call in backward_calls(scene)}:
+        if isinstance(root, FUNCTIONS) and _EVALUATES.search(root.name):
+            continue
+        runs = [run for run in _runs_in(scene, root) if _in_validation(scene, run.call)]
+        told: set[str] = set()
+        for run in runs:
+            name = scene.dotted(run.model)
+            if name not in told and _is_trained_beside(scene, root, run):
+                told.add(name)
+                yield _hit(scene, run)
+
+
+def _in_validation(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call stands in a loop that runs without gradients, whole or by the name of its data."""
+    if not scene.lexical_region(call).without_grad:
+        return False
+    loops = loops_around(scene, call)
+    if not loops or not isinstance(loops[0], ast.For):
+        return False
+    outer = scene.lexical_region(loops[0]).without_grad
+    named = any(_HELD_OUT.search(scene.last_name(part)) for part in scene.inside(loops[0].iter))
+    return (outer or named) and not any(
+        scene.within(other, loops[0]) for other in backward_calls(scene)
+    )
+
+
+def _is_trained_beside(scene: Scene, root: ast.AST, run: Run) -> bool:
+    """Whether the function trains the very model, never switches it, and its mode matters."""
+    name, does = scene.dotted(run.model), summary_within(scene, root)
+    if does.has(Effect.EVAL, name) or does.hides(name) or _switched(scene, name):
+        return False
+    if _ON_PURPOSE.search(name.rpartition(".")[2]):
+        return False
+    trained = any(
+        scene.dotted(other.model) == name and not scene.lexical_region(other.call).without_grad
+        for other in _runs_in(scene, root)
+    )
+    return trained and depends_on_mode(scene, run.model) is True
+
+
+@RULE.on_file
 def check_script(scene: Scene) -> Iterator[Hit]:
     """`net.load_state_dict(…)` … `with torch.no_grad(): net(x)` in a program that never trains"""
     if scene.is_test or backward_calls(scene) or step_calls(scene) or _eval_of_all(scene):
@@ -238,7 +286,7 @@ def check_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     loops = loops_around(scene, call)
     if not model or not loops or scene.is_test or not scene.is_model(scene.receiver(call)):
         return
-    found = target_of(scene, call)
+    found = target_of(scene, call) or _method_of_made(scene, call)
     owner = found[0].parent(found[1]) if found is not None else None
     if found is None or not isinstance(owner, ast.ClassDef) or not found[0].is_module_class(owner):
         return
@@ -249,6 +297,15 @@ def check_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if _runs_itself(*found):
         yield RULE.at(call, call=scene.brief(call), model=model)
+
+
+def _method_of_made(scene: Scene, call: ast.Call) -> tuple[Scene, Function] | None:
+    """The method of a model that came in as a parameter, when what made it is seen."""
+    made_by = maker_of(scene, scene.receiver(call))
+    if made_by is None:
+        return None
+    found = made_by.scene.project.class_named(made_by.scene, made_by.call.func, made_by.name)
+    return method_of(found[0], found[1], scene.last_name(call.func)) if found else None
 
 
 def _runs_itself(scene: Scene, method: Function) -> bool:
@@ -293,7 +350,10 @@ def _is_module(scene: Scene, root: ast.AST, model: ast.expr) -> bool:
     if not _is_given(scene, root, model):
         return False
     for home, site in calls_of(scene, root) or ():
-        given = maker_of(home, passed(home, site, root, model.id))
+        value = passed(home, site, root, model.id)
+        if isinstance(value, (ast.Name, ast.Attribute)) and home.is_model(value):
+            return True
+        given = maker_of(home, value)
         found = (
             given.scene.project.class_named(given.scene, given.call.func, given.name)
             if given is not None

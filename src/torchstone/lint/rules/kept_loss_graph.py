@@ -166,15 +166,27 @@ def _adds_up(scene: Scene, method: Function) -> bool:
     for node in own_nodes(method):
         if isinstance(node, ast.Name) and node.id == names[0] and isinstance(node.ctx, ast.Store):
             return False  # bound anew: most likely to a number
-    return any(
-        isinstance(node, ast.AugAssign)
-        and scene.dotted(node.target).startswith("self.")
-        and any(scene.dotted(part) == names[0] for part in _leaves(node.value))
-        for node in own_nodes(method)
-    ) and not any(
+    return any(_stores(scene, node, names[0]) for node in own_nodes(method)) and not any(
         isinstance(node, ast.Call) and scene.last_name(node.func) in (*_CUTS, "isinstance")
         for node in own_nodes(method)
     )
+
+
+def _stores(scene: Scene, node: ast.AST, name: str) -> bool:
+    """`self.total += v * n`, `self.rows.append(v)`"""
+    if isinstance(node, ast.AugAssign):
+        kept = scene.dotted(node.target).startswith("self.")
+        return kept and any(scene.dotted(part) == name for part in _leaves(node.value))
+    if not isinstance(node, ast.Call) or scene.method(node) != "append" or len(node.args) != 1:
+        return False
+    holder = scene.receiver(node)
+    owner, field = scene.class_of(node), scene.dotted(holder).partition(".")[2]
+    listed = owner is not None and any(
+        isinstance(value, (ast.List, ast.Dict))
+        or scene.last_name(getattr(value, "func", value)) == "list"
+        for value in scene.attribute_values(owner, field)
+    )
+    return listed and scene.dotted(node.args[0]) == name
 
 
 def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Iterator[Hit]:

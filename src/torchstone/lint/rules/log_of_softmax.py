@@ -97,6 +97,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     else:
         return
     eps = False
+    if isinstance(inside, ast.Call) and scene.method(inside) in ("clamp", "clamp_min"):
+        inside, eps = scene.receiver(inside), True  # cuts the gradient where it is needed most
     if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Add):
         if not any(_is_eps(scene, side) for side in (inside.left, inside.right)):
             return  # log(1 + sigmoid(x)) never sees a zero

@@ -120,7 +120,7 @@ _KEEPS = frozenset(
     "detach clone sqrt exp log flip sin cos pow tril triu".split()
 )
 _COMPUTES = ("torch.nn.functional.", "torch.matmul", "torch.einsum", "torch.mul", "torch.add",
-             "torch.bmm", "torch.cat", "torch.where", "torch.stack", "torch.sum")  # fmt: skip
+             "torch.bmm", "torch.outer", "torch.cat", "torch.where", "torch.stack", "torch.sum")  # fmt: skip
 
 
 @RULE.on(ast.ClassDef)
@@ -129,9 +129,12 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
     if init is None or scene.is_test or not scene.is_module_class(owner):
         return
     for statement in own_nodes(init):
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            target: ast.expr = statement.target
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+        else:
             continue
-        target = statement.targets[0]
         if not isinstance(target, ast.Attribute) or scene.dotted(target.value) != "self":
             continue
         if len(scene.attribute_values(owner, target.attr)) != 1:
@@ -240,7 +243,9 @@ def _moved_with(scene: Scene, owner: ast.ClassDef) -> bool:
     )
 
 
-def _fix(scene: Scene, statement: ast.Assign, name: str) -> Fix:
+def _fix(scene: Scene, statement: ast.Assign | ast.AnnAssign, name: str) -> Fix | None:
+    if statement.value is None:
+        return None
     value = scene.text(statement.value)
     text = f'self.register_buffer("{name}", {value}, persistent=False)'
     return unsafe(scene.replace(statement, text))
