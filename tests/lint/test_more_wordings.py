@@ -1,0 +1,336 @@
+"""Faults that stand in other places than their rules first looked at, each beside a twin that is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from torchstone.lint.engine import check
+from torchstone.lint.options import CheckOptions
+
+
+class Case(NamedTuple):
+    """A small program, and whether a rule has something to say about it."""
+
+    what: str
+    rule: str
+    fires: bool
+    files: dict[str, str]
+
+
+CASES: list[Case] = []
+
+
+def twins(what: str, rule: str, bad: str, good: str, **more: str) -> None:
+    for word, text in (("wrong", bad), ("right", good)):
+        files = {f"{name}.py": source for name, source in {**more, "main": text}.items()}
+        CASES.append(Case(f"{what}, {word}", rule, word == "wrong", files))
+
+
+_NET = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.d = nn.Linear(4, 4), nn.Dropout(0.1)
+    @torch.no_grad()
+    def generate(self, x, n):
+        for _ in range(n):
+            x = self(x)
+        return x
+    def forward(self, x):
+        return self.d(self.a(x))
+"""
+_FIT = """def fit(net, data, val):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(3):
+        {train}
+        for x, y in data:
+            opt.zero_grad()
+            nn.functional.mse_loss(net(x), y).backward()
+            opt.step()
+        {evaluate}
+def main(data, val):
+    fit(Net(), data, val)
+"""
+_INLINE = """with torch.no_grad():
+            {switch}
+            for x, y in val:
+                print(nn.functional.mse_loss(net(x), y))"""
+twins(
+    "validated in the function that trains",
+    "TS229",
+    _NET + _FIT.format(train="pass", evaluate=_INLINE.format(switch="pass")),
+    _NET + _FIT.format(train="net.train()", evaluate=_INLINE.format(switch="net.eval()")),
+)
+twins(
+    "generates with a model that came in",
+    "TS229",
+    _NET + _FIT.format(train="pass", evaluate="print(net.generate(val, 3))"),
+    _NET + _FIT.format(train="net.train()", evaluate="net.eval(); print(net.generate(val, 3))"),
+)
+twins(
+    "a class that a package passes on with a star",
+    "TS229",
+    """import torch
+from nets import Net
+def main(path, data):
+    net = Net()
+    net.load_state_dict(torch.load(path))
+    with torch.no_grad():
+        for x in data:
+            print(net(x))
+""",
+    """import torch
+from nets import Net
+def main(path, data):
+    net = Net()
+    net.load_state_dict(torch.load(path))
+    net.eval()
+    with torch.no_grad():
+        for x in data:
+            print(net(x))
+""",
+    nets="from inner import *\n",
+    inner=_NET,
+)
+_LOOP = """import torch
+from torch import nn
+{start}
+def fit(net, data):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    {before}
+    for x, y in data:
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+        {after}
+"""
+_HISTORY = "class History:\n    def __init__(self):\n        self.rows = []\n    def add(self, v):\n        self.rows.append(v)"
+twins(
+    "an object that keeps a list of losses",
+    "TS314",
+    _LOOP.format(start=_HISTORY, before="h = History()", after="h.add(loss)"),
+    _LOOP.format(start=_HISTORY, before="h = History()", after="h.add(loss.item())"),
+)
+_BUFFER = """import torch
+from torch import nn
+class Rope(nn.Module):
+    def __init__(self, dim{more}):
+        super().__init__()
+        {keep}
+    def forward(self, t):
+        return torch.outer(t, self.freqs)
+"""
+twins(
+    "an annotated attribute",
+    "TS230",
+    _BUFFER.format(more="", keep="self.freqs: torch.Tensor = torch.arange(0, dim, 2).float()"),
+    _BUFFER.format(more="", keep="self.register_buffer('freqs', torch.arange(0, dim, 2).float())"),
+)
+twins(
+    "an optional tensor",
+    "TS230",
+    _BUFFER.format(
+        more=", w: list[float] | None = None",
+        keep="self.freqs = torch.tensor(w) if w is not None else None",
+    ),
+    _BUFFER.format(
+        more=", w: float | None = None",
+        keep="self.freqs = torch.tensor(w) if w is not None else None",
+    ),
+)
+_EPOCHS = """import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+class Trainer:
+    def __init__(self, data, net):
+        self.sampler = DistributedSampler(data)
+        self.loader = DataLoader(data, sampler=self.sampler)
+        self.net, self.opt = net, torch.optim.SGD(net.parameters(), lr=0.1)
+    def once(self):
+        for x in self.loader:
+            self.opt.zero_grad()
+            self.net(x).sum().backward()
+            self.opt.step()
+    def run(self):
+        {loop}:
+            {tell}
+            self.once()
+"""
+twins(
+    "epochs that a method runs",
+    "TS404",
+    _EPOCHS.format(loop="for e in range(3)", tell="pass"),
+    _EPOCHS.format(loop="for e in range(3)", tell="self.sampler.set_epoch(e)"),
+)
+twins(
+    "epochs of a while loop",
+    "TS404",
+    _EPOCHS.format(loop="while self.steps < 9", tell="pass"),
+    _EPOCHS.format(loop="while self.steps < 9", tell="self.sampler.set_epoch(self.steps)"),
+)
+_WRAPPED = """import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+def bare(m):
+    return m.module if hasattr(m, "module") else m
+def fit(net, data):
+    net = DDP(net.cuda())
+    core = bare(net)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in data:
+        loss = {model}(x).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    torch.save(core.state_dict(), "net.pt")
+"""
+twins(
+    "a wrapper opened into a name",
+    "TS414",
+    _WRAPPED.format(model="core"),
+    _WRAPPED.format(model="net"),
+)
+twins(
+    "the logarithm of a clamped softmax",
+    "TS125",
+    "import torch\ndef f(x):\n    return x.softmax(-1).clamp(min=1e-8).log()\n",
+    "import torch\ndef f(x):\n    return x.log_softmax(-1)\n",
+)
+_CLIPS = """import torch
+from accelerate import Accelerator
+def fit(net, data, opt):
+    acc = Accelerator(gradient_accumulation_steps=4)
+    for x in data:
+        with acc.accumulate(net):
+            acc.backward(net(x).mean())
+            {clip}
+            opt.step()
+            opt.zero_grad()
+"""
+twins(
+    "clipping under another name of the accelerator",
+    "TS233",
+    _CLIPS.format(clip="acc.clip_grad_norm_(net.parameters(), 1.0)"),
+    _CLIPS.format(clip="if acc.sync_gradients: acc.clip_grad_norm_(net.parameters(), 1.0)"),
+)
+_TRIES = """import torch
+def fit(net, data, opt):
+    for x in data:
+        try:
+            net(x).sum().backward()
+            opt.step()
+            opt.zero_grad()
+        except RuntimeError:
+            torch.cuda.empty_cache()
+            {handle}
+"""
+twins(
+    "an error that is swallowed",
+    "TS129",
+    _TRIES.format(handle="pass"),
+    _TRIES.format(handle="opt.zero_grad()"),
+)
+_ARMS = """import torch
+def fit(net, data, opt):
+    scaler = torch.amp.GradScaler()
+    for x in data:
+        opt.zero_grad()
+        scaler.scale(net(x).sum()).backward()
+        scaler.unscale_(opt)
+        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        if not torch.isfinite(norm):
+            print("skipped")
+            {update}
+        else:
+            scaler.step(opt)
+            scaler.update()
+"""
+twins(
+    "an arm without update",
+    "TS129",
+    _ARMS.format(update="pass"),
+    _ARMS.format(update="scaler.update()"),
+)
+_THROUGH = """import torch
+class Trainer:
+    def score(self, batch):
+        return self.model["net"](batch).mean().item()
+    def validate(self):
+        for key in self.model.keys():
+            self.model[key].eval()
+        for batch in self.val:
+            {region}:
+                self.score(batch)
+"""
+twins(
+    "a graph in a function that the evaluation calls",
+    "TS311",
+    _THROUGH.format(region="if batch is not None"),
+    _THROUGH.format(region="with torch.no_grad()"),
+)
+_SCALES = """import torch
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+    def forward(self, x):
+        scale = 1.0
+        {choose}
+        return x + scale * self.a(x)
+"""
+twins(
+    "a scale that chance chooses",
+    "TS235",
+    _SCALES.format(choose="scale = 1.0 if torch.rand(()).item() <= 0.9 else 0.1"),
+    _SCALES.format(choose="if self.training: scale = 1.0 if torch.rand(()).item() <= 0.9 else 0.1"),
+)
+_BRANCHES = """import torch
+def fit(net, data, mixed):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in data:
+        if mixed:
+            {clear}
+            net.mixed(x).sum().backward()
+            opt.step()
+        else:
+            opt.zero_grad()
+            net(x).sum().backward()
+            opt.step()
+"""
+twins(
+    "cleared in the other branch only",
+    "TS201",
+    _BRANCHES.format(clear="pass"),
+    _BRANCHES.format(clear="opt.zero_grad()"),
+)
+_LOOKED_UP = """import torch
+from torch import nn
+class Trainer(nn.Module):
+    def update(self, index):
+        opt = getattr(self, f"opt{{index}}")
+        scaler = getattr(self, f"scaler{{index}}")
+        {unscale}
+        nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        scaler.step(opt)
+        scaler.update()
+"""
+twins(
+    "a scaler that is looked up",
+    "TS107",
+    _LOOKED_UP.format(unscale="pass"),
+    _LOOKED_UP.format(unscale="scaler.unscale_(opt)"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
+def test_case(case: Case, tmp_path: Path) -> None:
+    for name, text in case.files.items():
+        (tmp_path / name).write_text(text)
+    report = check(CheckOptions(paths=(str(tmp_path),), select=(case.rule,), no_cache=True))
+    assert not report.gaps
+    assert bool(report.findings) == case.fires
