@@ -326,6 +326,163 @@ twins(
     _LOOKED_UP.format(unscale="scaler.unscale_(opt)"),
 )
 
+_LOADED = """def main(path, data):
+    model = load(path)
+    for x in data:
+        {region}:
+            print(model(x).shape)
+"""
+_LOADS = """import torch
+from torch import nn
+def load(path):
+    model = nn.Linear(4, 4)
+    model.load_state_dict(torch.load(path))
+    model.eval()
+    return model
+"""
+twins(
+    "a graph behind a function that loads for evaluation",
+    "TS311",
+    _LOADS + _LOADED.format(region="if x is not None"),
+    _LOADS + _LOADED.format(region="with torch.no_grad()"),
+)
+_ARRAYS = """import torch
+def score(model, data):
+    model.eval()
+    rows = []
+    for x in data:
+        out = model(x)
+        rows.append({array})
+    return rows
+"""
+twins(
+    "an answer that could not become an array with its graph",
+    "TS311",
+    _ARRAYS.format(array="out.detach().cpu().numpy()"),
+    _ARRAYS.format(array="out.cpu().numpy()"),
+)
+_PER_RANK = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+def main(net, rank, folder):
+    dist.init_process_group("nccl")
+    net = DistributedDataParallel(net.cuda(rank))
+    state = torch.load(folder + {name})
+    net.load_state_dict(state)
+"""
+twins(
+    "a checkpoint for each rank",
+    "TS418",
+    _PER_RANK.format(name="'/state.pt'"),
+    _PER_RANK.format(name="f'/state_{rank}.pt'"),
+)
+_FOREIGN = """import {framework}
+def fit(net, data, opt):
+    for x in data:
+        loss = net(x.cuda())
+        loss.backward()
+        opt.step()
+        print(loss.item())
+"""
+twins(
+    "a program of another framework",
+    "TS301",
+    _FOREIGN.format(framework="torch"),
+    _FOREIGN.format(framework="paddle"),
+)
+_TRIED = """import torch
+from torch import nn
+class Loss(nn.Module):
+    def forward(self, x):
+        return x.mean()
+if __name__ == "__main__":
+    loss, x = Loss(), torch.rand(4, requires_grad=True, device="cuda")
+    opt = torch.optim.Adam([x])
+    {loop}:
+        opt.zero_grad()
+        out = loss(x)
+        out.backward()
+        opt.step()
+        print(out.item())
+"""
+twins(
+    "a module that is tried out",
+    "TS301",
+    _TRIED.format(loop="for x in loader"),
+    _TRIED.format(loop="for _ in range(9)"),
+)
+_HOST = """import torch
+def join(a, b):
+    return torch.cat([a, b])[: a.max().item()]
+def fit(net, data):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for a, b in data:
+        {before}
+        x = join(a, b)
+        {after}
+        opt.zero_grad()
+        net(x).sum().backward()
+        opt.step()
+"""
+twins(
+    "a batch that is still on the host",
+    "TS301",
+    _HOST.format(before="a, b = a.cuda(), b.cuda()", after="pass"),
+    _HOST.format(before="pass", after="x = x.cuda()"),
+)
+_SAMPLES = """import torch
+from torch import nn
+from accelerate import Accelerator
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.d = nn.Linear(4, 4), nn.Dropout(0.1)
+    @torch.no_grad()
+    def sample(self, x):
+        self.eval()
+        return self(x)
+    def forward(self, x):
+        return self.d(self.a(x))
+class Trainer:
+    def __init__(self, model: Flow):
+        self.accelerator = Accelerator()
+        self.model = model
+    def fit(self, data, opt):
+        self.model.train()
+        for i, x in enumerate(data):
+            opt.zero_grad()
+            self.accelerator.backward(self.model(x).sum())
+            opt.step()
+            if i % 100 == 0:
+                print(self.accelerator.unwrap_model(self.model).sample(x))
+                {again}
+"""
+twins(
+    "samples of an unwrapped model that switches itself",
+    "TS205",
+    _SAMPLES.format(again="pass"),
+    _SAMPLES.format(again="self.model.train()"),
+)
+_WINDOW = """import torch
+from torch import nn
+def spectrum(x, window):
+    return torch.stft(x, 64, window=window)
+class Loss(nn.Module):
+    def __init__(self, name, size):
+        super().__init__()
+        {keep}
+    def forward(self, x):
+        return spectrum(x, self.window)
+"""
+twins(
+    "a window that is looked up by name",
+    "TS230",
+    _WINDOW.format(keep="self.window = getattr(torch, name)(size)").replace(
+        "64, window=window", "64, 16, 64, window"
+    ),
+    _WINDOW.format(keep="self.register_buffer('window', getattr(torch, name)(size))"),
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torchstone.core.lines import split_lines
 from torchstone.core.pattern import pattern
 from torchstone.sources.source import Source, gap
 
-_MAGIC = pattern(r"^\s*(?:[%!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+_MAGIC = pattern(r"^\s*(?:%(?=[%\w])|[!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
 
 
 def read_notebook(text: str, path: str) -> tuple[Source | None, list[Gap]]:
@@ -68,12 +68,14 @@ def plain_python(source: str) -> str:
     found: list[str] = []
     goes_on = False  # a command of the shell may go on in the next line, as in a shell
     begun = False  # before the first statement the indentation of a magic means nothing
+    continued = False  # a line of Python that goes on: what follows is no magic
     for line in lines:
-        hidden = goes_on or _MAGIC.match(line) is not None
+        hidden = goes_on or (not continued and _MAGIC.match(line) is not None)
         shown = line if begun else line.lstrip(" \t")
         found.append(_blank(shown, code=not goes_on) if hidden else line)
         begun = begun or not (hidden or not line.strip())
-        goes_on = hidden and line.rstrip("\r\n").endswith("\\")
+        slash = line.rstrip("\r\n").endswith("\\")
+        goes_on, continued = hidden and slash, slash and not hidden
     return "".join(found)
 
 

@@ -121,7 +121,8 @@ _EVALUATES = pattern(
     r"|(?:^|_)(?:fid|psnr|ssim|bleu|rouge|wer|cer|ppl|perplexity|miou|auc|f1|recall)(?:$|_)|score",
     re.I,
 )
-_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?)(?:$|_)", re.I)
+_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?|test)(?:$|_)", re.I)
+_PRETRAINED = pattern(r"pretrained|load_plm")
 # methods under which models generate and translate; torch's own layers have none of them
 _METHODS = frozenset("generate sample inference infer predict synthesize decode translate".split())
 _TRAINS = pattern(r"train|update|step$|adapt", re.I)
@@ -168,6 +169,8 @@ def _is_left(scene: Scene, function: Function, run: Run, does: Summary) -> bool:
     beside = does.has(Effect.EVAL) or does.has(Effect.TRAIN)
     if by_mode is False or (beside and not by_mode):
         return False
+    if by_mode is None and _wraps_pretrained(scene, function):
+        return False
     return _is_known(scene, function, run)
 
 
@@ -180,6 +183,16 @@ def _depends_on_mode(scene: Scene, function: Function, model: ast.expr) -> bool 
         ]
         return True if any(given) else None if None in given or not given else False
     return depends_on_mode(scene, model)
+
+
+def _wraps_pretrained(scene: Scene, function: Function) -> bool:
+    """Whether a caller's file gets a pretrained network, which comes in evaluation mode, and never says
+    train(): what it wraps is still evaluated right."""
+    homes = {scene, *(home for home, _ in calls_of(scene, function) or ())}
+    return any(
+        _PRETRAINED.search(home.source.text) is not None and not home.calls.get("train")
+        for home in homes
+    )
 
 
 def _is_given(scene: Scene, function: Function, model: ast.expr) -> bool:

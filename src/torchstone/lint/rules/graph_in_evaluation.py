@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.origins import returns
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.facts.summary import calls_below, summary_of
 from torchstone.lint.knowledge.flow import loop_around, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
@@ -105,15 +107,52 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
     if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
         return
-    if _switches_itself(scene, forward):
+    if _switches_itself(scene, forward) or _shown_without_graph(scene, forward):
         return
     seen.add(forward)
     yield RULE.at(
         forward,
-        confidence=POSSIBLE if scene.is_test else None,
+        confidence=POSSIBLE if scene.is_test or _may_differentiate(scene, forward) else None,
         call=scene.brief(forward),
         model=model.rstrip("["),
         line=str(scene.source.place(call.lineno)[1]),
+    )
+
+
+@RULE.on(ast.Assign)
+def check_factory(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`model = load(path)`, where a function of the project puts it into eval() and returns it"""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, ast.Call) or not isinstance(target, ast.Name) or scene.is_test:
+        return
+    home = scene.scope(statement)
+    if not scene.calls.get(target.id) or _gradients_wanted(scene, home):
+        return
+    forward = _forward(call, scene, home, target.id)
+    found = target_of(scene, call) if forward is not None else None
+    if forward is None or found is None or not _gives_evaluated(*found):
+        return
+    seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
+    if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
+        return
+    if _switches_itself(scene, forward) or _shown_without_graph(scene, forward):
+        return
+    seen.add(forward)
+    yield RULE.at(
+        forward,
+        confidence=POSSIBLE if _may_differentiate(scene, forward) else None,
+        call=scene.brief(forward),
+        model=target.id,
+        line=str(scene.source.place(call.lineno)[1]),
+    )
+
+
+def _gives_evaluated(scene: Scene, function: Function) -> bool:
+    """Whether every answer of a function was put into eval() by it, and not frozen."""
+    given = [scene.dotted(value) for value in returns(function)]
+    does = summary_of(scene, function)
+    return bool(given) and all(
+        name and does.has(Effect.EVAL, name) and not _frozen(scene, name) for name in given
     )
 
 
@@ -236,6 +275,37 @@ def _switches_itself(scene: Scene, forward: ast.Call) -> bool:
         isinstance(node, ast.Call) and method[0].lexical_region(node).without_grad
         for node in own_nodes(method[1])
     )
+
+
+def _shown_without_graph(scene: Scene, forward: ast.Call) -> bool:
+    """Whether the answer is turned into an array without detach(): with a graph that raises an error,
+    so somebody switches gradients off."""
+    statement = scene.statement(forward)
+    names = (
+        {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        if isinstance(statement, ast.Assign)
+        else set()
+    )
+    for call in scene.calls.get("numpy", ()):
+        parts = list(scene.inside(call))
+        if any(
+            isinstance(part, ast.Attribute) and part.attr in ("detach", "data") for part in parts
+        ):
+            continue
+        named = any(isinstance(part, ast.Name) and part.id in names for part in parts)
+        if (named or forward in parts) and scene.scope(call) is scene.scope(forward):
+            return True
+    return False
+
+
+def _may_differentiate(scene: Scene, forward: ast.Call) -> bool:
+    """Whether a model of unknown making is run in a project whose models take gradients in forward."""
+    made = maker_of(scene, forward.func)
+    known = made is not None and (
+        made.name.startswith("torch")
+        or made.scene.project.class_named(made.scene, made.call.func, made.name) is not None
+    )
+    return not known and scene.project.mentions("autograd.grad(")
 
 
 def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.knowledge.flow import own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.targets import target_of
 
 RULE = Rule(
     "TS230",
@@ -102,6 +103,7 @@ class Focal(nn.Module):
         "rand",
         "logspace",
         "hamming_window",
+        "getattr",
     ),
     needs=("Module", "forward"),
 )
@@ -175,7 +177,9 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
             else value.args[:1]
         )
         return any(_is_made(scene, part, depth - 1) for part in parts)
-    if not isinstance(value, ast.Call) or scene.qualified(value.func) not in _MAKERS:
+    if not isinstance(value, ast.Call):
+        return False
+    if scene.qualified(value.func) not in _MAKERS and not _looked_up(scene, value):
         return False
     if value.args and _NUMBER.search(scene.qualified(value.func)):
         # a tensor without dimensions may stay on the CPU: operators take it as a number
@@ -185,6 +189,17 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
     return not any(
         keyword.arg in ("device", "requires_grad") or keyword.arg is None
         for keyword in value.keywords
+    )
+
+
+def _looked_up(scene: Scene, call: ast.Call) -> bool:
+    """`getattr(torch, "hann_window")(n)`: a function of torch under a name that is passed in."""
+    func = call.func
+    return (
+        isinstance(func, ast.Call)
+        and scene.last_name(func.func) == "getattr"
+        and len(func.args) == 2
+        and scene.qualified(func.args[0]) == "torch"
     )
 
 
@@ -233,7 +248,24 @@ def _computes(scene: Scene, node: ast.Attribute) -> bool:
         up = scene.parent(up)
     if isinstance(up, ast.BinOp):
         return not isinstance(up.op, (ast.Mod, ast.FloorDiv))
-    return isinstance(up, ast.Call) and scene.qualified(up.func).startswith(_COMPUTES)
+    if not isinstance(up, ast.Call):
+        return False
+    return scene.qualified(up.func).startswith(_COMPUTES) or _computes_inside(scene, up, node)
+
+
+def _computes_inside(scene: Scene, call: ast.Call, node: ast.Attribute) -> bool:
+    """Whether a function of the project gets the attribute and hands it to one of torch."""
+    found = target_of(scene, call) if node in call.args else None
+    if found is None:
+        return False
+    home, function = found
+    names = [name for name in parameters(function) if passed(scene, call, function, name) is node]
+    return any(
+        isinstance(inner, ast.Call)
+        and home.qualified(inner.func).startswith("torch.")
+        and any(home.dotted(item) in names for item in inner.args)
+        for inner in own_nodes(function)
+    )
 
 
 def _moved_with(scene: Scene, owner: ast.ClassDef) -> bool:
