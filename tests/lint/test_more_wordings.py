@@ -483,6 +483,75 @@ twins(
     _WINDOW.format(keep="self.register_buffer('window', getattr(torch, name)(size))"),
 )
 
+twins(
+    "options of a loss by their names",
+    "TS224",
+    "from torch import nn\ndef f(logits, target):\n    return nn.NLLLoss(logits, target)\n",
+    "from torch import nn\ndef f(weight=None, size_average=True):\n    return nn.NLLLoss(weight, size_average)\n",
+)
+_NATIVE = """import torch
+def fit(model, opt, scaler, args, native):
+    if args.fp16 and native:
+        {unscale}
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    elif args.fp16:
+        torch.nn.utils.clip_grad_norm_(amp.master_params(opt), 1.0)
+    if args.fp16 and native:
+        scaler.step(opt)
+        scaler.update()
+"""
+twins(
+    "a branch that is left for those without a scaler",
+    "TS107",
+    _NATIVE.format(unscale="pass"),
+    _NATIVE.format(unscale="scaler.unscale_(opt)"),
+)
+_FREEZES = """import torch
+from torch import nn
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+{anew}
+for p in net.parameters():
+    p.requires_grad = False
+"""
+twins(
+    "another model of the same name is frozen",
+    "TS202",
+    _FREEZES.format(anew="pass"),
+    _FREEZES.format(anew="net = nn.Linear(4, 2)"),
+)
+_CLOCK = """import time
+import torch
+def latency(model, x):
+    model = model.cuda()
+    x = x.cuda()
+    start = time.time()
+    {run}
+"""
+twins(
+    "a clock that measures",
+    "TS325",
+    _CLOCK.format(run="model(x)\n    print(time.time() - start)").replace("print(", "taken = ("),
+    _CLOCK.format(run="while time.time() - start < 5:\n        model(x)"),
+)
+_RESUMES = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+class Search:
+    def __init__(self, net):
+        dist.init_process_group("nccl")
+        self.net = DistributedDataParallel(net)
+    def load(self, path):
+        info = torch.load(path + "/checkpoint.pt")
+        {use}
+"""
+twins(
+    "a checkpoint without tensors",
+    "TS418",
+    _RESUMES.format(use="self.net.load_state_dict(info['net'])"),
+    _RESUMES.format(use="self.memory = info['memory']"),
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

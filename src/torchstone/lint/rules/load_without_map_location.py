@@ -213,10 +213,48 @@ def _is_loaded_into(scene: Scene, call: ast.Call) -> bool:
     )
 
 
+def _into_scheduler(scene: Scene, call: ast.Call) -> bool:
+    """`scheduler.load_state_dict(torch.load(…))`: numbers, which live on no device."""
+    up = scene.parent(call)
+    return (
+        isinstance(up, ast.Call)
+        and scene.method(up) == "load_state_dict"
+        and "sched" in scene.last_name(scene.receiver(up)).lower()
+    )
+
+
+def _only_fields(scene: Scene, call: ast.Call) -> bool:
+    """Whether what is loaded is taken apart into fields of the object, and goes nowhere else."""
+    statement = scene.statement(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name) or getattr(statement, "value", None) is not call:
+        return False
+    reads = [
+        node
+        for node in scene.all(ast.Name)
+        if node.id == target.id and isinstance(node.ctx, ast.Load)
+        if scene.scope(node) is scene.scope(call)
+    ]
+    return bool(reads) and all(_is_field(scene, node) for node in reads)
+
+
+def _is_field(scene: Scene, node: ast.Name) -> bool:
+    """`self.name = info["name"]`"""
+    up = scene.parent(node)
+    outer = scene.parent(up) if isinstance(up, ast.Subscript) and up.value is node else None
+    return isinstance(outer, ast.Assign) and all(
+        scene.dotted(target).startswith("self.") for target in outer.targets
+    )
+
+
 def _is_state(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
+    if _into_scheduler(scene, call):
+        return False
     if _is_loaded_into(scene, call):
         return True
+    if _only_fields(scene, call):
+        return False
     owner = scene.class_of(call)
     if owner is not None and "dataset" in owner.name.lower():
         return False
