@@ -433,6 +433,19 @@ program(
 )
 program("applied outside", "TS106", "", main=_FUNCTION.format(region="if x is not None"))
 
+# a move to the device that a parameter is on gives the parameter back
+_MOVED = """import torch
+from torch import nn
+class Scale(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3)).{move}
+    def forward(self, x):
+        return x * self.scale
+"""
+program("a parameter moved for sure", "TS222", "HIGH", main=_MOVED.format(move="cuda()"))
+program("a parameter moved somewhere", "TS222", "MEDIUM", main=_MOVED.format(move="to(device)"))
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

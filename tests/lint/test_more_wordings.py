@@ -552,6 +552,80 @@ twins(
     _RESUMES.format(use="self.memory = info['memory']"),
 )
 
+_FROZEN = """import torch
+from torch import nn
+def score(features, head, data):
+    features.eval()
+    return [head(features(x)) for x in data]
+def fit(features, head, data, val, make):
+    opt = make({trained}.parameters())
+    {trained}.train()
+    for i, x in enumerate(data):
+        opt.zero_grad()
+        head(features(x)).sum().backward()
+        opt.step()
+        if i % 100 == 0:
+            score(features, head, val)
+"""
+twins(
+    "a frozen part that is evaluated again and again",
+    "TS205",
+    _FROZEN.format(trained="features"),
+    _FROZEN.format(trained="head"),
+)
+_SHARED = """import itertools
+import torch
+def fit(g, d, data):
+    opt_g = torch.optim.Adam(g.parameters())
+    opt_d = torch.optim.Adam(d.parameters())
+    both = torch.optim.Adam({given})
+    for x in data:
+        opt_d.zero_grad()
+        d(x).sum().backward()
+        opt_d.step()
+        opt_g.zero_grad()
+        d(g(x)).sum().backward()
+        opt_g.step()
+        (g(x) ** 2).sum().backward()
+        both.step()
+"""
+twins(
+    "an optimizer over what the others clear",
+    "TS201",
+    _SHARED.format(given="x_net.parameters()"),
+    _SHARED.format(given="itertools.chain(g.parameters(), d.parameters())"),
+)
+_SAMPLERS = """import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+def make(data):
+    sampler = DistributedSampler(data)
+    return DataLoader(data, sampler=sampler), sampler
+def tour(data, names):
+    for epoch in range(3):
+        print(epoch)
+"""
+_TELLS = """import torch
+from main import make
+def fit(net, data):
+    loader, sampler = make(data)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(3):
+        {tell}
+        for x in loader:
+            opt.zero_grad()
+            net(x).sum().backward()
+            opt.step()
+"""
+CASES.append(
+    Case(
+        "a sampler that another file tells",
+        "TS404",
+        False,
+        {"main.py": _SAMPLERS, "fit.py": _TELLS.format(tell="sampler.set_epoch(epoch)")},
+    )
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

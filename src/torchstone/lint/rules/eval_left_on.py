@@ -128,8 +128,32 @@ def check(scene: Scene) -> Iterator[Hit]:
             if model and model not in told and _stays(scene, row, model, rows):
                 told.add(model)
                 by_mode = depends_on_mode(scene, _as_given(scene, row.call, model, rows))
-                if by_mode is not False:  # without dropout and batch norm both modes are one
+                if by_mode or (by_mode is None and _is_put_into_training(scene, model)):
+                    # without dropout and batch norm both modes are one
                     yield RULE.at(row.call, model=model, severity=None if by_mode else MEDIUM)
+
+
+def _is_put_into_training(scene: Scene, model: str) -> bool:
+    """Whether a model whose making is not to be seen is one that trains: the file says train() or
+    parameters() of it, or of no model at all. Beside models that train, one that is only ever evaluated
+    is a frozen part."""
+    last = model.rpartition(".")[2]
+    said = [
+        scene.dotted(scene.receiver(call)).split(".")
+        for name in ("train", "parameters", "named_parameters")
+        for call in scene.calls.get(name, ())
+    ]
+    return not said or any(last in chain for chain in said) or _trained_by_callee(scene, model)
+
+
+def _trained_by_callee(scene: Scene, model: str) -> bool:
+    return any(
+        summary.has(Effect.TRAIN, model)
+        for call in scene.all(ast.Call)
+        if any(scene.dotted(item) == model for item in call.args)
+        and effect_of(scene, call) is None
+        and (summary := summary_at(scene, call)) is not None
+    )
 
 
 def _as_given(scene: Scene, site: ast.Call, model: str, rows: list[Row]) -> ast.expr | None:

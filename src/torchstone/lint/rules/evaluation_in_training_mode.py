@@ -169,7 +169,9 @@ def _is_left(scene: Scene, function: Function, run: Run, does: Summary) -> bool:
     beside = does.has(Effect.EVAL) or does.has(Effect.TRAIN)
     if by_mode is False or (beside and not by_mode):
         return False
-    if by_mode is None and _wraps_pretrained(scene, function):
+    if by_mode is None and (
+        _wraps_pretrained(scene, function) or not _is_given(scene, function, run.model)
+    ):
         return False
     return _is_known(scene, function, run)
 

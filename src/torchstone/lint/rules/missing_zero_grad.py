@@ -235,9 +235,23 @@ def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
         if _clears_by_itself(scene, node):
             return ""
     mine = _given(scene, optimizer)
-    if mine and any(_given(scene, stepped[name.strip("`")]) == mine for name in found):
+    others = [stepped[name.strip("`")] for name in found]
+    if mine and any(_given(scene, other) == mine for other in others):
         return ""
+    models = _models(scene, optimizer)
+    if models <= {model for other in others for model in _models(scene, other)}:
+        return ""  # the others clear the very same parameters, or nobody knows whose
     return ", ".join(found)
+
+
+def _models(scene: Scene, optimizer: ast.expr) -> set[str]:
+    """The models whose parameters an optimizer was made for."""
+    source = made(scene, optimizer)
+    return {
+        scene.dotted(scene.receiver(part))
+        for part in (scene.inside(source) if isinstance(source, ast.Call) else ())
+        if isinstance(part, ast.Call) and scene.method(part) in ("parameters", "named_parameters")
+    } - {""}
 
 
 def _given(scene: Scene, optimizer: ast.expr) -> str:

@@ -105,7 +105,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if any(full.partition(".")[0] in _RUNNERS for full in scene.imports.aliases.values()):
         return
     statement = scene.statement(call)
-    if statement is None or _held_out(scene, call, statement):
+    if statement is None or _held_out(scene, call, statement) or _told_elsewhere(scene, call):
         return
     loop = next((item for item in _loops(scene) if _is_epochs(scene, item)), None)
     if loop is None:
@@ -117,6 +117,16 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     name = scene.dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
     yield RULE.at(
         call, sampler=name or "loader.sampler", fix=_fix(scene, statement, loop, name, call)
+    )
+
+
+def _told_elsewhere(scene: Scene, call: ast.Call) -> bool:
+    """Whether the function gives the sampler, or its loader, away in a project that tells samplers."""
+    function = scene.function(call)
+    return (
+        function is not None
+        and bool(returns(function))
+        and bool(scene.project.files_that_call("set_epoch"))
     )
 
 
