@@ -626,6 +626,26 @@ CASES.append(
     )
 )
 
+_AVERAGES = """import torch
+def toggle(model, on):
+    for p in model.parameters():
+        p.requires_grad_(on)
+def update(target, source, beta):
+    {before}
+    for q in target.parameters():
+        q.mul_(beta)
+def main(a, b):
+    update(a, b, 0.9)
+"""
+twins(
+    "averages of a model that a helper freezes",
+    "TS209",
+    _AVERAGES.format(before="pass").replace("p.requires_grad_(on)", "print(p)"),
+    _AVERAGES.format(before="toggle(target, False)").replace(
+        "p.requires_grad_(on)", "p.requires_grad_(bool(on))"
+    ),
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:
