@@ -646,6 +646,23 @@ twins(
     ),
 )
 
+_BESIDE_TEST = """import torch
+from test import evaluate
+def fit(net, data, opt, accumulate):
+    for i, x in enumerate(data):
+        net(x).sum().backward()
+        if {test}:
+            opt.step()
+            opt.zero_grad()
+    evaluate(net)
+"""
+twins(
+    "a program beside a script that tests a model",
+    "TS238",
+    _BESIDE_TEST.format(test="i % accumulate"),
+    _BESIDE_TEST.format(test="(i + 1) % accumulate == 0"),
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

@@ -2,6 +2,14 @@
 
 BAD = (
     """\
+from torch import nn
+
+class Decoder(nn.Module):
+    def forward(self, x):
+        greedy = ~self.training
+        return self.decode(x, greedy)
+""",
+    """\
 import torch
 from torch import nn
 
@@ -37,6 +45,11 @@ def keep(x, mask, limit: int):
 )
 
 FIXED = (
+    """\
+@@ -5 +5 @@
+-        greedy = ~self.training
++        greedy = not self.training
+""",
     """\
 @@ -6 +6 @@
 -        if ~self.training and x.dim() > 1:

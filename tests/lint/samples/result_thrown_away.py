@@ -4,6 +4,15 @@ BAD = (
     """\
 import torch
 
+def step(group):
+    for p in group:
+        grad = p.grad
+        grad.add(p, alpha=0.1)
+        p.data.sub_(grad)
+""",
+    """\
+import torch
+
 def noise(shape, device):
     x = torch.randn(shape)
     x.to(device)
@@ -42,6 +51,11 @@ def place(model, x, out):
 )
 
 FIXED = (
+    """\
+@@ -6 +6 @@
+-        grad.add(p, alpha=0.1)
++        grad.add_(p, alpha=0.1)
+""",
     "",
     """\
 @@ -4 +4 @@

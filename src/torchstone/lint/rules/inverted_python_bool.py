@@ -32,11 +32,12 @@ RULE = Rule(
         en="Fires for `~x` where a condition is asked for (`if`, `while`, `and`, `or`, `not`) and `x` is a "
         "Python bool: `self.training`, an answer of `isinstance()`, `hasattr()`, `is_available()` and the "
         "like, a parameter that is annotated as `bool`, or a name bound to `True` and `False` only. MEDIUM for a "
-        "parameter whose default alone tells.\n\n"
+        "parameter whose default alone tells. `self.training` and such answers also where the result is kept "
+        "or passed on.\n\n"
         "- `~mask` of a boolean tensor is right, and quiet.",
         zh="当需要条件的地方（`if`、`while`、`and`、`or`、`not`）写了 `~x`，而 `x` 是 Python 布尔值时报告：`self.training`，"
         "`isinstance()`、`hasattr()`、`is_available()` 等的返回值，标注为 `bool` 的参数，或只绑定过 `True` 和 `False` 的名字。"
-        "仅由默认值看出的参数为 MEDIUM。\n\n"
+        "仅由默认值看出的参数为 MEDIUM。`self.training` 与此类返回值在结果被保存或传递时也报告。\n\n"
         "- 对布尔张量写 `~mask` 是正确的，不报告。",
     ),
     bad=(
@@ -77,10 +78,10 @@ _FIELDS = ("training", "requires_grad", "is_cuda", "is_leaf")
 
 @RULE.on(ast.UnaryOp)
 def check(node: ast.UnaryOp, scene: Scene) -> Iterator[Hit]:
-    if not isinstance(node.op, ast.Invert) or not _is_condition(scene, node):
+    if not isinstance(node.op, ast.Invert):
         return
     kind = _kind(scene, node.operand)
-    if not kind:
+    if not kind or not (_is_condition(scene, node) or (kind == "answer" and _is_kept(scene, node))):
         return
     flag = scene.text(node.operand)
     yield RULE.at(
@@ -100,6 +101,11 @@ def _is_condition(scene: Scene, node: ast.AST) -> bool:
     return isinstance(up, (ast.BoolOp, ast.Assert)) or (
         isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not)
     )
+
+
+def _is_kept(scene: Scene, node: ast.AST) -> bool:
+    """`greedy = ~self.training`, `f(greedy=~self.training)`: nothing asks for bits here."""
+    return isinstance(scene.parent(node), (ast.Assign, ast.keyword, ast.Return))
 
 
 def _kind(scene: Scene, flag: ast.expr) -> str:

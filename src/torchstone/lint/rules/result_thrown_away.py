@@ -99,7 +99,7 @@ def check(statement: ast.Expr, scene: Scene) -> Iterator[Hit]:
         return
     if any(keyword.arg == "out" for keyword in call.keywords) or not scene.method(call):
         return
-    known = _is_tensor(scene, receiver)
+    known = _is_tensor(scene, receiver) or scene.keyword(call, "alpha") is not None
     if not known and (name not in _OF_TENSORS or scene.is_model(receiver)):
         return
     yield RULE.at(
@@ -117,6 +117,8 @@ def _is_tensor(scene: Scene, node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute) and node.attr in ("data", "grad"):
         return scene.dotted(node.value) != "self"
     source = made(scene, node) if isinstance(node, ast.Name) else None
+    if isinstance(source, ast.Attribute):
+        return source.attr in ("data", "grad") and scene.dotted(source.value) != "self"
     return isinstance(source, ast.Call) and scene.qualified(source.func) in _FACTORIES
 
 
