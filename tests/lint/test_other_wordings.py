@@ -408,6 +408,12 @@ program(
     "TS106",
     True,
     fn=(_FUNCTION % ("", "")).replace("    \n", "").split("def step")[0],
+    layer="""import torch
+from fn import Sq
+class Layer(torch.nn.Module):
+    def forward(self, x, w):
+        return Sq.apply(x, w)
+""",
     main="import torch\ndef step(net, x):\n    with torch.autocast('cuda'):\n        return net(x)\n",
 )
 # set_epoch shuffle config
@@ -673,7 +679,7 @@ import torch
 def validate(model, loader):
     matrix = np.zeros((9, 9))
     {sums}
-    return torch.from_numpy(matrix).cuda()
+    return model(torch.from_numpy(matrix).cuda())
 """
 twins(
     "float64 from numpy that is no statistic",

@@ -165,6 +165,23 @@ def test_magics_are_blanked_line_for_line() -> None:
     assert plain_python("%%time\nx = 1\n") == "\nx = 1\n"
 
 
+def test_what_is_no_magic_stays() -> None:
+    for source in (
+        "print('%d' \\\n      % x)\n",
+        "y = (x\n     % 2)\n",
+        "cd = 3\nls.append(1)\ncat(x)\nrm, mv = 1, 2\npwd == 3\n",
+    ):
+        assert plain_python(source) == source
+
+
+def test_commands_without_their_sign_are_magics() -> None:
+    assert plain_python("cd folder\nls\npip install torch\nx = 1\n") == "pass\npass\npass\nx = 1\n"
+
+
+def test_an_indented_cell_is_left_unread() -> None:
+    assert plain_python(" x = [1,\n      2]\n") == "\n\n"
+
+
 def test_a_broken_cell_is_a_gap_and_the_rest_is_read() -> None:
     source, gaps = read_notebook(notebook("def f(:", "y = 2"), "n.ipynb")
     assert source is not None

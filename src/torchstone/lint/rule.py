@@ -35,6 +35,8 @@ class Hit(NamedTuple):
     suggest: Text
     fix: Fix | None = None
     evidence: tuple[Evidence, ...] = ()
+    about: tuple[ast.expr, ...] = ()
+    """What the severity rests on: HIGH needs to know how these were made and who gets them."""
 
 
 Check = Callable[[Any, Scene], Iterable[Hit]]
@@ -111,12 +113,13 @@ class Rule:
         suggest: Text | None = None,
         fix: Fix | None = None,
         evidence: tuple[Evidence, ...] = (),
+        about: tuple[ast.expr, ...] = (),
         **args: str,
     ) -> Hit:
         """This rule fired at a node; `args` fill the `{names}` of the texts."""
         return Hit(
             self, node, args, severity or self.severity, confidence or self.confidence,
-            say or self.say, why or self.why, suggest or self.suggest, fix, evidence,
+            say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about,
         )  # fmt: skip
 
     @property

@@ -13,7 +13,11 @@ from torchstone.core.lines import split_lines
 from torchstone.core.pattern import pattern
 from torchstone.sources.source import Source, gap
 
-_MAGIC = pattern(r"^\s*(?:[%!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+_MAGIC = pattern(r"^\s*(?:%(?=[%\w])|[!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+# magics and commands that IPython takes without a percent sign; a name that is assigned is none
+_AUTOMAGIC = pattern(
+    r"^(?:cd|ls|pwd|mkdir|rm|cp|mv|cat|pip|conda)(?:[ \t]+[^\s=(.,\[:+*/-][^=]*|[ \t]+[-./~][^=]*)?$"
+)
 
 
 def read_notebook(text: str, path: str) -> tuple[Source | None, list[Gap]]:
@@ -60,6 +64,8 @@ def read_notebook(text: str, path: str) -> tuple[Source | None, list[Gap]]:
 def plain_python(source: str) -> str:
     """The cell with IPython magics blanked, line for line."""
     lines = split_lines(source)
+    if _is_indented(lines):
+        return "".join(_blank(line, code=False) for line in lines)
     if lines and lines[0].lstrip().startswith("%%"):
         magic = lines[0].split()[0]
         if magic not in ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit"):
@@ -68,13 +74,23 @@ def plain_python(source: str) -> str:
     found: list[str] = []
     goes_on = False  # a command of the shell may go on in the next line, as in a shell
     begun = False  # before the first statement the indentation of a magic means nothing
+    continued = False  # a line of Python that goes on: what follows is no magic
     for line in lines:
-        hidden = goes_on or _MAGIC.match(line) is not None
+        command = _MAGIC.match(line) is not None or _AUTOMAGIC.match(line) is not None
+        hidden = goes_on or (not continued and command)
         shown = line if begun else line.lstrip(" \t")
         found.append(_blank(shown, code=not goes_on) if hidden else line)
         begun = begun or not (hidden or not line.strip())
-        goes_on = hidden and line.rstrip("\r\n").endswith("\\")
+        slash = line.rstrip("\r\n").endswith("\\")
+        goes_on, continued = hidden and slash, slash and not hidden
     return "".join(found)
+
+
+def _is_indented(lines: list[str]) -> bool:
+    """Whether a whole cell is indented: IPython takes that away. Places would shift with it, so the cell
+    is left unread."""
+    first = next((line for line in lines if line.strip()), "")
+    return first[:1] in (" ", "\t") and not _MAGIC.match(first)
 
 
 def _blank(line: str, code: bool) -> str:

@@ -202,6 +202,19 @@ class Project:
             ]
         return self._called[name]
 
+    def path_of(self, scene: Scene) -> str:
+        """The path under which the project knows a file."""
+        return self._paths.get(scene.path, "")
+
+    def files_that_name(self, paths: list[str], word: str) -> list[str]:
+        """Those of the files in which a word stands, in code or not."""
+        needle = word.encode()
+        return [
+            path
+            for path in paths
+            if isinstance(data := self._files[path].read(), bytes) and needle in data
+        ]
+
     def load(self, path: str, scene: Scene) -> Scene | None:
         """Another file as a scene; the one that asks stands for itself."""
         return scene if self._paths.get(scene.path) == path else self._load(path)
@@ -291,9 +304,23 @@ class Project:
             for star in imports.stars:
                 inner = self.find(star, self._files[path].name)
                 if inner is not None and inner != path:
+                    for name in self._defined(inner):
+                        table.setdefault(name, f"{star}.{name}")
                     for name, full in self._export(inner).items():
                         table.setdefault(name, full)
         return self._exports[path]
+
+    def _defined(self, path: str) -> list[str]:
+        """The functions and classes that `import *` takes from a module."""
+        scene = self._load(path)
+        if scene is None:
+            return []
+        return [
+            item.name
+            for item in scene.definitions
+            if isinstance(scene.parent(item), (ast.Module, ast.If))
+            and not item.name.startswith("_")
+        ]
 
     def star(self, module: str, name: str, importer: str) -> str:
         """What `name` stands for after `from module import *`, or ""."""

@@ -172,8 +172,11 @@ class Scene(Writing):
             return True
         roots = {target.partition(".")[0] for target in self.imports.aliases.values()}
         return not roots.isdisjoint(("pytest", "unittest")) or any(
-            target.startswith("torch.testing._internal")
-            or target.split(".")[0] in ("tests", "test")
+            # `from test import evaluate` takes a script that tests a model
+            target.startswith(
+                ("torch.testing._internal", "test.common", "test.test_", "test.support")
+            )
+            or target.split(".")[0] == "tests"
             for target in self.imports.aliases.values()
         )
 

@@ -130,6 +130,7 @@ def _inherited(scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES
 
 def class_of_value(scene: Scene, node: ast.AST | None) -> tuple[Scene, ast.ClassDef] | None:
     """The class of the project that a value is an object of, by its making or its annotation."""
+    node = unwrapped(scene, node)
     source = scene.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else node
     if isinstance(source, ast.Call):
         return scene.project.class_named(scene, source.func, scene.qualified(source.func))
@@ -140,6 +141,19 @@ def class_of_value(scene: Scene, node: ast.AST | None) -> tuple[Scene, ast.Class
             if isinstance(note, (ast.Name, ast.Attribute)):
                 return scene.project.class_named(scene, note, scene.qualified(note))
     return None
+
+
+def unwrapped(scene: Scene, node: ast.AST | None) -> ast.AST | None:
+    """The model of `accelerator.unwrap_model(model)`, and of `model.module`."""
+    for _ in range(2):
+        if isinstance(node, ast.Call) and scene.last_name(node.func) in _UNWRAPS and node.args:
+            node = node.args[0]
+        elif isinstance(node, ast.Attribute) and node.attr == "module":
+            node = node.value
+    return node
+
+
+_UNWRAPS = ("unwrap_model", "extract_model_from_parallel")
 
 
 def is_outside(scene: Scene, call: ast.Call) -> bool:

@@ -71,7 +71,7 @@ from torch import nn
 
 class Net(nn.Module):
     def forward(self, x):
-        return x
+        return nn.functional.dropout(x, 0.1, self.training)
 
 def build():
     net = Net()

@@ -5,8 +5,10 @@ BAD = (
 import numpy as np
 import torch
 
-noise = np.random.normal(size=16)
-x = torch.tensor(noise)
+def sample(model):
+    noise = np.random.normal(size=16)
+    x = torch.tensor(noise)
+    return model(x)
 """,
     """\
 import numpy as np
@@ -32,6 +34,28 @@ def batch(model):
 )
 
 GOOD = (
+    """\
+import numpy as np
+import torch
+
+def one_hot(model, index, size):
+    row = np.zeros((1, size), np.float32)
+    row[0][index] = 1
+    return model(torch.from_numpy(row))
+
+def shift(model, image):
+    return model(image - torch.tensor(np.array([0.5, 0.5], np.float32)))
+""",
+    """\
+import numpy as np
+import torch
+
+def calibrate(errors, targets):
+    scales = np.zeros(3)
+    for i in range(3):
+        scales[i] = np.std(errors[i] / targets[i])
+    return torch.tensor(scales)
+""",
     """\
 import numpy as np
 import torch
@@ -87,9 +111,9 @@ other = torch.from_numpy(source.normal(size=3))
 
 FIXED = (
     """\
-@@ -5 +5 @@
--x = torch.tensor(noise)
-+x = torch.tensor(noise, dtype=torch.float32)
+@@ -6 +6 @@
+-    x = torch.tensor(noise)
++    x = torch.tensor(noise, dtype=torch.float32)
 """,
     """\
 @@ -8 +8 @@

@@ -22,7 +22,7 @@ from torch import nn
 
 class Net(nn.Module):
     def forward(self, x):
-        return x
+        return nn.functional.dropout(x, 0.1, self.training)
 
 class Score:
     def __init__(self, device):
@@ -45,9 +45,85 @@ def train(net, loader, valid, optimizer):
         optimizer.step()
     print(eval_net(net, valid))
 """,
+    """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+def main(path, data):
+    net = Net().cuda()
+    net.load_state_dict(torch.load(path))
+    for x in data:
+        with torch.no_grad():
+            print(net(x))
+""",
+    """\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.d = nn.Linear(4, 1), nn.Dropout(0.2)
+
+@torch.no_grad()
+def test(encoder, head, data):
+    encoder.eval()
+    return [head(encoder(x)) for x in data]
+
+def main(data, val):
+    encoder, head = Encoder(), Head()
+    for epoch in range(3):
+        encoder.train()
+        head.train()
+        for x in data:
+            head(encoder(x)).sum().backward()
+        test(encoder, head, val)
+""",
 )
 
 GOOD = (
+    """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+def predict(path, x):
+    model = Net()
+    model.load_state_dict(torch.load(path, map_location="cpu"))
+    with torch.no_grad():
+        return model(x)
+""",
+    """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Dropout(0.1)
+
+def main(path, data):
+    net = Net()
+    net.load_state_dict(torch.load(path))
+    net.eval()
+    with torch.no_grad():
+        for x in data:
+            print(net(x))
+""",
     """\
 import torch
 

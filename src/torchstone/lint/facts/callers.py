@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import PurePath
 
 from torchstone.sources.scene import Function, Scene
 from torchstone.sources.targets import target_of
@@ -15,6 +16,12 @@ Site = tuple[Scene, ast.Call]
 def calls_of(scene: Scene, function: Function) -> list[Site] | None:
     """Every call of a function; None when its name is called in too many files to tell."""
     homes = scene.project.files_that_call(function.name)
+    if len(homes) > _FILES:
+        # only files that name this one can call its function; `main` and `test` are in every file
+        stem = PurePath(scene.path).stem
+        near = scene.project.files_that_name(homes, stem if stem != "__init__" else function.name)
+        own = scene.project.path_of(scene)
+        homes = list(dict.fromkeys([*(path for path in homes if path == own), *near]))
     if len(homes) > _FILES:
         return None
     found: list[Site] = []

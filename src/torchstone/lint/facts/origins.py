@@ -133,6 +133,8 @@ def _of_parameter(place: Place, name: ast.Name) -> list[Place]:
     if function is None or frame is not None:
         return []
     given_here = [passed(scene, call, function, name.id) for call in callers(scene, function)]
+    if len(given_here) == 1 and isinstance(given_here[0], ast.Call):
+        return [place._replace(node=given_here[0])]
     texts = {scene.dotted(item) for item in given_here}
     first = given_here[0] if len(texts) == 1 and "" not in texts else None
     return [place._replace(node=first)] if first is not None else []

@@ -12,7 +12,7 @@ from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _VERSION = pattern(
     r"__version__|version_info|TORCH_?(?:MAJOR|MINOR|VERSION)|torch_?version|hasattr\(\s*torch"
-    r"|is_torch_|(?:LooseVersion|parse_version|version\.parse)\(|_available\(",
+    r"|is_torch_|sys\.modules|(?:LooseVersion|parse_version|version\.parse)\(|_available\(",
     re.I,
 )
 _WITHOUT_DEVICE = pattern(r"cuda\.is_available|use_cuda|use_gpu|\bcpu\b|no_cuda|\bcuda\b", re.I)
@@ -41,7 +41,7 @@ def conditions(scene: Scene, node: ast.AST) -> frozenset[Atom]:
             if isinstance(up, (*FUNCTIONS, ast.Lambda)):
                 break
             child = up
-        known[statement] = frozenset(found)
+        known[statement] = frozenset(found | _narrowed(scene, statement, found))
     extra: set[Atom] = set()
     inner: ast.AST = node
     for up in scene.ancestors(node):
@@ -51,6 +51,31 @@ def conditions(scene: Scene, node: ast.AST) -> frozenset[Atom]:
             _add(scene, up.test, inner is up.body, extra)
         inner = up
     return known[statement] | extra
+
+
+def _narrowed(scene: Scene, node: ast.AST, known: set[Atom]) -> set[Atom]:
+    """What follows from an `if a and b` that did not hold where `a` does: b does not."""
+    found: set[Atom] = set()
+    child = node
+    for up in scene.ancestors(node):
+        if isinstance(up, (*FUNCTIONS, ast.Lambda)):
+            break
+        failed = isinstance(up, ast.If) and child in up.orelse
+        if failed and isinstance(up, ast.If) and isinstance(up.test, ast.BoolOp):
+            if isinstance(up.test.op, ast.And):
+                parts = [_atoms(scene, part) for part in up.test.values]
+                left = [part for part in parts if not part <= known]
+                if len(left) == 1 and len(left[0]) == 1:
+                    (atom,) = left[0]
+                    found.add(Atom(atom.text, not atom.holds))
+        child = up
+    return found
+
+
+def _atoms(scene: Scene, test: ast.expr) -> frozenset[Atom]:
+    found: set[Atom] = set()
+    _add(scene, test, True, found)
+    return frozenset(found)
 
 
 def _early(scene: Scene, owner: ast.AST, child: ast.AST, found: set[Atom]) -> None:

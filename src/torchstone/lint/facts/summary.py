@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torchstone.lint.facts.effects import Effect, Event, effect_of
 from torchstone.lint.knowledge.flow import made, own_nodes, parameters, passed
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
-from torchstone.sources.targets import is_outside, method_of, target_of
+from torchstone.sources.targets import is_outside, method_of, target_of, unwrapped
 
 _DEPTH = 3  # calls of calls; deeper chains are rare and cost a parsed file each
 _DECIDING = (ast.If, ast.IfExp, ast.Try, ast.Match, ast.BoolOp, *LOOPS)
@@ -77,7 +77,7 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
 
 def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | None:
     """What a call does, in the names of the place that calls; None when nobody can tell."""
-    if is_outside(scene, call):
+    if is_outside(scene, call) or _is_of_accelerator(scene, call):
         return NOTHING
     found = target_of(scene, call) if depth else None
     if found is None:
@@ -99,6 +99,23 @@ def summary_at(scene: Scene, call: ast.Call, depth: int = _DEPTH) -> Summary | N
     events = [event._replace(subject=renamed(event.subject)) for event in inner.events]
     opaque = {renamed(name) for name in inner.opaque}
     return Summary(tuple(events), frozenset(opaque - {""}))
+
+
+def _is_of_accelerator(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call is of accelerate, by the name of its object: nothing of it switches a mode."""
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr in _OF_ACCELERATOR
+        and "accelerator" in scene.last_name(func.value).lower()
+    )
+
+
+_OF_ACCELERATOR = frozenset(
+    "unwrap_model accumulate prepare gather gather_for_metrics wait_for_everyone autocast no_sync "
+    "clip_grad_norm_ clip_grad_value_ print log save_state load_state register_for_checkpointing "
+    "reduce pad_across_processes init_trackers end_training free_memory get_state_dict save".split()
+)
 
 
 def _given_to_object(scene: Scene, call: ast.Call, rest: str) -> str:
@@ -127,7 +144,7 @@ def _names_at(scene: Scene, call: ast.Call, function: Function) -> dict[str, str
         name: scene.dotted(passed(scene, call, function, name)) for name in parameters(function)
     }
     if names and next(iter(names)) == "self" and isinstance(call.func, ast.Attribute):
-        receiver = call.func.value
+        receiver = unwrapped(scene, call.func.value)
         names["self"] = "self" if isinstance(receiver, ast.Call) else scene.dotted(receiver)
     return names
 

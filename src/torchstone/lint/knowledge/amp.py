@@ -30,7 +30,9 @@ def is_scaler(scene: Scene, node: ast.AST | None) -> bool:
         return False
     made = scene.origin(node)
     if isinstance(made, ast.Call):
-        return scene.last_name(made.func).endswith("GradScaler")
+        name = scene.last_name(made.func)
+        if name.endswith("GradScaler") or name[:1].isupper():
+            return name.endswith("GradScaler")
     return bool(_SCALER_NAME.search(scene.last_name(node)))
 
 

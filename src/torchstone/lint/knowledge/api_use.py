@@ -12,7 +12,8 @@ from torchstone.lint.rule import safe, unsafe
 from torchstone.sources.scene import FUNCTIONS, MISSING, Scene
 
 _VERSIONS = pattern(
-    r"version|hasattr|torch_\w*\d|torch_(?:major|minor)|pt_?\d|available|parse", re.IGNORECASE
+    r"version|hasattr|torch_\w*\d|torch_(?:major|minor)|pt_?\d|available|parse|sys\.modules",
+    re.IGNORECASE,
 )
 _KEEPS = {
     "torch.linalg.vector_norm": {"p": "ord"},

@@ -173,6 +173,8 @@ def _from_callers(scene: Scene, name: ast.Name) -> ast.expr | None:
     if function is None or scene.scope(rows[0].node) is not function:
         return None
     given = [passed(scene, call, function, name.id) for call in callers(scene, function)]
+    if len(given) == 1 and isinstance(given[0], ast.Call):
+        return given[0]
     texts = {scene.dotted(item) for item in given}
     return given[0] if len(texts) == 1 and "" not in texts else None
 

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import calls_below, summary_at
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside, target_of
 from torchstone.sources.training import backward_calls, step_calls
 
 RULE = Rule(
@@ -139,6 +142,37 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
 
 
+@RULE.on(ast.If)
+def check_helper(node: ast.If, scene: Scene) -> Iterator[Hit]:
+    """`if (i + 1) % accumulation == 0: finish(opt)`, where a function of the project steps"""
+    loop = loop_around(scene, node)
+    if loop is None or scene.is_test or not backward_calls(scene):
+        return
+    counts = [
+        part.right
+        for part in scene.inside(node.test)
+        if isinstance(part, ast.BinOp)
+        and isinstance(part.op, ast.Mod)
+        and _COUNT.search(scene.last_name(part.right))
+    ]
+    if not counts or any(scene.within(step, node) for step in step_calls(scene)):
+        return
+    inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
+    inside = [item for item in inside if not scene.within(item, node)]
+    if not inside or _is_others(scene) or _divides(scene, loop):
+        return
+    calls = calls_below(ast.Module(node.body, []))
+    does = [summary_at(scene, call) for call in calls]
+    if any(summary is not None and summary.has(Effect.STEP) for summary in does):
+        first, count = inside[0], counts[0]
+        yield RULE.at(
+            first,
+            call=scene.brief(first),
+            count=scene.text(count),
+            fix=_fix(scene, first, loop, count),
+        )
+
+
 def _count(scene: Scene, node: ast.AST, loop: ast.AST | None) -> ast.expr | None:
     """The number of micro-batches that a test around a node asks for."""
     child = node
@@ -155,18 +189,28 @@ def _count(scene: Scene, node: ast.AST, loop: ast.AST | None) -> ast.expr | None
 
 
 def _divides(scene: Scene, loop: ast.AST) -> bool:
-    """Whether the function divides, or multiplies, by anything that counts micro-batches."""
+    """Whether the function, or one that the loop calls, divides or multiplies by anything that
+    counts micro-batches."""
     home = scene.function(loop) or scene.root
     return (
-        any(
-            isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
-            for node in scene.inside(home)
-            if isinstance(node, (ast.BinOp, ast.AugAssign))
-            and isinstance(node.op, (ast.Div, ast.Mult))
-            for part in scene.inside(node.value if isinstance(node, ast.AugAssign) else node.right)
-        )
+        _divides_within(scene, home)
         or _given_away(scene, loop)
         or _scaled_later(scene, home)
+        or any(
+            _divides_within(*found)
+            for call in calls_below(loop)
+            if not is_outside(scene, call) and (found := target_of(scene, call)) is not None
+        )
+    )
+
+
+def _divides_within(scene: Scene, home: ast.AST) -> bool:
+    return any(
+        isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
+        for node in scene.inside(home)
+        if isinstance(node, (ast.BinOp, ast.AugAssign))
+        and isinstance(node.op, (ast.Div, ast.Mult))
+        for part in scene.inside(node.value if isinstance(node, ast.AugAssign) else node.right)
     )
 
 

@@ -102,8 +102,20 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         if isinstance(part, ast.Call) and scene.method(part) == "parameters":
             model = scene.receiver(part)
             if model is not None and _is_float16(model, call, scene):
-                yield RULE.at(call, optimizer=name, model=scene.brief(model), eps=f"{eps:g}")
+                yield RULE.at(
+                    call,
+                    optimizer=name,
+                    model=scene.brief(model),
+                    eps=f"{eps:g}",
+                    about=_held(call, scene),
+                )
                 return
+
+
+def _held(call: ast.Call, scene: Scene) -> tuple[ast.expr, ...]:
+    """The name of the optimizer: a strategy that gets it may keep float32 weights of its own."""
+    up = scene.parent(call)
+    return tuple(up.targets) if isinstance(up, ast.Assign) else ()
 
 
 def _is_float16(model: ast.expr, call: ast.Call, scene: Scene) -> bool:

@@ -45,23 +45,24 @@ RULE = Rule(
 Since torch 2.4 they live in `torch.amp` and take `device_type`; before, in `torch.cuda.amp`.
 
 Reported when forward and backward both do arithmetic that autocast lowers (matrix products,
-convolutions, linear layers, attention) and the project uses autocast anywhere. Where only one of
-them does, nothing in the project says autocast, or the work is done by a kernel that cannot be
-looked into, it is `possible`.
+convolutions, linear layers, attention) and it is applied under autocast, or in the `forward` of a
+module in a project that uses autocast. Where only one of them does, no such call is seen, or the work
+is done by a kernel that cannot be looked into, it is `possible`.
 
 Quiet when both methods are decorated, when the function asks for the state itself
-(`torch.is_autocast_enabled`) or opens its own `autocast` region, and when there is nothing to
-lower: identity and gradient-scaling functions, rounding, collectives, indexing. Quiet in tests.""",
+(`torch.is_autocast_enabled`) or opens its own `autocast` region, when every call of it stands under
+`autocast(enabled=False)`, and when there is nothing to lower: identity and gradient-scaling functions, rounding, collectives, indexing. Quiet in tests.""",
         zh="""\
 `custom_fwd` 记录 forward 时 autocast 是否开启，`custom_bwd` 在 backward 中恢复该状态；
 `custom_fwd(cast_inputs=torch.float32)` 则为只接受一种类型的内核关闭 autocast。自 torch 2.4 起它们位于
 `torch.amp` 并需传入 `device_type`，此前位于 `torch.cuda.amp`。
 
-当 forward 和 backward 都含有会被 autocast 降精度的运算（矩阵乘、卷积、线性层、注意力），且项目中有 autocast
-时报告。只有其中之一含有、项目里没有 autocast，或计算由无法查看的内核完成时，只按 `possible`（可能）报告。
+当 forward 和 backward 都含有会被 autocast 降精度的运算（矩阵乘、卷积、线性层、注意力），并且它在 autocast 之下、或在使用
+autocast 的项目中某个模块的 `forward` 里被调用时报告。只有其中之一含有、看不到这样的调用，或计算由无法查看的内核完成时，
+只按 `possible`（可能）报告。
 
 以下情况不报告：两个方法都已装饰；函数自行查询状态（`torch.is_autocast_enabled`）或打开自己的 `autocast`
-区域；没有可降精度的运算（恒等、梯度缩放、取整、集合通信、索引）；测试。""",
+区域；所有调用都在 `autocast(enabled=False)` 之下；没有可降精度的运算（恒等、梯度缩放、取整、集合通信、索引）；测试。""",
     ),
     words=("Function",),
     bad=(
@@ -115,6 +116,7 @@ def step(x, w):
 """,
     ),
 )
+_FILES = 8  # a name that more files call is too common to be followed
 _ASKS = frozenset(
     "is_autocast_enabled get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
     "autocast custom_fwd custom_bwd maybe_autocast".split()
@@ -136,7 +138,10 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
     op = lowered or lowered_too or kernel or kernel_too
     if asks or asks_too or not op:
         return
-    known = bool(lowered and lowered_too) and scene.project.mentions("autocast")
+    sites = _sites(scene, owner)
+    if sites and all(home.region(site).autocast_off for home, site in sites):
+        return
+    known = bool(lowered and lowered_too) and any(_may_be_cast(*site) for site in sites)
     fwd, bwd = _decorators(scene)
     yield RULE.at(
         owner,
@@ -147,6 +152,43 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
         fwd=fwd,
         bwd=bwd,
     )
+
+
+def _sites(scene: Scene, owner: ast.ClassDef) -> list[tuple[Scene, ast.Call]]:
+    """The calls of the Function's `apply`, in this file and in those that name it."""
+    homes = [scene]
+    paths = scene.project.files_that_call(f"{owner.name}.apply")
+    for path in paths if len(paths) <= _FILES else ():
+        home = scene.project.load(path, scene)
+        if home is not None and home is not scene:
+            homes.append(home)
+    return [
+        (home, call)
+        for home in homes
+        for call in (*home.calls.get("apply", ()), *_renamed(home, owner))
+        if home.last_name(home.receiver(call)) == owner.name or not home.method(call)
+    ]
+
+
+def _renamed(scene: Scene, owner: ast.ClassDef) -> list[ast.Call]:
+    """Calls of `product` after `product = Product.apply`."""
+    return [
+        call
+        for statement in scene.all(ast.Assign)
+        if isinstance(value := statement.value, ast.Attribute)
+        and value.attr == "apply"
+        and scene.last_name(value.value) == owner.name
+        for target in statement.targets
+        for call in scene.calls.get(scene.last_name(target), ())
+    ]
+
+
+def _may_be_cast(scene: Scene, site: ast.Call) -> bool:
+    """Whether autocast is open at a call, or may be: a module's forward, in a project that uses it."""
+    region = scene.region(site)
+    if region.autocast is not None or region.autocast_off:
+        return region.autocast is not None
+    return scene.forward_of(site) is not None and scene.project.mentions("autocast")
 
 
 def _is_decorated(method: Function, scene: Scene) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.origins import returns
-from torchstone.lint.knowledge.flow import before, loops_around, parameters, passed
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.knowledge.flow import before, loops_around, parameters, passed, settled
 from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -112,12 +113,23 @@ def check_name(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
 @RULE.on_file
 def check_unwrapped(scene: Scene) -> Iterator[Hit]:
     """`unwrap(model)(x)`, where a function of the project gives `model.module` back"""
-    if ")(" not in scene.source.text:
-        return
     for call in scene.all(ast.Call):
-        if isinstance(call.func, ast.Call) and (inner := _unwrapped(scene, call.func)) is not None:
-            if _is_wrapped(scene, inner) and _trains(scene, call):
-                yield RULE.at(call, call=scene.brief(call), model=scene.dotted(inner))
+        opened = call.func if isinstance(call.func, ast.Call) else None
+        if isinstance(call.func, ast.Name) and call in _in_training_scopes(scene):
+            opened = value if isinstance(value := settled(scene, call.func), ast.Call) else None
+        inner = _unwrapped(scene, opened) if opened is not None else None
+        if inner is not None and _is_wrapped(scene, inner) and _trains(scene, call):
+            yield RULE.at(call, call=scene.brief(call), model=scene.dotted(inner))
+
+
+def _in_training_scopes(scene: Scene) -> set[ast.Call]:
+    """The calls of functions that go backward: elsewhere a bare name is not worth a look."""
+    found: set[ast.Call] | None = scene.cache.get("calls beside backward")
+    if found is None:
+        homes = {scene.function(call) or scene.root for call in backward_calls(scene)}
+        found = {call for home in homes for call in calls_below(home)}
+        scene.cache["calls beside backward"] = found
+    return found
 
 
 @RULE.on(ast.FunctionDef)

@@ -90,7 +90,14 @@ def _changed(scene: Scene, wrap: Wrap) -> Iterator[Hit]:
     rows = sorted(_changes(scene, wrap), key=lambda item: item.lineno)
     for node in rows:
         if reaches(scene, call, node) and not _rewrapped(scene, wrap, node):
-            yield RULE.at(node, change=scene.brief(_head(node)), line=str(call.lineno))
+            statement = scene.statement(call)
+            about = statement.targets if isinstance(statement, ast.Assign) else []
+            yield RULE.at(
+                node,
+                change=scene.brief(_head(node)),
+                line=str(call.lineno),
+                about=tuple(about[:1]),
+            )
             return
 
 

@@ -87,7 +87,9 @@ def train(model, loader, opt):
 @RULE.on_call("clip_grad_norm_", "clip_grad_value_")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     owner = scene.dotted(scene.receiver(call))
-    if owner.rpartition(".")[2] != "accelerator":
+    source = scene.origin(scene.receiver(call))
+    made = isinstance(source, ast.Call) and scene.last_name(source.func) == "Accelerator"
+    if not made and owner.rpartition(".")[2] != "accelerator":
         return
     for up in scene.ancestors(call):
         if isinstance(up, ast.If) and "sync" in scene.text(up.test):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import reaches
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
 
@@ -76,6 +76,11 @@ def step(model, x, y, criterion, optimizer):
 )
 
 
+_CUTS = frozenset(
+    ("item", "detach", "tensor", "numpy", "argmax", "as_tensor", "from_numpy", "tolist")
+)
+
+
 @RULE.on(ast.Assign)
 def on_assigned(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
     target = statement.targets[0]
@@ -102,6 +107,19 @@ def on_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         yield from _check(call, receiver, scene)
 
 
+def _is_cut(scene: Scene, node: ast.AST, loss: ast.Name) -> bool:
+    """Whether the loss is seen to have lost its graph; a loss that has one only looks odd."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    if isinstance(value, ast.Call) and isinstance(node.targets[0], ast.Name):  # type: ignore[attr-defined]
+        return True  # a new tensor made from the old
+    source = scene.value(loss)
+    return source is not None and any(
+        (isinstance(part, ast.Call) and scene.last_name(part.func) in _CUTS)
+        or (isinstance(part, ast.Attribute) and part.attr == "data")
+        for part in scene.inside(source)
+    )
+
+
 def _check(node: ast.AST, loss: ast.expr, scene: Scene) -> Iterator[Hit]:
     if not isinstance(loss, ast.Name):
         return
@@ -117,5 +135,10 @@ def _check(node: ast.AST, loss: ast.expr, scene: Scene) -> Iterator[Hit]:
                 and getattr(node, "lineno", 0) < row.position[0] <= call.lineno
             ]
             if not again:
-                yield RULE.at(node, text=scene.brief(node), loss=loss.id)
+                yield RULE.at(
+                    node,
+                    severity=None if _is_cut(scene, node, loss) else MEDIUM,
+                    text=scene.brief(node),
+                    loss=loss.id,
+                )
                 return

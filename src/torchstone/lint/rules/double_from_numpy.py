@@ -9,9 +9,9 @@ from itertools import chain
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import torch_name
+from torchstone.lint.knowledge.amp import reads_of, torch_name
 from torchstone.lint.knowledge.flow import made
-from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -49,7 +49,11 @@ Reported when the value plainly comes from a numpy function that gives float64: 
 samplers, also those of a `default_rng()` or `RandomState`, `linspace`, `zeros`, `ones`, `eye` without dtype, `array` of numbers with a decimal point;
 inside `nn.Parameter` or `register_buffer` also `log`, `sqrt`, `exp` and the like of a number.
 
-Quiet when a dtype is given, when the array was cast with `astype`, when the tensor is cast (`.float()`,
+Certain enough to be shown where the tensor is seen to meet the model: in a `forward`, in a dataset's
+`__getitem__`, as a parameter or buffer, or given to a layer or a loss. Elsewhere it may be a statistic
+that float64 suits, and is reported only on request.
+
+Quiet when a dtype is given (by name or by its place), when the array was cast with `astype`, when the tensor is cast (`.float()`,
 `.to(dtype)`) at once or later by its name, when the file works in float64 on purpose (its code,
 not a comment, says float64 or double anywhere), for a single number drawn without a size (that is
 a Python float), and in tests.""",
@@ -61,7 +65,10 @@ tensors with uniform dtype）。
 仅当值明显来自结果为 float64 的 numpy 函数时报告：`np.random` 的采样函数（包括 `default_rng()` 与 `RandomState` 实例的），未指定 dtype 的 `linspace`、`zeros`、
 `ones`、`eye`，含小数的 `array`；在 `nn.Parameter` 或 `register_buffer` 中还包括对数字求 `log`、`sqrt`、`exp` 等。
 
-已给出 dtype、数组已用 `astype` 转换、张量当场或之后按名字转换（`.float()`、`.to(dtype)`）、文件有意使用 float64
+只有看得出张量会与模型相遇时才默认显示：在 `forward` 中、在数据集的 `__getitem__` 中、作为参数或缓冲区，或传给层或损失。
+其他地方可能是适合 float64 的统计量，只在要求时报告。
+
+已（按名称或位置）给出 dtype、数组已用 `astype` 转换、张量当场或之后按名字转换（`.float()`、`.to(dtype)`）、文件有意使用 float64
 （代码中任何地方出现 float64 或 double，注释不算）、不带 size 只抽取一个数（得到的是 Python float）以及测试中不报告。""",
     ),
     needs=("numpy",),
@@ -106,9 +113,10 @@ _GENERATORS = frozenset(
 # where the size stands that makes a sampler give an array rather than a Python float
 _SIZE_AT = {"exponential": 1, "uniform": 2, "normal": 2, "beta": 2, "gamma": 2, "laplace": 2,
             "lognormal": 2, "logistic": 2}  # fmt: skip
-_FILLERS = frozenset(
-    f"numpy.{name}" for name in "linspace logspace zeros ones eye identity".split()
-)
+# where the dtype stands when it is given without its name
+_DTYPE_AT = {"numpy.zeros": 1, "numpy.ones": 1, "numpy.identity": 1, "numpy.eye": 3,
+             "numpy.linspace": 5, "numpy.logspace": 5}  # fmt: skip
+_STATE = ("Parameter", "register_buffer", "Buffer")
 _MATH = frozenset(f"numpy.{name}" for name in "log log2 log10 sqrt exp sin cos tanh power".split())
 _CASTS = frozenset(
     "float half bfloat16 double long int to type type_as to_dense bool astype".split()
@@ -133,11 +141,40 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     better = f"{name}(…).float()" if from_numpy else f"{name}(…, dtype={torch or 'torch'}.float32)"
     yield RULE.at(
         call,
+        confidence=None if _meets_model(call, scene) else POSSIBLE,
         fix=_fix(call, from_numpy, torch, scene),
         call=name,
         source=scene.brief(source),
         better=better,
     )
+
+
+def _meets_model(call: ast.Call, scene: Scene) -> bool:
+    """Whether the tensor is seen to come where float32 is: a forward, a sample of a dataset, a
+    parameter or buffer, a layer or a loss that gets it. A statistic on the host may be float64."""
+    if scene.forward_of(call) is not None or scene.getitem_of(call) is not None:
+        return True
+    places: list[ast.expr] = [call]
+    statement = scene.statement(call)
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            places += reads_of(scene, target) if isinstance(target, ast.Name) else []
+    return any(_goes_into_model(place, scene) for place in places)
+
+
+def _goes_into_model(place: ast.expr, scene: Scene) -> bool:
+    child: ast.AST = place
+    for up in scene.ancestors(place):
+        if isinstance(up, ast.Call) and up.func is not child:
+            full = scene.qualified(up.func)
+            if full.startswith("torch.nn.") or scene.last_name(up.func) in _STATE:
+                return True
+            if not full and scene.is_model(up.func):
+                return True
+        if isinstance(up, ast.stmt):
+            return False
+        child = up
+    return False
 
 
 def _is_count(call: ast.Call, scene: Scene) -> bool:
@@ -191,9 +228,9 @@ def _double_source(call: ast.Call, scene: Scene) -> ast.expr | None:
     if sampler:
         from_array = scene.last_name(call.func) == "from_numpy"
         return value if from_array or _is_sized(value, sampler, scene) else None
-    if full in _FILLERS and len(value.args) < 3:
+    if full in _DTYPE_AT and len(value.args) <= _DTYPE_AT[full]:
         return value
-    if full == "numpy.array" and value.args and _has_decimals(value.args[0]):
+    if full == "numpy.array" and len(value.args) == 1 and _has_decimals(value.args[0]):
         return value
     return value if full in _MATH and _is_state(call, value, scene) else None
 
@@ -236,7 +273,7 @@ def _is_state(call: ast.Call, value: ast.Call, scene: Scene) -> bool:
     up = scene.parent(call)
     if not isinstance(up, ast.Call):
         return False
-    if scene.last_name(up.func) not in ("Parameter", "register_buffer", "Buffer"):
+    if scene.last_name(up.func) not in _STATE:
         return False
     numeric = (ast.Constant, ast.BinOp, ast.Name, ast.Attribute, ast.UnaryOp)
     return len(value.args) == 1 and isinstance(value.args[0], numeric)

@@ -95,8 +95,9 @@ def check_sum(node: ast.BinOp, scene: Scene) -> Iterator[Hit]:
         size = number(scene, eps) if written else None
         if size is None or not 0 < size < _INFINITE_RECIPROCAL or not _guards(node, scene):
             continue
-        if half_here(scene, value)[0] == "float16" and not scene.is_test:
-            yield _hit(node, eps, size, scene)
+        known, sure = half_here(scene, value)
+        if known == "float16" and not scene.is_test:
+            yield _hit(node, eps, size, scene, sure)
 
 
 @RULE.on_call("clamp", "clamp_min", "clip", "clamp_")
@@ -107,8 +108,9 @@ def check_clamp(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     size = number(scene, eps)
     if eps is None or size is None or not 0 < size <= _FLUSHED:
         return
-    if half_here(scene, subject(scene, call))[0] == "float16" and not scene.is_test:
-        yield _hit(call, eps, size, scene)
+    known, sure = half_here(scene, subject(scene, call))
+    if known == "float16" and not scene.is_test:
+        yield _hit(call, eps, size, scene, sure)
 
 
 @RULE.on_call(*_DEFAULTS)
@@ -128,11 +130,11 @@ def check_default(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         yield _hit(call, eps, size, scene)
 
 
-def _hit(place: ast.AST, eps: ast.expr | None, size: float, scene: Scene) -> Hit:
+def _hit(place: ast.AST, eps: ast.expr | None, size: float, scene: Scene, sure: bool = True) -> Hit:
     severity, becomes = _severity(size)
     return RULE.at(
         place,
-        severity=severity,
+        severity=severity if sure else MEDIUM,
         say=Text(
             RULE.say.en.replace("{becomes}", becomes.en),
             RULE.say.zh.replace("{becomes}", becomes.zh),

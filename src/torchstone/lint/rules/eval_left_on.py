@@ -10,9 +10,10 @@ from typing import NamedTuple
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect, Event, effect_of
+from torchstone.lint.facts.makeup import depends_on_mode
 from torchstone.lint.facts.summary import Summary, calls_below, handed, summary_at
 from torchstone.lint.knowledge.flow import before, loops_around, same_scope
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import LOOPS, Scene
 
 RULE = Rule(
@@ -126,7 +127,40 @@ def check(scene: Scene) -> Iterator[Hit]:
             model = _switched(row.does)
             if model and model not in told and _stays(scene, row, model, rows):
                 told.add(model)
-                yield RULE.at(row.call, model=model)
+                by_mode = depends_on_mode(scene, _as_given(scene, row.call, model, rows))
+                if by_mode or (by_mode is None and _is_put_into_training(scene, model)):
+                    # without dropout and batch norm both modes are one
+                    yield RULE.at(row.call, model=model, severity=None if by_mode else MEDIUM)
+
+
+def _is_put_into_training(scene: Scene, model: str) -> bool:
+    """Whether a model whose making is not to be seen is one that trains: the file says train() or
+    parameters() of it, or of no model at all. Beside models that train, one that is only ever evaluated
+    is a frozen part."""
+    last = model.rpartition(".")[2]
+    said = [
+        scene.dotted(scene.receiver(call)).split(".")
+        for name in ("train", "parameters", "named_parameters")
+        for call in scene.calls.get(name, ())
+    ]
+    return not said or any(last in chain for chain in said) or _trained_by_callee(scene, model)
+
+
+def _trained_by_callee(scene: Scene, model: str) -> bool:
+    return any(
+        summary.has(Effect.TRAIN, model)
+        for call in scene.all(ast.Call)
+        if any(scene.dotted(item) == model for item in call.args)
+        and effect_of(scene, call) is None
+        and (summary := summary_at(scene, call)) is not None
+    )
+
+
+def _as_given(scene: Scene, site: ast.Call, model: str, rows: list[Row]) -> ast.expr | None:
+    """The model as an expression of the loop: what is called, switched or passed under its name."""
+    calls = [site, *(row.call for row in rows)]
+    nodes = (node for call in calls for node in scene.inside(call) if isinstance(node, ast.expr))
+    return next((node for node in nodes if scene.dotted(node) == model), None)
 
 
 def _sounds_like_training(scene: Scene, loop: ast.AST) -> bool:

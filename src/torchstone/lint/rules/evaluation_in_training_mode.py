@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.makeup import depends_on_mode
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.facts.summary import summary_of, summary_within
-from torchstone.lint.knowledge.flow import loops_around, made, own_nodes, passed
+from torchstone.lint.facts.summary import NOTHING, Summary, calls_below, summary_of, summary_within
+from torchstone.lint.knowledge.flow import before, loops_around, made, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources.scene import Function, Scene
-from torchstone.sources.targets import target_of
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
+from torchstone.sources.targets import method_of, target_of
+from torchstone.sources.training import backward_calls, step_calls
 
 RULE = Rule(
     "TS229",
@@ -44,6 +47,12 @@ RULE = Rule(
         en="Fires where a function that evaluates, tests, predicts or generates (by its name, under "
         "`no_grad` or `inference_mode`) runs a model, and neither it, nor what it calls, nor any "
         "caller in the project puts the model into `eval()`.\n\n"
+        "- Also for a program without any training that loads weights into a model of the project and "
+        "runs it without gradients, wherever that stands; only where the model is seen to have dropout or "
+        "batch norm.\n"
+        "- Also for a loop without gradients, over other data, in the function that trains the model.\n"
+        "- Where a function puts one model into `eval()` and runs another, the other is reported when it "
+        "is seen to have dropout or batch norm.\n"
         "- Also for `model.generate(…)` or `model.sample(…)` in the loop that trains the model, when "
         "that method runs the model without gradients.\n"
         "- Said only where the model's making or all callers are to be seen; a model that comes "
@@ -53,6 +62,10 @@ RULE = Rule(
         "- Harmless for a model without dropout and batch norm.",
         zh="当一个名字表明用于评估、测试、预测或生成的函数（在 `no_grad` 或 `inference_mode` 下）运行模型，而它自身、"
         "它调用的函数以及项目中的调用者都没有把模型切到 `eval()` 时报告。\n\n"
+        "- 不做任何训练的程序若向项目自己的模型加载权重，并在不求梯度的情况下运行，也会报告（仅当看得出模型含有 dropout 或 "
+        "batch norm）。\n"
+        "- 训练该模型的函数中，对其他数据的不求梯度的循环也检查。\n"
+        "- 函数把一个模型切到 `eval()`，却运行另一个模型时，若看得出后者含有 dropout 或 batch norm，也会报告。\n"
         "- 训练循环中的 `model.generate(…)`、`model.sample(…)` 也检查：该方法在不求梯度的情况下运行模型时报告。\n"
         "- 仅当能看到模型的构造或所有调用者时才报告；来自别处的模型可能已经处于评估模式，例如 `from_pretrained` "
         "得到的模型。\n"
@@ -108,13 +121,23 @@ _EVALUATES = pattern(
     r"|(?:^|_)(?:fid|psnr|ssim|bleu|rouge|wer|cer|ppl|perplexity|miou|auc|f1|recall)(?:$|_)|score",
     re.I,
 )
-_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?)(?:$|_)", re.I)
-_OTHERWISE = (Effect.EVAL, Effect.TRAIN, Effect.BACKWARD)
+_PLAINLY = pattern(r"^_*(?:eval(?:uate)?|valid(?:ate|ation)?|test)(?:$|_)", re.I)
+_PRETRAINED = pattern(r"pretrained|load_plm")
+# methods under which models generate and translate; torch's own layers have none of them
+_METHODS = frozenset("generate sample inference infer predict synthesize decode translate".split())
 _TRAINS = pattern(r"train|update|step$|adapt", re.I)
 _ON_PURPOSE = pattern(r"(?:^|_)(?:g_?ema|ema|generator|netg|g|vae|teacher)$", re.I)
 _EVALUATED = frozenset(("from_pretrained", "load", "jit", "export", "create_model_and_transforms"))
 _SWITCHES = pattern(r"eval|infer|freeze", re.I)
+_HELD_OUT = pattern(r"val|test|dev(?!ice)|eval|held", re.I)
 _CALLERS = 2  # callers of callers; an entry point is rarely further away
+
+
+class Run(NamedTuple):
+    """A call that runs a model, and the model itself."""
+
+    call: ast.Call
+    model: ast.expr
 
 
 @RULE.on_file
@@ -122,15 +145,153 @@ def check(scene: Scene) -> Iterator[Hit]:
     for function in () if scene.is_test else scene.all(ast.FunctionDef):
         if not _EVALUATES.search(function.name) or _TRAINS.search(function.name):
             continue
-        call = _forward(scene, function)
-        if call is None:
+        runs = _runs(scene, function)
+        does = summary_of(scene, function) if runs else NOTHING
+        if does.has(Effect.BACKWARD) or _eval_of_all(scene):
             continue
-        model = scene.dotted(call.func)
-        does = summary_of(scene, function)
-        if any(does.has(effect) for effect in _OTHERWISE) or does.hides(model):
+        for run in runs:
+            if _is_left(scene, function, run, does):
+                yield _hit(scene, run)
+                break
+
+
+def _hit(scene: Scene, run: Run) -> Hit:
+    return RULE.at(run.call, call=scene.brief(run.call), model=scene.dotted(run.model))
+
+
+def _is_left(scene: Scene, function: Function, run: Run, does: Summary) -> bool:
+    """Whether a model runs here in training mode, and the mode changes what it computes."""
+    model = scene.dotted(run.model)
+    if does.has(Effect.EVAL, model) or does.has(Effect.TRAIN, model) or does.hides(model):
+        return False
+    by_mode = _depends_on_mode(scene, function, run.model)
+    # where another model is switched, this one may be left out on purpose unless it has dropout
+    beside = does.has(Effect.EVAL) or does.has(Effect.TRAIN)
+    if by_mode is False or (beside and not by_mode):
+        return False
+    if by_mode is None and (
+        _wraps_pretrained(scene, function) or not _is_given(scene, function, run.model)
+    ):
+        return False
+    return _is_known(scene, function, run)
+
+
+def _depends_on_mode(scene: Scene, function: Function, model: ast.expr) -> bool | None:
+    """What the model's making tells, here or where callers make it."""
+    if _is_given(scene, function, model):
+        given = [
+            depends_on_mode(home, passed(home, site, function, scene.dotted(model)))
+            for home, site in calls_of(scene, function) or ()
+        ]
+        return True if any(given) else None if None in given or not given else False
+    return depends_on_mode(scene, model)
+
+
+def _wraps_pretrained(scene: Scene, function: Function) -> bool:
+    """Whether a caller's file gets a pretrained network, which comes in evaluation mode, and never says
+    train(): what it wraps is still evaluated right."""
+    homes = {scene, *(home for home, _ in calls_of(scene, function) or ())}
+    return any(
+        _PRETRAINED.search(home.source.text) is not None and not home.calls.get("train")
+        for home in homes
+    )
+
+
+def _is_given(scene: Scene, function: Function, model: ast.expr) -> bool:
+    """Whether a model is what a parameter was given, and nothing else by then."""
+    if not isinstance(model, ast.Name) or model.id not in parameters(function):
+        return False
+    return len(scene.bindings(model)) == 1
+
+
+@RULE.on_file
+def check_inline(scene: Scene) -> Iterator[Hit]:
+    """`with torch.no_grad(): for x in val: net(x)` in the function that trains the model"""
+    if scene.is_test or _eval_of_all(scene):
+        return
+    for root in {scene.function(call) or scene.root for call in backward_calls(scene)}:
+        if isinstance(root, FUNCTIONS) and _EVALUATES.search(root.name):
             continue
-        if _is_known(scene, function, call) and not _eval_of_all(scene):
-            yield RULE.at(call, call=scene.brief(call), model=model)
+        runs = [run for run in _runs_in(scene, root) if _in_validation(scene, run.call)]
+        told: set[str] = set()
+        for run in runs:
+            name = scene.dotted(run.model)
+            if name not in told and _is_trained_beside(scene, root, run):
+                told.add(name)
+                yield _hit(scene, run)
+
+
+def _in_validation(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call stands in a loop that runs without gradients, whole or by the name of its data."""
+    if not scene.lexical_region(call).without_grad:
+        return False
+    loops = loops_around(scene, call)
+    if not loops or not isinstance(loops[0], ast.For):
+        return False
+    outer = scene.lexical_region(loops[0]).without_grad
+    named = any(_HELD_OUT.search(scene.last_name(part)) for part in scene.inside(loops[0].iter))
+    return (outer or named) and not any(
+        scene.within(other, loops[0]) for other in backward_calls(scene)
+    )
+
+
+def _is_trained_beside(scene: Scene, root: ast.AST, run: Run) -> bool:
+    """Whether the function trains the very model, never switches it, and its mode matters."""
+    name, does = scene.dotted(run.model), summary_within(scene, root)
+    if does.has(Effect.EVAL, name) or does.hides(name) or _switched(scene, name):
+        return False
+    if _ON_PURPOSE.search(name.rpartition(".")[2]):
+        return False
+    trained = any(
+        scene.dotted(other.model) == name and not scene.lexical_region(other.call).without_grad
+        for other in _runs_in(scene, root)
+    )
+    return trained and depends_on_mode(scene, run.model) is True
+
+
+@RULE.on_file
+def check_script(scene: Scene) -> Iterator[Hit]:
+    """`net.load_state_dict(…)` … `with torch.no_grad(): net(x)` in a program that never trains"""
+    if scene.is_test or backward_calls(scene) or step_calls(scene) or _eval_of_all(scene):
+        return
+    loads = (call for name in scene.calls if "load" in name for call in scene.calls[name])
+    told: set[str] = set()
+    for load in sorted(loads, key=lambda call: call.lineno):
+        model = scene.receiver(load)
+        if model is None or not scene.method(load):
+            continue
+        run = _run_after(scene, load, model)
+        if run is not None and scene.dotted(model) not in told and _stays(scene, run):
+            told.add(scene.dotted(model))
+            yield _hit(scene, run)
+
+
+def _run_after(scene: Scene, load: ast.Call, model: ast.expr) -> Run | None:
+    """The first run of a model without gradients, in the function that loads its weights."""
+    name, home = scene.dotted(model), scene.function(load) or scene.root
+    if isinstance(home, FUNCTIONS) and _EVALUATES.search(home.name):
+        return None  # judged by its name already
+    runs = [
+        run
+        for run in _runs_in(scene, home)
+        if scene.dotted(run.model) == name and before(load, run.call)
+    ]
+    return next((run for run in runs if scene.lexical_region(run.call).without_grad), None)
+
+
+def _stays(scene: Scene, run: Run) -> bool:
+    """Whether nothing in the program may switch a model that is made where it runs."""
+    name = scene.dotted(run.model)
+    does = summary_within(scene, scene.function(run.call) or scene.root)
+    source = made(scene, run.model)
+    return (
+        not does.has(Effect.EVAL, name)
+        and not does.hides(name)
+        and not _switched(scene, name)
+        and isinstance(source, ast.Call)
+        and _in_training_mode(scene, source)
+        and depends_on_mode(scene, run.model) is True
+    )
 
 
 @RULE.on_call("generate", "sample")
@@ -140,7 +301,7 @@ def check_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     loops = loops_around(scene, call)
     if not model or not loops or scene.is_test or not scene.is_model(scene.receiver(call)):
         return
-    found = target_of(scene, call)
+    found = target_of(scene, call) or _method_of_made(scene, call)
     owner = found[0].parent(found[1]) if found is not None else None
     if found is None or not isinstance(owner, ast.ClassDef) or not found[0].is_module_class(owner):
         return
@@ -153,6 +314,15 @@ def check_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         yield RULE.at(call, call=scene.brief(call), model=model)
 
 
+def _method_of_made(scene: Scene, call: ast.Call) -> tuple[Scene, Function] | None:
+    """The method of a model that came in as a parameter, when what made it is seen."""
+    made_by = maker_of(scene, scene.receiver(call))
+    if made_by is None:
+        return None
+    found = made_by.scene.project.class_named(made_by.scene, made_by.call.func, made_by.name)
+    return method_of(found[0], found[1], scene.last_name(call.func)) if found else None
+
+
 def _runs_itself(scene: Scene, method: Function) -> bool:
     """Whether a method of a module calls the module without gradients."""
     return any(
@@ -163,19 +333,50 @@ def _runs_itself(scene: Scene, method: Function) -> bool:
     )
 
 
-def _forward(scene: Scene, function: Function) -> ast.Call | None:
-    """The first call of a model in a function, without gradients unless its name says enough."""
+def _runs(scene: Scene, function: Function) -> list[Run]:
+    """The first run of each model of a function, without gradients unless its name says enough."""
     plain = bool(_PLAINLY.search(function.name))
-    found = [
-        node
-        for node in own_nodes(function)
-        if isinstance(node, ast.Call)
-        and (isinstance(node.func, ast.Name) or _is_own(scene, node.func))
-        and not _ON_PURPOSE.search(scene.last_name(node.func))
-        and scene.is_model(node.func)
-        and (plain or scene.lexical_region(node).without_grad)
-    ]
-    return min(found, key=lambda node: (node.lineno, node.col_offset), default=None)
+    found: dict[str, Run] = {}
+    for run in _runs_in(scene, function):
+        if plain or scene.lexical_region(run.call).without_grad:
+            found.setdefault(scene.dotted(run.model), run)
+    return [run for name, run in found.items() if not _ON_PURPOSE.search(name.rpartition(".")[2])]
+
+
+def _runs_in(scene: Scene, root: ast.AST) -> list[Run]:
+    """Calls of models, and of the methods that run them, in order."""
+    found = []
+    for call in calls_below(root):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in _METHODS:
+            model: ast.expr = func.value
+        else:
+            model = func
+        plain = isinstance(model, ast.Name) or _is_own(scene, model)
+        if plain and (scene.is_model(model) or _is_module(scene, root, model)):
+            found.append(Run(call, model))
+    return found
+
+
+def _is_module(scene: Scene, root: ast.AST, model: ast.expr) -> bool:
+    """Whether callers pass a module of the project under a name that does not tell."""
+    if not isinstance(model, ast.Name) or not isinstance(root, FUNCTIONS):
+        return False
+    if not _is_given(scene, root, model):
+        return False
+    for home, site in calls_of(scene, root) or ():
+        value = passed(home, site, root, model.id)
+        if isinstance(value, (ast.Name, ast.Attribute)) and home.is_model(value):
+            return True
+        given = maker_of(home, value)
+        found = (
+            given.scene.project.class_named(given.scene, given.call.func, given.name)
+            if given is not None
+            else None
+        )
+        if found is not None and found[0].is_module_class(found[1]):
+            return True
+    return False
 
 
 def _is_own(scene: Scene, func: ast.expr) -> bool:
@@ -189,16 +390,16 @@ def _eval_of_all(scene: Scene) -> bool:
     )
 
 
-def _is_known(scene: Scene, function: Function, call: ast.Call) -> bool:
+def _is_known(scene: Scene, function: Function, run: Run) -> bool:
     """Whether the model is plainly in training mode: made here, or given by callers that are all
     to be seen and do not switch it."""
-    if isinstance(call.func, ast.Attribute):
-        return _made_by_class(scene, call, call.func.attr)
-    if isinstance(call.func, ast.Name):
-        rows = scene.bindings(call.func)
-        if rows and rows[0].how == "parameter":
-            return _from_callers(scene, function, call.func.id, _CALLERS)
-    source = made(scene, call.func)
+    call, model = run
+    if isinstance(model, ast.Attribute):
+        return _made_by_class(scene, call, model.attr)
+    if isinstance(model, ast.Name):
+        if _is_given(scene, function, model):
+            return _from_callers(scene, function, model.id, _CALLERS)
+    source = made(scene, model)
     if not isinstance(source, ast.Call) or scene.scope(source) is not scene.scope(call):
         return False
     return _in_training_mode(scene, source)

@@ -127,11 +127,22 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
     if frozen is None or _conditional(scene, frozen.node, call):
         return
-    if _freed(scene, frozen) or (
-        before(frozen.node, call) and _changed(scene, frozen, call, module)
+    if (
+        _bound_between(scene, frozen, call, module)
+        or _freed(scene, frozen)
+        or (before(frozen.node, call) and _changed(scene, frozen, call, module))
     ):
         return
-    yield RULE.at(call, what=scene.brief(given), line=str(frozen.node.lineno))
+    yield RULE.at(
+        call,
+        what=scene.brief(given),
+        line=str(frozen.node.lineno),
+        about=tuple(
+            node
+            for node in scene.inside(given)
+            if isinstance(node, ast.expr) and scene.dotted(node) == module
+        ),
+    )
 
 
 def _detached(scene: Scene, given: ast.expr) -> ast.expr | None:
@@ -182,6 +193,18 @@ def _freed(scene: Scene, frozen: Freeze) -> bool:
         if not same_scope(scene, row.node, frozen.node) or before(frozen.node, row.node):
             return True
     return False
+
+
+def _bound_between(scene: Scene, frozen: Freeze, call: ast.Call, module: str) -> bool:
+    """Whether the name stands for another model by the time that something is frozen."""
+    root = module.partition(".")[0]
+    return before(call, frozen.node) and any(
+        node.id == root
+        and isinstance(node.ctx, ast.Store)
+        and before(call, node)
+        and before(node, frozen.node)
+        for node in scene.all(ast.Name)
+    )
 
 
 def _changed(scene: Scene, frozen: Freeze, call: ast.Call, module: str) -> bool:

@@ -8,8 +8,14 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.origins import returns
+from torchstone.lint.facts.returned import maker_of
+from torchstone.lint.facts.summary import calls_below, summary_of
+from torchstone.lint.knowledge.flow import loop_around, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, LOOPS, Scene
+from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
+from torchstone.sources.targets import method_of, target_of
 
 _MODELS = pattern(r"models?$|nets?$|networks?$|modules$|encoders$|experts$", re.I)
 _WANTS_GRADIENT = frozenset(
@@ -95,19 +101,58 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not model:
         return
     home = scene.scope(call)
-    forward = _forward(call, scene, home, model)
+    forward = _forward(call, scene, home, model) or _through(call, scene, home, model)
     if forward is None or _gradients_wanted(scene, home) or _frozen(scene, model):
         return
     seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
     if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
         return
+    if _switches_itself(scene, forward) or _shown_without_graph(scene, forward):
+        return
     seen.add(forward)
     yield RULE.at(
         forward,
-        confidence=POSSIBLE if scene.is_test else None,
+        confidence=POSSIBLE if scene.is_test or _may_differentiate(scene, forward) else None,
         call=scene.brief(forward),
         model=model.rstrip("["),
         line=str(scene.source.place(call.lineno)[1]),
+    )
+
+
+@RULE.on(ast.Assign)
+def check_factory(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`model = load(path)`, where a function of the project puts it into eval() and returns it"""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, ast.Call) or not isinstance(target, ast.Name) or scene.is_test:
+        return
+    home = scene.scope(statement)
+    if not scene.calls.get(target.id) or _gradients_wanted(scene, home):
+        return
+    forward = _forward(call, scene, home, target.id)
+    found = target_of(scene, call) if forward is not None else None
+    if forward is None or found is None or not _gives_evaluated(*found):
+        return
+    seen: set[ast.AST] = scene.cache.setdefault("graphs in evaluation", set())
+    if forward in seen or _switched_by_name(scene, forward) or scene.region(forward).without_grad:
+        return
+    if _switches_itself(scene, forward) or _shown_without_graph(scene, forward):
+        return
+    seen.add(forward)
+    yield RULE.at(
+        forward,
+        confidence=POSSIBLE if _may_differentiate(scene, forward) else None,
+        call=scene.brief(forward),
+        model=target.id,
+        line=str(scene.source.place(call.lineno)[1]),
+    )
+
+
+def _gives_evaluated(scene: Scene, function: Function) -> bool:
+    """Whether every answer of a function was put into eval() by it, and not frozen."""
+    given = [scene.dotted(value) for value in returns(function)]
+    does = summary_of(scene, function)
+    return bool(given) and all(
+        name and does.has(Effect.EVAL, name) and not _frozen(scene, name) for name in given
     )
 
 
@@ -115,7 +160,12 @@ def _name(scene: Scene, receiver: ast.expr | None) -> str:
     """The model as written; for `models["g"]`, and a loop over `models.values()`, the whole."""
     if isinstance(receiver, ast.Subscript):
         base = receiver.value
-        return scene.text(receiver) if _MODELS.search(scene.last_name(base)) else ""
+        if not _MODELS.search(scene.last_name(base)):
+            return ""
+        each = isinstance(receiver.slice, ast.Name) and any(
+            row.how == "loop" for row in scene.bindings(receiver.slice)
+        )
+        return f"{scene.text(base)}[" if each else scene.text(receiver)
     if not isinstance(receiver, (ast.Name, ast.Attribute)):
         return ""
     loop = (
@@ -161,6 +211,41 @@ def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Cal
     return None
 
 
+def _through(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
+    """The first call in a loop of a function of this file that runs the model with its graph."""
+    for site in calls_below(home):
+        loop = loop_around(scene, site)
+        if site.lineno <= call.lineno or loop is None or scene.within(call, loop):
+            continue
+        found = target_of(scene, site, here=True)
+        if found is None or _gradients_wanted(scene, found[1]):
+            continue
+        inner = _called_inside(scene, site, found[1], model)
+        if any(_runs_with_graph(scene, node, inner) for node in own_nodes(found[1])):
+            return site
+    return None
+
+
+def _called_inside(scene: Scene, site: ast.Call, function: Function, model: str) -> str:
+    """What the model is called in the function: the same for a field, else the parameter."""
+    if model.startswith("self."):
+        return model
+    for name in parameters(function):
+        if scene.dotted(passed(scene, site, function, name)) == model:
+            return name
+    return ""
+
+
+def _runs_with_graph(scene: Scene, node: ast.AST, model: str) -> bool:
+    return (
+        bool(model)
+        and isinstance(node, ast.Call)
+        and _is_call_of(scene, node, model)
+        and not scene.region(node).without_grad
+        and not _switched_by_name(scene, node)
+    )
+
+
 def _switched_by_name(scene: Scene, forward: ast.Call) -> bool:
     """Whether a context or decorator of unknown making says by its name what it does."""
     for up in scene.ancestors(forward):
@@ -175,6 +260,52 @@ def _switched_by_name(scene: Scene, forward: ast.Call) -> bool:
             if "grad" in name or "inference" in name:
                 return True
     return False
+
+
+def _switches_itself(scene: Scene, forward: ast.Call) -> bool:
+    """Whether the model is of a class whose `forward` runs parts of itself without gradients."""
+    made = maker_of(scene, forward.func)
+    while made is not None and made.name.endswith("DataParallel") and made.call.args:
+        made = maker_of(made.scene, made.call.args[0])
+    if made is None:
+        return False
+    found = made.scene.project.class_named(made.scene, made.call.func, made.name)
+    method = method_of(found[0], found[1], "forward") if found is not None else None
+    return method is not None and any(
+        isinstance(node, ast.Call) and method[0].lexical_region(node).without_grad
+        for node in own_nodes(method[1])
+    )
+
+
+def _shown_without_graph(scene: Scene, forward: ast.Call) -> bool:
+    """Whether the answer is turned into an array without detach(): with a graph that raises an error,
+    so somebody switches gradients off."""
+    statement = scene.statement(forward)
+    names = (
+        {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        if isinstance(statement, ast.Assign)
+        else set()
+    )
+    for call in scene.calls.get("numpy", ()):
+        parts = list(scene.inside(call))
+        if any(
+            isinstance(part, ast.Attribute) and part.attr in ("detach", "data") for part in parts
+        ):
+            continue
+        named = any(isinstance(part, ast.Name) and part.id in names for part in parts)
+        if (named or forward in parts) and scene.scope(call) is scene.scope(forward):
+            return True
+    return False
+
+
+def _may_differentiate(scene: Scene, forward: ast.Call) -> bool:
+    """Whether a model of unknown making is run in a project whose models take gradients in forward."""
+    made = maker_of(scene, forward.func)
+    known = made is not None and (
+        made.name.startswith("torch")
+        or made.scene.project.class_named(made.scene, made.call.func, made.name) is not None
+    )
+    return not known and scene.project.mentions("autograd.grad(")
 
 
 def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from torchstone.core.finding import Confidence
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
-from torchstone.lint.knowledge.flow import settled
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.knowledge.flow import own_nodes, settled
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
+from torchstone.sources.targets import is_outside, target_of
 
 _FACTORIES = frozenset(
     f"torch.{name}"
@@ -115,9 +117,42 @@ def on_method(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 def _check(node: ast.AST, leaf: ast.expr, scene: Scene) -> Iterator[Hit]:
     if not isinstance(leaf, (ast.Name, ast.Attribute)) or not _is_leaf(leaf, scene):
         return
-    if _freed(scene, leaf) or scene.region(node).without_grad:
+    if _freed(scene, leaf) or scene.region(node).without_grad or _switched_off(scene, node, leaf):
         return
-    yield RULE.at(node, confidence=_confidence(scene, node), text=scene.brief(node))
+    yield RULE.at(
+        node,
+        severity=None if _callers_seen(scene, node) else MEDIUM,
+        confidence=_confidence(scene, node),
+        text=scene.brief(node),
+    )
+
+
+def _switched_off(scene: Scene, node: ast.AST, leaf: ast.expr) -> bool:
+    """Whether a function that gets the model before (`toggle_grad(model, False)`) sets requires_grad, or
+    cannot be read."""
+    loop = scene.enclosing(node, ast.For)
+    source = loop.iter if isinstance(leaf, ast.Name) and isinstance(loop, ast.For) else None
+    model = scene.dotted(scene.receiver(source)) if isinstance(source, ast.Call) else ""
+    root = scene.function(node)
+    for call in calls_below(root) if model and root is not None else ():
+        if call.lineno >= getattr(node, "lineno", 0) or is_outside(scene, call):
+            continue
+        if any(scene.dotted(item) == model for item in call.args):
+            found = target_of(scene, call)
+            if found is None or any(
+                isinstance(part, ast.Attribute) and part.attr.startswith("requires_grad")
+                for part in own_nodes(found[1])
+            ):
+                return True
+    return False
+
+
+def _callers_seen(scene: Scene, node: ast.AST) -> bool:
+    """Whether everybody who calls the function is to be seen: another may do so without gradients."""
+    function = scene.function(node)
+    if function is None or function.name in ("forward", "training_step"):
+        return True
+    return bool(calls_of(scene, function))
 
 
 def _confidence(scene: Scene, node: ast.AST) -> Confidence | None:

@@ -148,7 +148,7 @@ def check_callee(scene: Scene) -> Iterator[Hit]:
                 continue
             found = target_of(scene, call)
             inner = _reads(found[0], found[1]) if found is not None else None
-            if inner is None or step_loop(*inner) is not None:
+            if inner is None or step_loop(*inner) is not None or _moved_later(scene, call):
                 continue
             told.add(name)
             home, read = inner
@@ -165,6 +165,25 @@ _THROUGH = Text(
     en="`{call}` waits for the device on every step: it runs `{read}` (line {line})",
     zh="`{call}` 让每个训练步都停下来等待设备：其中执行了 `{read}`（第 {line} 行）",
 )
+
+
+def _moved_later(scene: Scene, call: ast.Call) -> bool:
+    """Whether what a call gets or gives goes to the device only after it: it is still on the host."""
+    statement = scene.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {
+        part.id
+        for node in (*targets, *call.args)
+        for part in scene.inside(node)
+        if isinstance(part, ast.Name)
+    }
+    return any(
+        move.lineno > call.lineno
+        and scene.function(move) is scene.function(call)
+        and any(isinstance(part, ast.Name) and part.id in names for part in scene.inside(move))
+        for name in ("cuda", "to", "to_cuda", "to_device", "move_to_device", "to_gpu")
+        for move in scene.calls.get(name, ())
+    )
 
 
 def _reads(scene: Scene, function: Function, depth: int = _DEPTH) -> Read | None:

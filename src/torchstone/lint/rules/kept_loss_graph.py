@@ -166,15 +166,27 @@ def _adds_up(scene: Scene, method: Function) -> bool:
     for node in own_nodes(method):
         if isinstance(node, ast.Name) and node.id == names[0] and isinstance(node.ctx, ast.Store):
             return False  # bound anew: most likely to a number
-    return any(
-        isinstance(node, ast.AugAssign)
-        and scene.dotted(node.target).startswith("self.")
-        and any(scene.dotted(part) == names[0] for part in _leaves(node.value))
-        for node in own_nodes(method)
-    ) and not any(
+    return any(_stores(scene, node, names[0]) for node in own_nodes(method)) and not any(
         isinstance(node, ast.Call) and scene.last_name(node.func) in (*_CUTS, "isinstance")
         for node in own_nodes(method)
     )
+
+
+def _stores(scene: Scene, node: ast.AST, name: str) -> bool:
+    """`self.total += v * n`, `self.rows.append(v)`"""
+    if isinstance(node, ast.AugAssign):
+        kept = scene.dotted(node.target).startswith("self.")
+        return kept and any(scene.dotted(part) == name for part in _leaves(node.value))
+    if not isinstance(node, ast.Call) or scene.method(node) != "append" or len(node.args) != 1:
+        return False
+    holder = scene.receiver(node)
+    owner, field = scene.class_of(node), scene.dotted(holder).partition(".")[2]
+    listed = owner is not None and any(
+        isinstance(value, (ast.List, ast.Dict))
+        or scene.last_name(getattr(value, "func", value)) == "list"
+        for value in scene.attribute_values(owner, field)
+    )
+    return listed and scene.dotted(node.args[0]) == name
 
 
 def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Iterator[Hit]:
@@ -186,7 +198,7 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
         return  # only what belongs to the object outlives one call of a step function
     if not name or (name in backward_names(scene) and holder is not value):
         return
-    if holder is not value and _anew(scene, name, loop):
+    if holder is not value and (_anew(scene, name, loop) or _short_lived(scene, name, loop)):
         return
     losses = _with_parts(scene, loop)
     for loss in _leaves(value):
@@ -300,6 +312,43 @@ def _anew(scene: Scene, name: str, loop: ast.AST) -> bool:
             if any(name in scene.text(target) for target in node.targets):
                 return True
     return False
+
+
+def _short_lived(scene: Scene, name: str, loop: ast.AST) -> bool:
+    """Whether a few rounds per batch are added up (`for _ in range(n)` inside the loop over the
+    data) and the sum begins anew with the next batch: nothing grows."""
+    outer = loop_around(scene, loop)
+    if outer is None or not _anew(scene, name, outer):
+        return False
+    steps_itself = any(
+        scene.within(call, outer) and not scene.within(call, loop) for call in backward_calls(scene)
+    )
+    if steps_itself:
+        return True
+    return not _counts(scene, outer) and (_counts(scene, loop) or _reads_batch(scene, outer, loop))
+
+
+def _reads_batch(scene: Scene, outer: ast.AST, loop: ast.AST) -> bool:
+    """Whether every round of the inner loop computes on what the outer one goes over."""
+    target = outer.target if isinstance(outer, ast.For) else None
+    names = (
+        {part.id for part in scene.inside(target) if isinstance(part, ast.Name)}
+        if target
+        else set()
+    )
+    return any(
+        isinstance(node, ast.Name) and node.id in names
+        for statement in getattr(loop, "body", ())
+        for node in scene.inside(statement)
+    )
+
+
+def _counts(scene: Scene, loop: ast.AST) -> bool:
+    """Whether a loop goes over numbers rather than data."""
+    return not isinstance(loop, ast.For) or any(
+        isinstance(part, ast.Call) and scene.last_name(part.func) in ("range", "trange", "count")
+        for part in scene.inside(loop.iter)
+    )
 
 
 def _cut(scene: Scene, loss: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import torch_name
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, LOW, Hit, Rule, safe, unsafe
+from torchstone.lint.rule import CERTAIN, LIKELY, LOW, MEDIUM, Hit, Rule, safe, unsafe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -39,7 +39,7 @@ RULE = Rule(
 `torch.Tensor([1, 2])` is float32, `torch.Tensor(5)` is not a 5 but five numbers of uninitialised
 memory. `torch.tensor` infers the type, `torch.empty` says that memory is uninitialised.
 
-Reported for a literal list of whole numbers or booleans (LOW), and for a single whole number (HIGH)
+Reported for a literal list of whole numbers or booleans (LOW), and for a single whole number (MEDIUM)
 whose memory nothing fills. The old way to make parameters, `nn.Parameter(torch.Tensor(n, m))` with
 an initialisation after it, is left alone, and so are lists whose content is not written down, and
 tests.
@@ -49,7 +49,7 @@ The fix writes `torch.tensor([1, …], dtype=torch.float32)`, which keeps the va
 `torch.Tensor` 是所有张量的类，作为构造函数它等同于 `FloatTensor`：`torch.Tensor([1, 2])` 是 float32，
 `torch.Tensor(5)` 不是数值 5，而是五个未初始化的数。`torch.tensor` 会推断类型，`torch.empty` 则表明内存未初始化。
 
-对整数或布尔字面量列表报告（LOW），对单个整数且其内存未被填充时报告（HIGH）。旧式的参数写法
+对整数或布尔字面量列表报告（LOW），对单个整数且其内存未被填充时报告（MEDIUM）。旧式的参数写法
 `nn.Parameter(torch.Tensor(n, m))`（随后初始化）不报告，内容未写明的列表以及测试中也不报告。
 
 修复写成 `torch.tensor([1, …], dtype=torch.float32)`，数值与类型都不变。""",
@@ -101,7 +101,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         fix = unsafe(scene.replace(call, f"{torch}.tensor({given.value})")) if torch else None
         yield RULE.at(
             call,
-            severity=HIGH,
+            severity=MEDIUM,
             confidence=LIKELY,
             say=_UNINITIALISED,
             why=_GARBAGE,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import exclusive
-from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
+from torchstone.lint.knowledge.flow import exclusive, settled
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 from torchstone.sources.targets import is_outside, target_of
 
@@ -101,10 +101,39 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if not _has_ranks(scene) and not _called_with_ranks(scene, call):
         return
-    if _other_arm(scene, call) or _runs_alone(scene):
+    if _other_arm(scene, call) or _runs_alone(scene) or _names_rank(scene, call.args[0]):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
-    yield RULE.at(call, call=scene.brief(call), fix=fix)
+    yield RULE.at(
+        call,
+        confidence=POSSIBLE if _saved_from_host(scene, call) else None,
+        call=scene.brief(call),
+        fix=fix,
+    )
+
+
+def _names_rank(scene: Scene, path: ast.expr) -> bool:
+    """Whether each rank has a file of its own, which it saved from its own device."""
+    value = settled(scene, path) or path
+    return any(
+        "rank" in scene.last_name(part).lower()
+        or (isinstance(part, ast.Constant) and isinstance(part.value, str) and "rank" in part.value)
+        for node in (path, value)
+        for part in scene.inside(node)
+    )
+
+
+def _saved_from_host(scene: Scene, load: ast.Call) -> bool:
+    """Whether the method that saves what this one loads (`save_network`, `load_network`) moves it to the
+    CPU before."""
+    owner, function = scene.class_of(load), scene.function(load)
+    if owner is None or function is None or "load" not in function.name:
+        return False
+    name = function.name.replace("load", "save")
+    return any(
+        getattr(scene.function(move), "name", "") == name and scene.within(move, owner)
+        for move in scene.calls.get("cpu", ())
+    )
 
 
 def _has_ranks(scene: Scene) -> bool:
@@ -184,10 +213,48 @@ def _is_loaded_into(scene: Scene, call: ast.Call) -> bool:
     )
 
 
+def _into_scheduler(scene: Scene, call: ast.Call) -> bool:
+    """`scheduler.load_state_dict(torch.load(…))`: numbers, which live on no device."""
+    up = scene.parent(call)
+    return (
+        isinstance(up, ast.Call)
+        and scene.method(up) == "load_state_dict"
+        and "sched" in scene.last_name(scene.receiver(up)).lower()
+    )
+
+
+def _only_fields(scene: Scene, call: ast.Call) -> bool:
+    """Whether what is loaded is taken apart into fields of the object, and goes nowhere else."""
+    statement = scene.statement(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name) or getattr(statement, "value", None) is not call:
+        return False
+    reads = [
+        node
+        for node in scene.all(ast.Name)
+        if node.id == target.id and isinstance(node.ctx, ast.Load)
+        if scene.scope(node) is scene.scope(call)
+    ]
+    return bool(reads) and all(_is_field(scene, node) for node in reads)
+
+
+def _is_field(scene: Scene, node: ast.Name) -> bool:
+    """`self.name = info["name"]`"""
+    up = scene.parent(node)
+    outer = scene.parent(up) if isinstance(up, ast.Subscript) and up.value is node else None
+    return isinstance(outer, ast.Assign) and all(
+        scene.dotted(target).startswith("self.") for target in outer.targets
+    )
+
+
 def _is_state(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
+    if _into_scheduler(scene, call):
+        return False
     if _is_loaded_into(scene, call):
         return True
+    if _only_fields(scene, call):
+        return False
     owner = scene.class_of(call)
     if owner is not None and "dataset" in owner.name.lower():
         return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.knowledge.half_values import number
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -81,6 +82,7 @@ def log_probability(logits):
 _SOFTMAX = frozenset(
     f"{home}.softmax" for home in ("torch", "torch.nn.functional", "torch.special")
 )
+_LARGEST_EPS = 1e-2  # above, it changes the value on purpose rather than protects it
 _SIGMOID = frozenset(("torch.sigmoid", "torch.nn.functional.sigmoid", "torch.special.expit"))
 
 
@@ -95,7 +97,11 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     else:
         return
     eps = False
+    if isinstance(inside, ast.Call) and scene.method(inside) in ("clamp", "clamp_min"):
+        inside, eps = scene.receiver(inside), True  # cuts the gradient where it is needed most
     if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Add):
+        if not any(_is_eps(scene, side) for side in (inside.left, inside.right)):
+            return  # log(1 + sigmoid(x)) never sees a zero
         sides = [_made(scene, side) for side in (inside.left, inside.right)]
         inside = next((side for side in sides if isinstance(side, ast.Call)), None)
         eps = True
@@ -111,6 +117,15 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         inner=scene.brief(inside),
         better="log_softmax" if soft else "logsigmoid",
     )
+
+
+def _is_eps(scene: Scene, node: ast.expr) -> bool:
+    """Whether a summand is there to keep a logarithm away from zero, or may be: a small number, or
+    one under a name."""
+    value = number(scene, node)
+    if value is None:
+        return isinstance(node, (ast.Name, ast.Attribute))
+    return 0 < value <= _LARGEST_EPS
 
 
 def _made(scene: Scene, node: ast.expr | None) -> ast.expr | None:

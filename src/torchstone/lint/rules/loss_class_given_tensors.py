@@ -68,11 +68,25 @@ def loss_of(model, x, y):
 )
 
 
+# what the constructors themselves take, in the order of old and new versions
+_OPTIONS = ("weight", "size_average", "reduce", "reduction", "ignore_index", "pos_weight", "beta",
+            "label_smoothing", "log_target")  # fmt: skip
+
+
+def _names_options(scene: Scene, call: ast.Call) -> bool:
+    """Whether an argument goes by the name of an option: `NLLLoss(weight, size_average)`."""
+    return any(
+        any(word in scene.last_name(item).lower() for word in _OPTIONS) for item in call.args[:2]
+    )
+
+
 @RULE.on_call(*_CLASSES)
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if len(call.args) < 2 or scene.has_star(call):
         return
     if any(isinstance(item, (ast.Constant, ast.Starred)) for item in call.args[:2]):
+        return
+    if _names_options(scene, call):
         return
     name = nn_class(scene, call.func)
     second = scene.literal(call.args[1])

@@ -46,11 +46,13 @@ difference of 256 on, and small losses keep three digits.
 Reported when a name is bound inside a `with autocast` block by calling something, the block has
 ended, and the name (or `name.logits`, `name[0]`) goes into a loss of `torch.nn.functional`, a
 `torch.nn…Loss` object, or something called `criterion` or `loss_fn`. HIGH when the autocast type is
-float16 (CUDA's default), MEDIUM for bfloat16 and where the type is not written down: bfloat16 does
-not overflow, but keeps two to three digits.
+float16 (CUDA's default) and the loss is known to square its values; MEDIUM for other losses, for
+bfloat16 and where the type is not written down: bfloat16 does not overflow, but keeps two to three
+digits.
 
 Quiet when the value is cast up (`.float()`, `.to(torch.float32)`, `.double()`), when the model
-computes its own loss (`outputs.loss`), in tests; `possible` without gradients (evaluation) and when
+computes its own loss (`outputs.loss`), in tests; `possible` without gradients (evaluation), where
+autocast is switched off around the loss on purpose, and when
 the loss is a class or function of the project, which may cast up by itself.""",
         zh="""\
 autocast 下最后一层输出 float16（或 bfloat16），而损失会被提升到 float32。代码块之外的损失直接拿到半精度
@@ -58,10 +60,10 @@ autocast 下最后一层输出 float16（或 bfloat16），而损失会被提升
 
 判定：名字在 `with autocast` 块内由某次调用得到，块已结束，该名字（或 `name.logits`、`name[0]`）又传给
 `torch.nn.functional` 的损失函数、`torch.nn…Loss` 对象或名为 `criterion`、`loss_fn` 的对象。autocast 类型为
-float16（CUDA 默认）时为 HIGH；bfloat16 或未写明类型时为 MEDIUM：bfloat16 不会溢出，但只有两到三位有效数字。
+float16（CUDA 默认）且损失会求平方时为 HIGH；其他损失、bfloat16 或未写明类型时为 MEDIUM：bfloat16 不会溢出，但只有两到三位有效数字。
 
 值已提升（`.float()`、`.to(torch.float32)`、`.double()`）、模型自行计算损失（`outputs.loss`）以及测试中不报告；
-不求梯度（评估）时，以及损失是项目自己的类或函数（可能自行提升精度）时，只按 `possible`（可能）报告。""",
+不求梯度（评估）时、有意在损失周围关闭 autocast 时，以及损失是项目自己的类或函数（可能自行提升精度）时，只按 `possible`（可能）报告。""",
     ),
     words=("autocast",),
     bad=(
@@ -94,6 +96,7 @@ _LOSS_FUNCTION = pattern(
 )
 _LOSS_CLASS = pattern(r"torch\.nn\.(?:modules\.loss\.)?\w+Loss$")
 _LOSS_NAME = pattern(r"^(?:criterion|criteria|loss_?fn|loss_?func(?:tion)?|loss_fct)\d*$", re.I)
+_SQUARING = frozenset(("mse_loss", "MSELoss", "gaussian_nll_loss", "GaussianNLLLoss"))
 _DANGERS = {
     "float16": Text(
         en="float16 overflows at 65504, so a squared error is inf from a difference of 256 on",
@@ -190,10 +193,12 @@ def _judge(read: ast.Name, cast: Autocast, scene: Scene) -> Iterator[Hit]:
         return
     dtype = cast.dtype if cast.dtype in _DANGERS else ""
     danger = _DANGERS[dtype or "float16"]
-    doubtful = region.without_grad or _is_of_project(up.func, scene)
+    # `autocast(enabled=False)` around the loss is a choice
+    doubtful = region.without_grad or region.autocast_off or _is_of_project(up.func, scene)
+    overflows = dtype == "float16" and cast.certain and _squares(up, scene)
     yield RULE.at(
         up,
-        severity=HIGH if dtype == "float16" and cast.certain else MEDIUM,
+        severity=HIGH if overflows else MEDIUM,
         confidence=POSSIBLE if doubtful else LIKELY,
         why=Text(
             en=RULE.why.en.replace("{danger}", danger.en),
@@ -203,6 +208,13 @@ def _judge(read: ast.Name, cast: Autocast, scene: Scene) -> Iterator[Hit]:
         name=scene.brief(argument),
         dtype=dtype or "half",
     )
+
+
+def _squares(loss: ast.Call, scene: Scene) -> bool:
+    """Whether a loss is known to square its values; a cross entropy adds up in float32 by itself."""
+    source = scene.origin(loss.func)
+    full = scene.qualified(source.func if isinstance(source, ast.Call) else loss.func)
+    return full.rpartition(".")[2] in _SQUARING
 
 
 def _base(node: ast.expr) -> str:

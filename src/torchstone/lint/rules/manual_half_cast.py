@@ -208,7 +208,30 @@ def _is_trained(scene: Scene, call: ast.Call, receiver: ast.expr | None) -> bool
     names = {scene.dotted(receiver)}
     if isinstance(statement, ast.Assign):
         names.update(scene.dotted(target) for target in statement.targets)
-    return bool(backward_calls(scene)) and not names.isdisjoint(receivers(scene, "parameters"))
+    return bool(backward_calls(scene)) and any(
+        not names.isdisjoint(_models_in(scene, call))
+        for call in scene.all(ast.Call)
+        if _optimizes(scene, call)
+    )
+
+
+def _optimizes(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call makes an optimizer: torch's own, or one by its name."""
+    return scene.qualified(call.func).startswith("torch.optim.") or "optim" in (
+        scene.dotted(call.func).lower()
+    )
+
+
+def _models_in(scene: Scene, call: ast.Call) -> set[str]:
+    """The models whose parameters a call is given."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    found = {scene.dotted(item) for item in given}
+    return found | {
+        scene.dotted(scene.receiver(part))
+        for item in given
+        for part in scene.inside(item)
+        if isinstance(part, ast.Call) and scene.method(part) in ("parameters", "named_parameters")
+    }
 
 
 def _harmless(call: ast.Call, receiver: ast.expr | None, function: str, scene: Scene) -> bool:

@@ -11,7 +11,7 @@ from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import torch_name
 from torchstone.lint.knowledge.half_values import half_here, number, subject
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, unsafe
+from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -119,6 +119,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     shown = scene.text(tensor) if tensor is not None else ""
     yield RULE.at(
         call,
+        severity=HIGH if confidence is CERTAIN else MEDIUM,
         confidence=confidence,
         fix=_fix(call, value, size, tensor, scene),
         value=scene.brief(value),

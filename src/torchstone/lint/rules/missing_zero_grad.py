@@ -13,6 +13,7 @@ from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import (
     callee,
+    exclusive,
     functions,
     loops_around,
     made,
@@ -132,7 +133,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
     cleared = ""
     if loop is not None:
-        if _clears(scene, loop, 2):
+        if _clears(scene, loop, 2) and not _clears_elsewhere(scene, loop, call):
             cleared = _cleared_instead(scene, loop, optimizer)
             if not cleared:
                 return
@@ -148,6 +149,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         optimizer=scene.text(optimizer),
         cleared=cleared,
         say=_SAY_OTHERS if cleared else None,
+        about=(optimizer,),
         fix=_fix(scene, call, loop, optimizer, backward),
     )
 
@@ -186,6 +188,21 @@ def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
     return False
 
 
+def _clears_elsewhere(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
+    """Whether the loop clears only in arms of branches that exclude the step."""
+    places = [
+        node
+        for node in scene.inside(loop)
+        if _clears_by_itself(scene, node)
+        or (
+            isinstance(node, ast.Call)
+            and (found := callee(scene, node)) is not None
+            and _clears(found[0], found[1], 1)
+        )
+    ]
+    return bool(places) and all(exclusive(scene, place, step) for place in places)
+
+
 def _clears_by_itself(scene: Scene, node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = scene.last_name(node.func)
@@ -218,9 +235,23 @@ def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
         if _clears_by_itself(scene, node):
             return ""
     mine = _given(scene, optimizer)
-    if mine and any(_given(scene, stepped[name.strip("`")]) == mine for name in found):
+    others = [stepped[name.strip("`")] for name in found]
+    if mine and any(_given(scene, other) == mine for other in others):
         return ""
+    models = _models(scene, optimizer)
+    if models <= {model for other in others for model in _models(scene, other)}:
+        return ""  # the others clear the very same parameters, or nobody knows whose
     return ", ".join(found)
+
+
+def _models(scene: Scene, optimizer: ast.expr) -> set[str]:
+    """The models whose parameters an optimizer was made for."""
+    source = made(scene, optimizer)
+    return {
+        scene.dotted(scene.receiver(part))
+        for part in (scene.inside(source) if isinstance(source, ast.Call) else ())
+        if isinstance(part, ast.Call) and scene.method(part) in ("parameters", "named_parameters")
+    } - {""}
 
 
 def _given(scene: Scene, optimizer: ast.expr) -> str:

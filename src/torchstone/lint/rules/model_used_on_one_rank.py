@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.lint.facts.makeup import has_buffers
 from torchstone.lint.knowledge.collectives import asks_rank
 from torchstone.lint.knowledge.flow import callee, own_nodes, parameters, passed
 from torchstone.lint.knowledge.wrapping import DDP, FSDP, wrapped_by, wraps
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.ranks import is_rank_test
 from torchstone.sources.scene import Scene
 from torchstone.sources.targets import target_of
@@ -102,8 +104,12 @@ def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
         why = Text(
             RULE.why.en.replace("{reason}", reason.en), RULE.why.zh.replace("{reason}", reason.zh)
         )
+        severity = _severity(scene, use, reason)
+        if severity is None:
+            continue
         yield RULE.at(
             use,
+            severity=severity,
             why=why,
             use=scene.brief(use),
             test=text if block is node.body else f"not ({text})",
@@ -146,8 +152,24 @@ def _guarded_use(scene: Scene, call: ast.Call, model: str) -> Iterator[Hit]:
                     RULE.why.zh.replace("{reason}", reason.zh),
                 )
                 hidden = f"not ({test})" if branch.early or branch.arm == "orelse" else test
-                yield RULE.at(call, why=why, use=scene.brief(call), test=hidden)
+                severity = _severity(scene, call, reason)
+                if severity is not None:
+                    yield RULE.at(
+                        call, severity=severity, why=why, use=scene.brief(call), test=hidden
+                    )
                 return
+
+
+def _severity(scene: Scene, use: ast.Call, reason: Text) -> Severity | None:
+    """DDP has nothing to broadcast for a model without buffers; where nobody can tell, MEDIUM."""
+    if reason is not _BUFFERS:
+        return HIGH
+    given = [use.func, *use.args, *(keyword.value for keyword in use.keywords)]
+    models = [item for item in given if wrapped_by(scene, item, DDP)]
+    buffers = [has_buffers(scene, item) for item in models]
+    if any(buffers):
+        return HIGH
+    return MEDIUM if None in buffers or not buffers else None
 
 
 def _use(scene: Scene, block: list[ast.stmt]) -> tuple[ast.Call, Text] | None:

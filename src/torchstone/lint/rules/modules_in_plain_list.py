@@ -14,7 +14,7 @@ from torchstone.lint.knowledge.layers import (
     holds_weights,
     is_parameter,
 )
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, unsafe
+from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -121,6 +121,8 @@ def check(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         name=target.attr,
         kind=kind,
         container="nn.ModuleDict" if is_dict else "nn.ModuleList",
+        # `[teacher]` is how a module is kept out of the parameters on purpose
+        confidence=POSSIBLE if isinstance(value, ast.List) and len(value.elts) == 1 else None,
         fix=_fix(scene, value),
     )
 

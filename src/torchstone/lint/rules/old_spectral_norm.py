@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import before, callee, own_nodes
-from torchstone.lint.rule import HIGH, LIKELY, LOW, Hit, Rule
+from torchstone.lint.rule import LIKELY, LOW, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.training import backward_calls
 
@@ -17,7 +17,7 @@ RULE = Rule(
     "TS212",
     "old-spectral-norm",
     group="correctness",
-    severity=HIGH,
+    severity=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="old spectral_norm, and the model is evaluated (line {line}) before its first training "
@@ -41,7 +41,7 @@ RULE = Rule(
         zh="旧的 torch.nn.utils.spectral_norm 在首次训练前向之前，于 eval() 下结果错误",
     ),
     page=Text(
-        en="HIGH when some function or the script itself evaluates (calls `eval()`, or a function "
+        en="MEDIUM when some function or the script itself evaluates (calls `eval()`, or a function "
         "that does) before the first training step, and weights are loaded nowhere in the file. "
         "Otherwise LOW: the function was superseded in torch 1.9 and keeps its oddities. Reported "
         "once per file.\n\n"
@@ -49,7 +49,7 @@ RULE = Rule(
         "- The new form stores other keys in the state dict (`parametrizations.weight.original`); "
         "convert old checkpoints when you change.",
         zh="当某个函数或脚本在第一次训练之前先做评估（调用 `eval()` 或会调用它的函数），且文件里没有加载权重时为 "
-        "HIGH；否则为 LOW：该函数自 torch 1.9 起已有替代，并保留着这些怪异行为。每个文件只报告一次。\n\n"
+        "MEDIUM；否则为 LOW：该函数自 torch 1.9 起已有替代，并保留着这些怪异行为。每个文件只报告一次。\n\n"
         "- pytorch issue 51800：第一个 epoch 之前先测试一次，得到荒谬的损失。\n"
         "- 新版的 state dict 键不同（`parametrizations.weight.original`），更换时请转换旧检查点。",
     ),

@@ -10,11 +10,12 @@ from torchstone.core.text import Text
 from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.origins import returns
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.facts.summary import summary_within
+from torchstone.lint.facts.summary import calls_below, summary_within
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.knowledge.loaders import files_that_get
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import MISSING, Scene
+from torchstone.sources.targets import target_of
 
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _SAMPLERS = frozenset(
@@ -104,9 +105,9 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if any(full.partition(".")[0] in _RUNNERS for full in scene.imports.aliases.values()):
         return
     statement = scene.statement(call)
-    if statement is None or _held_out(scene, call, statement):
+    if statement is None or _held_out(scene, call, statement) or _told_elsewhere(scene, call):
         return
-    loop = next((item for item in scene.all(ast.For) if _is_epochs(scene, item)), None)
+    loop = next((item for item in _loops(scene) if _is_epochs(scene, item)), None)
     if loop is None:
         if _trained_elsewhere(scene, call):
             yield RULE.at(call, sampler="loader.sampler")
@@ -119,6 +120,20 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     )
 
 
+def _told_elsewhere(scene: Scene, call: ast.Call) -> bool:
+    """Whether the function gives the sampler, or its loader, away in a project that tells samplers."""
+    function = scene.function(call)
+    return (
+        function is not None
+        and bool(returns(function))
+        and bool(scene.project.files_that_call("set_epoch"))
+    )
+
+
+def _loops(scene: Scene) -> list[ast.For | ast.While]:
+    return [*scene.all(ast.For), *scene.all(ast.While)]
+
+
 def _trained_elsewhere(scene: Scene, call: ast.Call) -> bool:
     """Whether the function that makes the sampler is called before loops over epochs, all of them
     in files that can be read, and no file of the project calls `set_epoch`."""
@@ -128,7 +143,7 @@ def _trained_elsewhere(scene: Scene, call: ast.Call) -> bool:
     loops = [
         (home, loop)
         for home in files_that_get(scene, call)
-        for loop in home.all(ast.For)
+        for loop in _loops(home)
         if _is_epochs(home, loop)
     ]
     return any(_gives_loader(scene, value) for value in returns(function)) and any(
@@ -143,7 +158,7 @@ def _gives_loader(scene: Scene, value: ast.expr) -> bool:
     return any(item.name in (*_SAMPLERS, *_LOADERS) for item in found if item is not None)
 
 
-def _held_out_site(scene: Scene, loop: ast.For) -> bool:
+def _held_out_site(scene: Scene, loop: ast.For | ast.While) -> bool:
     """Whether nothing in the loop trains: then the order of the samples does not matter."""
     does = summary_within(scene, loop)
     return not (does.has(Effect.BACKWARD) or does.has(Effect.STEP))
@@ -157,7 +172,7 @@ def _may_shuffle(scene: Scene, shuffle: ast.expr) -> bool:
     return isinstance(shuffle, (ast.Attribute, ast.Subscript))
 
 
-def _told_by_callee(scene: Scene, loop: ast.For) -> bool:
+def _told_by_callee(scene: Scene, loop: ast.For | ast.While) -> bool:
     """Whether a function that the epoch loop calls tells the sampler, or cannot be read and gets
     the sampler or its loader."""
     does = summary_within(scene, loop)
@@ -172,20 +187,31 @@ def _held_out(scene: Scene, call: ast.Call, statement: ast.stmt) -> bool:
     return any(word in name.lower() for name in names for word in _HELD_OUT)
 
 
-def _is_epochs(scene: Scene, loop: ast.For) -> bool:
+def _is_epochs(scene: Scene, loop: ast.For | ast.While) -> bool:
     """Whether a loop counts epochs: by its name, or because it goes over the data each time."""
-    names = [scene.last_name(n) for n in scene.inside(loop.target)]
-    if any("epoch" in name.lower() for name in names):
-        return True
-    counts = isinstance(loop.iter, ast.Call) and scene.last_name(loop.iter.func) == "range"
-    return counts and any(
+    if isinstance(loop, ast.For):
+        names = [scene.last_name(n) for n in scene.inside(loop.target)]
+        if any("epoch" in name.lower() for name in names):
+            return True
+        if not isinstance(loop.iter, ast.Call) or scene.last_name(loop.iter.func) != "range":
+            return False
+    return any(
         isinstance(inner, ast.For) and summary_within(scene, inner).has(Effect.BACKWARD)
         for inner in own_nodes(loop)
+    ) or any(
+        isinstance(inner, ast.For) and summary_within(found[0], inner).has(Effect.BACKWARD)
+        for call in calls_below(loop)
+        if (found := target_of(scene, call, here=True)) is not None
+        for inner in own_nodes(found[1])
     )
 
 
-def _fix(scene: Scene, statement: ast.stmt, loop: ast.For, name: str, call: ast.Call) -> Fix | None:
+def _fix(
+    scene: Scene, statement: ast.stmt, loop: ast.For | ast.While, name: str, call: ast.Call
+) -> Fix | None:
     """The first line of the epoch loop, when the sampler is known there without a branch."""
+    if isinstance(loop, ast.While):
+        return None
     if not name or not isinstance(loop.target, ast.Name) or not isinstance(statement, ast.Assign):
         return None
     if statement.value is not call or scene.scope(loop) is not scene.scope(statement):

@@ -20,6 +20,8 @@ _GENERATORS = frozenset(
     ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
     + ("random.Random", "torch.Generator")
 )
+# an order of the data has to be the same in every worker
+_ORDERS = ("shuffle", "permutation", "randperm", "permuted")
 _METHODS = ("__getitem__", "__getitems__", "__iter__")
 _STATE = ("getstate", "setstate", "get_state", "set_state", "bit_generator")
 
@@ -167,6 +169,8 @@ def _draws(scene: Scene, owner: ast.ClassDef, method: Function) -> tuple[ast.Cal
         receiver = node.func.value
         if node.func.attr in ("seed", "manual_seed", "set_state"):
             return None, ""
+        if node.func.attr in _ORDERS:
+            continue
         if isinstance(receiver, ast.Attribute) and scene.dotted(receiver.value) == "self":
             values = scene.attribute_values(owner, receiver.attr)
             if len(values) == 1 and _makes(scene, values[0]):

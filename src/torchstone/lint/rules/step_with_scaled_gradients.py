@@ -97,8 +97,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if product is None:
         return
     scaler, optimizer = scene.dotted(scene.receiver(product)), scene.dotted(scene.receiver(call))
+    owners = (scene.receiver(product), scene.receiver(call))
     yield RULE.at(
         call,
+        about=tuple(item for item in owners if item is not None),
         fix=_fix(call, scaler, optimizer, scene),
         step=scene.brief(call),
         scaler=scaler or "scaler",

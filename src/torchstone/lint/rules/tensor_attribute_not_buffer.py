@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import own_nodes
+from torchstone.lint.knowledge.flow import own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.targets import target_of
 
 RULE = Rule(
     "TS230",
@@ -101,6 +103,7 @@ class Focal(nn.Module):
         "rand",
         "logspace",
         "hamming_window",
+        "getattr",
     ),
     needs=("Module", "forward"),
 )
@@ -112,13 +115,14 @@ _MAKERS = frozenset(
 _PASSES_ON = frozenset(
     f"torch.{name}" for name in "cat stack concat exp log sin cos sqrt outer einsum pow".split()
 )
+_SEVERAL = pattern(r"list|tuple|sequence|ndarray|arraylike|iterable|tensor", re.I)
 _NUMBER = pattern(r"torch\.(?:tensor|Tensor|FloatTensor)$")
 _KEEPS = frozenset(
     "view reshape float unsqueeze squeeze repeat expand expand_as permute transpose t contiguous long flatten "
     "detach clone sqrt exp log flip sin cos pow tril triu".split()
 )
 _COMPUTES = ("torch.nn.functional.", "torch.matmul", "torch.einsum", "torch.mul", "torch.add",
-             "torch.bmm", "torch.cat", "torch.where", "torch.stack", "torch.sum")  # fmt: skip
+             "torch.bmm", "torch.outer", "torch.cat", "torch.where", "torch.stack", "torch.sum")  # fmt: skip
 
 
 @RULE.on(ast.ClassDef)
@@ -127,9 +131,12 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
     if init is None or scene.is_test or not scene.is_module_class(owner):
         return
     for statement in own_nodes(init):
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            target: ast.expr = statement.target
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+        else:
             continue
-        target = statement.targets[0]
         if not isinstance(target, ast.Attribute) or scene.dotted(target.value) != "self":
             continue
         if len(scene.attribute_values(owner, target.attr)) != 1:
@@ -151,6 +158,9 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
         )
     if isinstance(value, ast.Subscript):
         return _is_made(scene, value.value, depth - 1)
+    if isinstance(value, ast.IfExp):
+        arms = [arm for arm in (value.body, value.orelse) if scene.literal(arm) is not None]
+        return bool(arms) and all(_is_made(scene, arm, depth - 1) for arm in arms)
     if isinstance(value, ast.Call) and scene.last_name(value.func) == "Variable" and value.args:
         return _is_made(scene, value.args[0], depth - 1)
     while isinstance(value, ast.Call) and scene.method(value) in _KEEPS:
@@ -167,16 +177,39 @@ def _is_made(scene: Scene, value: ast.expr | None, depth: int = 8) -> bool:
             else value.args[:1]
         )
         return any(_is_made(scene, part, depth - 1) for part in parts)
-    if not isinstance(value, ast.Call) or scene.qualified(value.func) not in _MAKERS:
+    if not isinstance(value, ast.Call):
+        return False
+    if scene.qualified(value.func) not in _MAKERS and not _looked_up(scene, value):
         return False
     if value.args and _NUMBER.search(scene.qualified(value.func)):
         # a tensor without dimensions may stay on the CPU: operators take it as a number
-        if not isinstance(value.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+        listed = isinstance(value.args[0], (ast.List, ast.Tuple, ast.ListComp))
+        if not listed and not _is_sequence(scene, value.args[0]):
             return False
     return not any(
         keyword.arg in ("device", "requires_grad") or keyword.arg is None
         for keyword in value.keywords
     )
+
+
+def _looked_up(scene: Scene, call: ast.Call) -> bool:
+    """`getattr(torch, "hann_window")(n)`: a function of torch under a name that is passed in."""
+    func = call.func
+    return (
+        isinstance(func, ast.Call)
+        and scene.last_name(func.func) == "getattr"
+        and len(func.args) == 2
+        and scene.qualified(func.args[0]) == "torch"
+    )
+
+
+def _is_sequence(scene: Scene, node: ast.expr) -> bool:
+    """Whether the annotation of a parameter says that it holds several numbers."""
+    rows = scene.bindings(node) if isinstance(node, ast.Name) else []
+    if len(rows) != 1 or not isinstance(rows[0].node, ast.arg):
+        return False
+    note = rows[0].node.annotation
+    return note is not None and _SEVERAL.search(scene.text(note)) is not None
 
 
 def _is_used(scene: Scene, owner: ast.ClassDef, name: str) -> bool:
@@ -215,7 +248,24 @@ def _computes(scene: Scene, node: ast.Attribute) -> bool:
         up = scene.parent(up)
     if isinstance(up, ast.BinOp):
         return not isinstance(up.op, (ast.Mod, ast.FloorDiv))
-    return isinstance(up, ast.Call) and scene.qualified(up.func).startswith(_COMPUTES)
+    if not isinstance(up, ast.Call):
+        return False
+    return scene.qualified(up.func).startswith(_COMPUTES) or _computes_inside(scene, up, node)
+
+
+def _computes_inside(scene: Scene, call: ast.Call, node: ast.Attribute) -> bool:
+    """Whether a function of the project gets the attribute and hands it to one of torch."""
+    found = target_of(scene, call) if node in call.args else None
+    if found is None:
+        return False
+    home, function = found
+    names = [name for name in parameters(function) if passed(scene, call, function, name) is node]
+    return any(
+        isinstance(inner, ast.Call)
+        and home.qualified(inner.func).startswith("torch.")
+        and any(home.dotted(item) in names for item in inner.args)
+        for inner in own_nodes(function)
+    )
 
 
 def _moved_with(scene: Scene, owner: ast.ClassDef) -> bool:
@@ -225,7 +275,9 @@ def _moved_with(scene: Scene, owner: ast.ClassDef) -> bool:
     )
 
 
-def _fix(scene: Scene, statement: ast.Assign, name: str) -> Fix:
+def _fix(scene: Scene, statement: ast.Assign | ast.AnnAssign, name: str) -> Fix | None:
+    if statement.value is None:
+        return None
     value = scene.text(statement.value)
     text = f'self.register_buffer("{name}", {value}, persistent=False)'
     return unsafe(scene.replace(statement, text))

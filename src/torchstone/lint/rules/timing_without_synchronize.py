@@ -132,6 +132,7 @@ def _reads(scene: Scene, statement: ast.stmt, name: str) -> bool:
         isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Sub)
         and scene.dotted(node.right) == name
+        and not isinstance(scene.parent(node), ast.Compare)  # a limit, not a measurement
         for node in scene.inside(statement)
     )
 

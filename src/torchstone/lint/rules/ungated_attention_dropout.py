@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.rates import is_never_set
 from torchstone.lint.knowledge.flow import settled
 from torchstone.lint.knowledge.gating import gated_by_mode, mentions_mode
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
@@ -126,6 +127,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if gated_by_mode(scene, call, given) or mentions_mode(scene, rate):
         return
     if isinstance(rate.value, ast.Name) and _only_zero(scene, owner, rate.attr):
+        return
+    if is_never_set(scene, rate):
         return
     text = scene.text(given)
     yield RULE.at(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.rates import is_never_set
 from torchstone.lint.knowledge.gating import gated_by_mode
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -105,7 +106,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if scene.argument(call, 2, "training") is not None:
         return
     rate = scene.argument(call, 1, "p")
-    if scene.literal(rate) == 0 or gated_by_mode(scene, call, rate):
+    if scene.literal(rate) == 0 or gated_by_mode(scene, call, rate) or is_never_set(scene, rate):
         return
     owner = scene.class_of(call)
     function = scene.function(call)

@@ -11,7 +11,7 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.gating import gated_by_mode, mentions_mode
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -38,9 +38,11 @@ RULE = Rule(
         en="Fires in `forward` of an nn.Module where nothing asks for the mode:\n\n"
         "- a condition that compares a random number with a rate named after dropping or survival, or "
         "that leaves out a layer in a loop over the module's own ModuleList;\n"
+        "- a factor that a random number chooses (MEDIUM);\n"
         "- a value that is divided by a share and multiplied by a random mask drawn with that share.",
         zh="在 nn.Module 的 `forward` 中没有任何地方判断模式时报告：\n\n"
         "- 条件把随机数与名称表示丢弃率或存活率的值比较，或在遍历模块自身 ModuleList 的循环中跳过某一层；\n"
+        "- 由随机数选择的系数（MEDIUM）；\n"
         "- 值除以某个比例，再乘以按该比例抽取的随机掩码。",
     ),
     bad=(
@@ -123,6 +125,28 @@ def _skips_layer(scene: Scene, node: ast.If) -> bool:
         )
         for item in scene.inside(loop.iter)
     )
+
+
+@RULE.on(ast.IfExp)
+def check_scale(node: ast.IfExp, scene: Scene) -> Iterator[Hit]:
+    """`alpha = 1.0 if torch.rand(()).item() <= 0.9 else 0.1` … `x + alpha * layer(x)`"""
+    test, up = node.test, scene.parent(node)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(up, ast.Assign):
+        return
+    if not any(_is_random(scene, side) for side in (test.left, test.comparators[0])):
+        return
+    function = scene.function(node)
+    if function is None or scene.forward_of(node) is None or mentions_mode(scene, function):
+        return
+    names = {target.id for target in up.targets if isinstance(target, ast.Name)}
+    if any(
+        isinstance(item, ast.BinOp)
+        and isinstance(item.op, ast.Mult)
+        and any(isinstance(side, ast.Name) and side.id in names for side in (item.left, item.right))
+        for item in own_nodes(function)
+    ):
+        # what is scaled at random may also be meant as noise
+        yield RULE.at(node, severity=MEDIUM, test=scene.brief(test))
 
 
 @RULE.on(ast.FunctionDef)

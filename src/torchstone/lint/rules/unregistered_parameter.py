@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 _MOVES = ("cuda", "to", "half", "bfloat16", "float", "double", "cpu", "type")
@@ -112,9 +112,24 @@ def check(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(
         statement,
         name=target.attr,
+        # an optimizer of another file may be given the tensor by itself
+        # and `.to(device)` of the device that it is on gives the parameter itself back
+        severity=None if not plain and _moves_for_sure(scene, value) else MEDIUM,
         confidence=CERTAIN if sure else LIKELY,
         fix=_fix(scene, value, moved),
     )
+
+
+def _moves_for_sure(scene: Scene, value: ast.Call) -> bool:
+    """Whether some move or cast leaves no doubt: `.cuda()`, `.half()`, `.to("cuda")`."""
+    step: ast.expr | None = value
+    while isinstance(step, ast.Call) and scene.method(step) in _MOVES:
+        given = scene.literal(step.args[0]) if step.args else None
+        named = isinstance(given, str) and given.startswith("cuda")
+        if scene.method(step) in ("cuda", "half", "bfloat16", "double") or named:
+            return True
+        step = scene.receiver(step)
+    return False
 
 
 def _moved(scene: Scene, value: ast.Call) -> ast.Call | None:

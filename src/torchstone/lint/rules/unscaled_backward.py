@@ -106,8 +106,10 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if _without_scaler(scene, last, scaler):
         return
     wrapped = isinstance(loss, (ast.Name, ast.Attribute)) and not last.args
+    receiver = scene.receiver(call)
     yield RULE.at(
         last,
+        about=(receiver,) if receiver is not None else (),
         fix=_fix(loss, scaler, scene) if wrapped else None,
         backward=scene.brief(last),
         step=scene.brief(call),
