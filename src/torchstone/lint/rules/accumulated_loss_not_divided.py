@@ -208,8 +208,7 @@ def _divides_within(scene: Scene, home: ast.AST) -> bool:
     return any(
         isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
         for node in scene.inside(home)
-        if isinstance(node, (ast.BinOp, ast.AugAssign))
-        and isinstance(node.op, (ast.Div, ast.Mult))
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Div, ast.Mult))
         for part in scene.inside(node.value if isinstance(node, ast.AugAssign) else node.right)
     )
 
