@@ -447,6 +447,105 @@ program("a parameter moved for sure", "TS222", "HIGH", main=_MOVED.format(move="
 program("a parameter moved somewhere", "TS222", "MEDIUM", main=_MOVED.format(move="to(device)"))
 
 
+# workers that no loader starts, also in the files that make the dataset
+_OWN_GENERATOR = """import random
+from torch.utils.data import Dataset
+
+class Rows(Dataset):
+    def __init__(self, rows):
+        self.rows, self.rng = rows, random.Random(911)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        return self.rows[self.rng.randint(0, i)]
+"""
+_LOADS = """from torch.utils.data import DataLoader
+from rows import Rows
+
+loader = DataLoader(Rows([1, 2]), batch_size=2, num_workers={workers})
+"""
+for workers, severity in ((0, ""), (4, "MEDIUM")):
+    program(
+        f"a generator of a dataset whose loader, in another file, has {workers} workers",
+        "TS208",
+        severity,
+        rows=_OWN_GENERATOR,
+        main=_LOADS.format(workers=workers),
+    )
+
+# an engine goes backward with the loss that it is given
+_ENGINE = """import torch
+
+def fit(self, data):
+    for x in data:
+        loss = self.model(x.cuda()).mean()
+        {backward}
+        if {asked}:
+            self.wrapped.step()
+"""
+program(
+    "a branch on an engine that takes the loss",
+    "TS304",
+    "",
+    main=_ENGINE.format(backward="self.wrapped.backward(loss)", asked="self.wrapped"),
+)
+program(
+    "a branch on the loss",
+    "TS304",
+    "MEDIUM",
+    main=_ENGINE.format(backward="self.wrapped.backward(loss)", asked="loss > 5"),
+)
+
+# a model that is only asked for its shapes
+_TRIED = """import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+    def forward(self, x):
+        return self.drop(x)
+
+def test({given}):
+    net = Net().cuda()
+    img = {made}
+    out = net(img)
+    print(out.shape)
+"""
+program(
+    "a model tried out on made-up numbers",
+    "TS229",
+    "",
+    main=_TRIED.format(given="", made="torch.randn(4, 3, 32, 32).cuda()"),
+)
+program(
+    "a model tested on a picture",
+    "TS229",
+    "MEDIUM",
+    main=_TRIED.format(given="picture", made="picture.cuda()"),
+)
+
+# a sum over micro-batches ends with the step
+_SUMMED = """import torch
+
+def train(net, data, opt, n):
+    total = 0
+    for i in range(n):
+        loss = net(next(data)).mean()
+        (loss / n).backward()
+        total += loss
+{inside}    opt.step()
+    return float(total)
+"""
+program("a sum over the micro-batches of one step", "TS314", "", main=_SUMMED.format(inside=""))
+program(
+    "a sum over all steps",
+    "TS314",
+    "HIGH",
+    main=_SUMMED.format(inside="        opt.step()\n        opt.zero_grad()\n"),
+)
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:
     for name, text in case.files.items():

@@ -478,3 +478,13 @@ def test_plugins_run_where_they_are_allowed(here: Path) -> None:
     (here / "m.py").write_text("x: int = 1\n")
     look("m.py", with_tools=("mypy",), allow_plugins=True)
     assert (here / "sprung").exists()
+
+
+def test_a_template_that_is_no_python_yet_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "run_{{cookiecutter.name}}.py").write_text(
+        "from x import (\n    {{cookiecutter.y}},\n)\n"
+    )
+    (tmp_path / "plain.py").write_text("from x import (\n    {{y}},\n)\n")
+    report = check(CheckOptions(paths=(str(tmp_path),), no_cache=True))
+    assert [Path(item.path).name for item in report.findings] == ["plain.py"]
+    assert ["cookiecutter" in gap.location.path for gap in report.gaps] == [True]

@@ -26,11 +26,16 @@ def split_unparsable(gaps: Iterable[Gap], ignored: bool) -> tuple[list[Finding],
     for gap in gaps:
         if gap.reason.id not in _REASONS:
             others.append(gap)
-        elif ignored:
+        elif ignored or _is_template(gap.location.path):
             others.append(replace(gap, failed=False))
         else:
             findings.append(_finding(gap))
     return findings, others
+
+
+def _is_template(path: str) -> bool:
+    """Whether a name is filled in before the file becomes Python, as by cookiecutter."""
+    return "{{" in path or "{%" in path
 
 
 def _finding(gap: Gap) -> Finding:

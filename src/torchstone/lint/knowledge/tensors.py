@@ -91,7 +91,19 @@ def _backward_targets(scene: Scene, call: ast.Call) -> list[ast.expr]:
         return call.args[:1]
     if isinstance(receiver, ast.Call) and scene.method(receiver) == "scale":
         return receiver.args[:1]
+    if call.args and _takes_steps(scene, receiver):
+        return call.args[:1]  # an engine, whatever it is called
     return [receiver] if receiver is not None else []
+
+
+def _takes_steps(scene: Scene, node: ast.expr | None) -> bool:
+    """Whether the file calls `step` or `zero_grad` on it: no tensor has these."""
+    name = scene.dotted(node)
+    return bool(name) and any(
+        scene.dotted(scene.receiver(call)) == name
+        for method in ("step", "zero_grad")
+        for call in scene.calls.get(method, ())
+    )
 
 
 def _leaf_names(scene: Scene, node: ast.expr) -> set[str]:

@@ -126,6 +126,7 @@ _PRETRAINED = pattern(r"pretrained|load_plm")
 # methods under which models generate and translate; torch's own layers have none of them
 _METHODS = frozenset("generate sample inference infer predict synthesize decode translate".split())
 _TRAINS = pattern(r"train|update|step$|adapt", re.I)
+_MADE_UP = frozenset(f"torch.{name}" for name in "rand randn zeros ones empty full randint".split())
 _ON_PURPOSE = pattern(r"(?:^|_)(?:g_?ema|ema|generator|netg|g|vae|teacher)$", re.I)
 _EVALUATED = frozenset(("from_pretrained", "load", "jit", "export", "create_model_and_transforms"))
 _SWITCHES = pattern(r"eval|infer|freeze", re.I)
@@ -353,9 +354,28 @@ def _runs_in(scene: Scene, root: ast.AST) -> list[Run]:
         else:
             model = func
         plain = isinstance(model, ast.Name) or _is_own(scene, model)
-        if plain and (scene.is_model(model) or _is_module(scene, root, model)):
+        if (
+            plain
+            and not _is_tried_out(scene, call)
+            and (scene.is_model(model) or _is_module(scene, root, model))
+        ):
             found.append(Run(call, model))
     return found
+
+
+def _is_tried_out(scene: Scene, call: ast.Call) -> bool:
+    """Whether all that a model is given was made up: `net(torch.randn(4, 3, 256, 256))` asks for shapes."""
+    given = [*call.args, *(item.value for item in call.keywords)]
+    return bool(given) and all(_is_made_up(scene, item) for item in given)
+
+
+def _is_made_up(scene: Scene, value: ast.expr) -> bool:
+    source = made(scene, value) if isinstance(value, ast.Name) else value
+    while isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+        if scene.qualified(source.func) in _MADE_UP:
+            return True
+        source = source.func.value
+    return False
 
 
 def _is_module(scene: Scene, root: ast.AST, model: ast.expr) -> bool:

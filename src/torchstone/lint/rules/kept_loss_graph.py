@@ -200,6 +200,8 @@ def _kept(node: ast.AST, holder: ast.expr, value: ast.expr, scene: Scene) -> Ite
         return
     if holder is not value and (_anew(scene, name, loop) or _short_lived(scene, name, loop)):
         return
+    if "." not in name and _micro_batches(scene, loop):
+        return
     losses = _with_parts(scene, loop)
     for loss in _leaves(value):
         if (scene.dotted(loss) in losses or _returned(scene, loss)) and not _cut(scene, loss):
@@ -326,6 +328,16 @@ def _short_lived(scene: Scene, name: str, loop: ast.AST) -> bool:
     if steps_itself:
         return True
     return not _counts(scene, outer) and (_counts(scene, loop) or _reads_batch(scene, outer, loop))
+
+
+def _micro_batches(scene: Scene, loop: ast.AST) -> bool:
+    """Whether a function takes one optimizer step after a loop that only goes backward: a sum of its
+    own ends with that step."""
+    function = scene.function(loop)
+    if function is None or loop_around(scene, loop) is not None:
+        return False
+    steps = summary_within(scene, function).has(Effect.STEP)
+    return steps and not summary_within(scene, loop).has(Effect.STEP)
 
 
 def _reads_batch(scene: Scene, outer: ast.AST, loop: ast.AST) -> bool:

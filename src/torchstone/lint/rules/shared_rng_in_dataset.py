@@ -130,16 +130,17 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
         return
     if any(isinstance(n, ast.Attribute) and n.attr in _STATE for n in scene.inside(owner)):
         return
-    loads = scene.calls.get("DataLoader", ())
-    counts = [scene.literal(scene.argument(load, 5, "num_workers")) for load in loads]
-    plain = [count for load, count in zip(loads, counts, strict=True) if not _given(scene, load)]
-    if loads and (len(plain) == len(loads) or all(count == 0 for count in counts)):
+    loads = _loaders(scene, owner)
+    if loads and not any(_has_workers(home, load) for home, load in loads):
         return
-    yield RULE.at(use, severity=HIGH if loads else MEDIUM, use=scene.brief(use), rng=rng)
+    here = scene.calls.get("DataLoader", ())
+    yield RULE.at(use, severity=HIGH if here else MEDIUM, use=scene.brief(use), rng=rng)
 
 
-def _given(scene: Scene, load: ast.Call) -> bool:
-    return scene.argument(load, 5, "num_workers") is not None or scene.has_star(load)
+def _has_workers(scene: Scene, load: ast.Call) -> bool:
+    """Whether a loader may start workers: a number that is not 0, or one that is not to be seen."""
+    given = scene.argument(load, 5, "num_workers")
+    return scene.literal(given) != 0 if given is not None else scene.has_star(load)
 
 
 def _reached(scene: Scene, owner: ast.ClassDef, starts: list[Function]) -> list[Function]:
