@@ -663,6 +663,15 @@ twins(
     _BESIDE_TEST.format(test="(i + 1) % accumulate == 0"),
 )
 
+CASES.append(
+    Case(
+        "a test without parameters",
+        "TS229",
+        False,
+        {"main.py": _NET + "def _test_net():\n    net = Net()\n    print(net(torch.rand(2, 4)))\n"},
+    )
+)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:

@@ -175,6 +175,7 @@ def test_what_is_no_magic_stays() -> None:
 
 
 def test_commands_without_their_sign_are_magics() -> None:
+    assert plain_python("% pip install torch\nx = 1\n") == "pass\nx = 1\n"
     assert plain_python("cd folder\nls\npip install torch\nx = 1\n") == "pass\npass\npass\nx = 1\n"
 
 

@@ -13,7 +13,8 @@ from torchstone.core.lines import split_lines
 from torchstone.core.pattern import pattern
 from torchstone.sources.source import Source, gap
 
-_MAGIC = pattern(r"^\s*(?:%(?=[%\w])|[!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+_MAGIC = pattern(r"^\s*(?:[%!?]|[\w., ]+=\s*[%!])|^[^#'\"]*[^\s#'\"]\?{1,2}\s*$")
+_STRINGS = pattern(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
 # magics and commands that IPython takes without a percent sign; a name that is assigned is none
 _AUTOMAGIC = pattern(
     r"^(?:cd|ls|pwd|mkdir|rm|cp|mv|cat|pip|conda)(?:[ \t]+[^\s=(.,\[:+*/-][^=]*|[ \t]+[-./~][^=]*)?$"
@@ -74,7 +75,7 @@ def plain_python(source: str) -> str:
     found: list[str] = []
     goes_on = False  # a command of the shell may go on in the next line, as in a shell
     begun = False  # before the first statement the indentation of a magic means nothing
-    continued = False  # a line of Python that goes on: what follows is no magic
+    continued, depth = False, 0  # a line of Python that goes on: what follows is no magic
     for line in lines:
         command = _MAGIC.match(line) is not None or _AUTOMAGIC.match(line) is not None
         hidden = goes_on or (not continued and command)
@@ -82,8 +83,16 @@ def plain_python(source: str) -> str:
         found.append(_blank(shown, code=not goes_on) if hidden else line)
         begun = begun or not (hidden or not line.strip())
         slash = line.rstrip("\r\n").endswith("\\")
-        goes_on, continued = hidden and slash, slash and not hidden
+        goes_on = hidden and slash
+        depth = 0 if hidden else depth + _opened(line)
+        continued = not hidden and (slash or depth > 0)
     return "".join(found)
+
+
+def _opened(line: str) -> int:
+    """How many brackets a line opens and does not close; those in strings and comments do not count."""
+    code = _STRINGS.sub("", line).partition("#")[0]
+    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
 
 
 def _is_indented(lines: list[str]) -> bool:

@@ -75,7 +75,7 @@ def in_demo(scene: Scene, node: ast.AST) -> bool:
     """Whether a node stands in a test function without parameters, or in a demonstration."""
     function = scene.function(node)
     while function is not None:
-        name = function.name.lower()
+        name = function.name.lower().lstrip("_")
         bare = not [item for item in function.args.args if item.arg != "self"]
         if name.startswith(_DEMO) or (bare and name.startswith("test_")):
             return True

@@ -112,7 +112,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     seen.add(forward)
     yield RULE.at(
         forward,
-        confidence=POSSIBLE if scene.is_test or _may_differentiate(scene, forward) else None,
+        confidence=POSSIBLE if scene.is_test else None,
         call=scene.brief(forward),
         model=model.rstrip("["),
         line=str(scene.source.place(call.lineno)[1]),
@@ -140,7 +140,6 @@ def check_factory(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
     seen.add(forward)
     yield RULE.at(
         forward,
-        confidence=POSSIBLE if _may_differentiate(scene, forward) else None,
         call=scene.brief(forward),
         model=target.id,
         line=str(scene.source.place(call.lineno)[1]),
@@ -296,16 +295,6 @@ def _shown_without_graph(scene: Scene, forward: ast.Call) -> bool:
         if (named or forward in parts) and scene.scope(call) is scene.scope(forward):
             return True
     return False
-
-
-def _may_differentiate(scene: Scene, forward: ast.Call) -> bool:
-    """Whether a model of unknown making is run in a project whose models take gradients in forward."""
-    made = maker_of(scene, forward.func)
-    known = made is not None and (
-        made.name.startswith("torch")
-        or made.scene.project.class_named(made.scene, made.call.func, made.name) is not None
-    )
-    return not known and scene.project.mentions("autograd.grad(")
 
 
 def _gradients_wanted(scene: Scene, home: ast.AST) -> bool:
