@@ -546,6 +546,23 @@ program(
 )
 
 
+# what is loaded and lives on no device
+_RESUMED = """import random
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+state = torch.load("checkpoint_state.pt")
+{use}
+"""
+for use, severity in (
+    ('random.setstate(state["python"])', ""),
+    ("lr_scheduler.load_state_dict(state)", ""),
+    ("model.load_state_dict(state)", "MEDIUM"),
+):
+    program(f"loaded for {use}", "TS418", severity, main=_RESUMED.format(use=use))
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(case: Case, tmp_path: Path) -> None:
     for name, text in case.files.items():

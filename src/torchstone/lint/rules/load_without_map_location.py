@@ -89,6 +89,7 @@ _DATA = pattern(
     re.I,
 )
 _STATE = pattern(r"state|ckpt|checkpoint|model|weight|pretrain|resume|snapshot|optim|param", re.I)
+_GENERATOR_STATES = ("setstate", "set_state", "set_rng_state", "set_rng_state_all")
 
 
 @RULE.on_call("load")
@@ -164,6 +165,7 @@ def _called_with_ranks(scene: Scene, call: ast.Call) -> bool:
             (found := scene.project.definition(home, site.func, home.qualified(site.func)))
             is not None
             and found[0].path == scene.path
+            and home.rank_branch(site) is None
             for site in home.calls.get(name, ())
         )
         for path in (homes if len(homes) <= _FILES else ())
@@ -197,30 +199,39 @@ def _other_arm(scene: Scene, call: ast.Call) -> bool:
 
 def _is_loaded_into(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded goes into a `load_state_dict`, whatever it is called."""
+    return bool(_takers(scene, call, "load_state_dict"))
+
+
+def _into_scheduler(scene: Scene, call: ast.Call) -> bool:
+    """`scheduler.load_state_dict(torch.load(…))`: numbers, which live on no device."""
+    takers = _takers(scene, call, "load_state_dict")
+    return bool(takers) and all(
+        "sched" in scene.last_name(scene.receiver(taker)).lower() for taker in takers
+    )
+
+
+def _into_generators(scene: Scene, call: ast.Call) -> bool:
+    """`random.setstate(states["python"])`: states of generators are kept on the host."""
+    return any(_takers(scene, call, name) for name in _GENERATOR_STATES)
+
+
+def _takers(scene: Scene, call: ast.Call, method: str) -> list[ast.Call]:
+    """The calls of a method that get what is loaded, at once or by its name."""
     statement = scene.statement(call)
     names = (
         {scene.dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
     )
-    return any(
-        scene.within(call, other)
+    return [
+        other
+        for other in scene.calls.get(method, ())
+        if scene.scope(other) is scene.scope(call)
+        if scene.within(call, other)
         or any(
             scene.dotted(node) in names - {""}
             for node in scene.inside(other)
             if isinstance(node, (ast.Name, ast.Attribute))
         )
-        for other in scene.calls.get("load_state_dict", ())
-        if scene.scope(other) is scene.scope(call)
-    )
-
-
-def _into_scheduler(scene: Scene, call: ast.Call) -> bool:
-    """`scheduler.load_state_dict(torch.load(…))`: numbers, which live on no device."""
-    up = scene.parent(call)
-    return (
-        isinstance(up, ast.Call)
-        and scene.method(up) == "load_state_dict"
-        and "sched" in scene.last_name(scene.receiver(up)).lower()
-    )
+    ]
 
 
 def _only_fields(scene: Scene, call: ast.Call) -> bool:
@@ -249,7 +260,7 @@ def _is_field(scene: Scene, node: ast.Name) -> bool:
 
 def _is_state(scene: Scene, call: ast.Call) -> bool:
     """Whether what is loaded is a model's or an optimizer's state, by the names around it."""
-    if _into_scheduler(scene, call):
+    if _into_scheduler(scene, call) or _into_generators(scene, call):
         return False
     if _is_loaded_into(scene, call):
         return True
