@@ -255,11 +255,13 @@ def check_script(scene: Scene) -> Iterator[Hit]:
     """`net.load_state_dict(…)` … `with torch.no_grad(): net(x)` in a program that never trains"""
     if scene.is_test or backward_calls(scene) or step_calls(scene) or _eval_of_all(scene):
         return
+    if not any(scene.calls.get(name) for name in ("no_grad", "inference_mode", "set_grad_enabled")):
+        return
     loads = (call for name in scene.calls if "load" in name for call in scene.calls[name])
     told: set[str] = set()
     for load in sorted(loads, key=lambda call: call.lineno):
         model = scene.receiver(load)
-        if model is None or not scene.method(load):
+        if model is None or not scene.method(load) or scene.qualified(load.func):
             continue
         run = _run_after(scene, load, model)
         if run is not None and scene.dotted(model) not in told and _stays(scene, run):
