@@ -506,7 +506,7 @@ class Net(torch.nn.Module):
     def forward(self, x):
         return self.drop(x)
 
-def test({given}):
+def evaluate({given}):
     net = Net().cuda()
     img = {made}
     out = net(img)
