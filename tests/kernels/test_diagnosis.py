@@ -13,6 +13,7 @@ from tests.kernels.test_rounded_steps import ONE
 from torchstone.kernels.harness.judging.diagnosis import causes_of
 from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import encode
+from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.verdicts.causes import _WORDS, advice_for
 
@@ -111,3 +112,24 @@ def test_the_cause_comes_before_the_family() -> None:
     facts: dict[str, Any] = {"causes": [{"code": "sign"}]}
     words = advice_for([Call(0, "tiny", 0, "2×2"), Call(1, "tiny", 1, "2×2", facts=facts)])
     assert "sign" in words.why.en
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("torch.exp(x) / (torch.exp(x).sum(-1, keepdim=True) + 0.02)", ""),
+        ("torch.softmax(x.half().float(), -1)", "float16"),
+    ],
+    ids=["a forgotten mask", "ten bits"],
+)
+def test_a_rounding_goes_both_ways(body: str, said: str) -> None:
+    """A sum that is a little too large makes every value too small: no rounding does."""
+    known = load_problem("softmax")
+    referee = Referee(known.source, known.framework, 2)
+    referee.load(1 << 16)
+    case = referee.cases[0]
+    got = eval(body, {"torch": torch, "x": case.inputs[0]}).double()
+    found = [
+        item for item in causes_of(referee.reference, case, 0, got) if item["code"] == "precision"
+    ]
+    assert [said in item["format"] for item in found] == ([True] if said else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.sessions.run import Run
-from torchstone.kernels.verdicts.causes import advice_for
+from torchstone.kernels.verdicts.causes import Advice, advice_for
 from torchstone.kernels.verdicts.said import call_table, joined, pictures, wrong_text
 from torchstone.kernels.verdicts.verdict import GateResult
 
@@ -63,6 +63,15 @@ class ModelNew:
 )
 
 
+_NO_KNOWN_CAUSE = Advice(
+    Text("None of the usual causes explains it: each was tried by running the reference changed so.",
+         "常见原因都不能解释：已逐一改动参考并运行比较。"),
+    Text("compare one wrong element with the reference step by step: a term that is forgotten or counted "
+         "twice, a scale inside of a nonlinear function, other weights",
+         "选一个错误元素，与参考逐步对比：遗漏或重复的项、非线性函数内部的缩放、不同的权重"),
+)  # fmt: skip
+
+
 @GATE.check
 def check(run: Run) -> GateResult:
     wrong = [call for call in run.main.own if call.wrong("error") or call.wrong("whole")]
@@ -77,5 +86,6 @@ def check(run: Run) -> GateResult:
     texts = [text for call in wrong for text in wrong_text(call)]
     table = call_table(wrong, Text("The problem's own inputs", "问题自身的输入"))
     advice = advice_for(wrong)
+    advice = advice if advice.why.en else _NO_KNOWN_CAUSE
     return GateResult(GATE.name, "failed", joined(texts, 3), (table, *pictures(wrong)),
                       remedy=advice.remedy, why=advice.why)  # fmt: skip

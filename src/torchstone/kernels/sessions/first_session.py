@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from torchstone.kernels.sessions.run import Run
 
 FULL = 2
-"""The level of sizes at which nothing is cut."""
+"""The level of sizes at which nothing is cut that can be held."""
+WHOLE = 3
+"""The level at which nothing is cut at all."""
 MOST_WORK = 500
 """Above this many interpreted operations in one call the families run at smaller sizes."""
 MOST_SIZED_WORK = 1500
@@ -127,9 +129,7 @@ class _Course:
             cases = self._smaller("plan", size_level=size_level, most=most)
             self.main.small = cases is not None
         if cases is None and self.session.ended is None:
-            plan, _ = self.run.ask_referee("plan", level=FULL, size_level=size_level, most=most)
-            cases = plan["cases"]
-            self.main.skipped |= plan["skipped"]
+            cases = self._as_large_as_held(size_level, most)
         left = MOST_FAMILIES_WORK
         for case in _in_rounds(cases or []) if most else cases or []:
             if left <= 0:
@@ -143,6 +143,19 @@ class _Course:
             self._slender()
         if self._well():
             self._larger(size_level)
+
+    def _as_large_as_held(self, size_level: int, most: int) -> list[dict[str, Any]]:
+        """Cases at the problem's own sizes, or smaller where these are too large for whole families;
+        one of each family at its own sizes for a candidate that takes no others."""
+        plan, _ = self.run.ask_referee("plan", level=FULL, size_level=size_level, most=most)
+        if plan["cut"]:
+            tried = self.run.call(self.session, plan["cases"][0])
+            self.main.small = tried.error is None
+            if not self.main.small:
+                plan, _ = self.run.ask_referee("plan", level=WHOLE, size_level=0, most=1)
+        self.main.skipped |= plan["skipped"]
+        cases: list[dict[str, Any]] = plan["cases"]
+        return cases
 
     def _well(self) -> bool:
         """The session lives, and nothing was answered wrongly so far."""

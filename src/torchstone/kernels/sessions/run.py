@@ -23,6 +23,8 @@ from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
 from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
 
 Progress = Callable[[int, int, str], None]
+REFEREE_BYTES = 6 << 30
+"""Address space of the referee: a hundred cases of large problems, and what torch itself maps."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
 
@@ -54,7 +56,7 @@ class Run:
 
     @functools.cached_property
     def referee(self) -> Session:
-        session = self.workshop.open("referee")
+        session = self.workshop.open("referee", memory_bytes=REFEREE_BYTES)
         self._sessions.append(session)
         self._refereed(session, {"do": "open", "source": self.problem.source,
                                  "framework": self.problem.framework, "seeds": self.seeds})  # fmt: skip
@@ -69,6 +71,8 @@ class Run:
             raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
         if "problem_error" in answer:
             told = answer["problem_error"]
+            if told["kind"] == "MemoryError" or "allocate memory" in told["text"]:
+                raise _too_large(self.problem.name)
             said = ": ".join(part for part in (told["kind"], told["text"]) if part)
             raise _bad_problem(self.problem.name, said, told["line"])
         return answer, data
@@ -234,6 +238,17 @@ class Run:
     def main(self) -> Main:
         """What the first session showed."""
         return first_session.run(self)
+
+
+def _too_large(name: str) -> InputError:
+    limit = f"{REFEREE_BYTES >> 30} GiB"
+    return InputError(
+        f"problem {name}",
+        f"sizes that need more than {limit} to judge",
+        Text(f"answers to many inputs, in double precision, that fit into {limit}",
+             f"多组输入的双精度答案能放入 {limit}"),
+        Text("make the sizes in get_inputs() smaller", "请减小 get_inputs() 中的尺寸"),
+    )  # fmt: skip
 
 
 def _bad_problem(name: str, said: str, line: int) -> InputError:

@@ -25,6 +25,18 @@ class Runs(Protocol):
     def changed(self, output: int) -> torch.Tensor: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """What rounding to a format does to a value: a part of it, and something at least."""
+
+    relative: float
+    absolute: float
+
+    def of(self, values: torch.Tensor) -> torch.Tensor:
+        """To every element."""
+        return torch.nan_to_num(self.relative * values.abs(), nan=0.0) + self.absolute
+
+
 @dataclass(slots=True)
 class Answer:
     """One output of one case: what is right, and what may differ."""
@@ -33,14 +45,11 @@ class Answer:
     reference: torch.Tensor
     exact: torch.Tensor
     """The oracle's answer in double precision; the reference's own for integers and truths."""
-    least: torch.Tensor | None
+    least: Rounding | None
     """What rounding the answer itself does at every element; None for integers and truths."""
     runs: Runs | None
     """What shows how much more rounding does; None: no more is asked."""
     kind: str
-    _unit: torch.Tensor | None = None
-    _after: int = -1
-    """Runs after which that unit was known."""
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -49,16 +58,10 @@ class Answer:
     @property
     def unit_so_far(self) -> torch.Tensor:
         """The unit of error at every element by the runs so far; never more than `unit`."""
-        done = self.runs.done if self.runs is not None else 0
-        if self._unit is None or self._after != done:
-            self._unit, self._after = self._unit_after(done), done
-        return self._unit
-
-    def _unit_after(self, done: int) -> torch.Tensor:
         if self.least is None:
             return torch.zeros(self.reference.shape)
-        unit = self.least
-        if self.runs is not None and done:
+        unit = self.least.of(self.exact)
+        if self.runs is not None and self.runs.done:
             unit = unit + torch.nan_to_num(self.runs.sensitivity(self.output), nan=0.0)
         own = torch.nan_to_num(self._off(), nan=0.0, posinf=0.0)
         return torch.maximum(unit, own / MOST_OWN_ERROR)

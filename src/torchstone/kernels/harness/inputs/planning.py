@@ -33,7 +33,18 @@ _SMALLEST = (4, 8)
 TINY = -2
 _TINY = (2, 2)
 """For a kernel that is costly even where everything is small."""
-_HUGE = 1 << 22
+MIDDLE = -3
+_MIDDLE = (61, 64)
+"""For the families of a problem whose own sizes are large."""
+FULL = 2
+"""Nothing is cut, unless it is too large for a whole family."""
+WHOLE = 3
+"""Nothing is cut at all."""
+_MOST_IN_FAMILY = 1 << 18
+"""Elements of inputs above which families get smaller ones: a hundred cases of them, each with its
+answer in double precision, take half a gigabyte."""
+_HUGE = 1 << 21
+"""Elements of inputs above which everything is smaller: ten cases of them take 1.6 gigabytes."""
 _WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
 """Families that no longer are what they are when a structure is put back."""
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
@@ -139,11 +150,19 @@ class Planner:
         for group in families.groups_of(inputs):
             if group == kept:
                 continue
-            both = {SMALLEST: _SMALLEST, TINY: _TINY}.get(level) or SMALL[level]
+            both = {SMALLEST: _SMALLEST, TINY: _TINY, MIDDLE: _MIDDLE}.get(level) or SMALL[level]
             size = both[group.size & (group.size - 1) == 0]
             if group.size > size:
                 inputs = self._accepted(families.resized(inputs, group, size)) or inputs
         return inputs
+
+    def _affordable(self, level: int) -> int:
+        """The level of sizes at which a whole family can be held."""
+        inputs = self._own_inputs(0)
+        for tried in (level, MIDDLE, 1) if level == FULL else ():
+            if self._elements(self._cut(inputs, tried)) <= _MOST_IN_FAMILY:
+                return tried
+        return 0 if level == FULL else level
 
     def _accepted(self, inputs: list[Any]) -> list[Any] | None:
         try:

@@ -25,6 +25,8 @@ class SizePlanner(Planner):
         For a costly kernel `most` is how many cases of a family are enough; 0 for all others.
         """
         start = len(self.cases)
+        wanted, level = level, self._affordable(level)
+        size_level = self._affordable(size_level)
         for seed in range(self.seeds):
             base = self._cut(self._own_inputs(seed), level)
             for family in families.VALUES:
@@ -34,7 +36,8 @@ class SizePlanner(Planner):
             self._plan_other_sides(level)
         for family in families.SMALLER:
             self._plan_sizes(family, size_level, most)
-        return {"cases": self._list(start), "skipped": self.skipped}
+        cut = level != wanted
+        return {"cases": self._list(start), "skipped": self.skipped, "cut": cut}
 
     def _enough(self, family: str, most: int) -> int:
         return families.FEWEST.get(family, most) if most else self.seeds

@@ -31,6 +31,10 @@ _ALONG = frozenset("_softmax _log_softmax sum mean amax amin prod cumsum cumprod
 _MOST_AXES = 4
 _MOST_SHARE = 0.5
 """Of the places: what is wrong in more than half of them is no fault of a tail."""
+_FOLLOWS = 0.5
+"""The correlation of errors with the values from which on they are no rounding, which has none."""
+_FEWEST = 16
+"""Elements below which a correlation of this size is chance."""
 _FAILED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, ArithmeticError)
 
 
@@ -270,10 +274,21 @@ def _lower_precision(
     size = float(errors.median())
     if cost <= 0 or bool(((got - answer.exact).abs() > 0.1 * _typical(answer.exact)).any()):
         return
+    if not _goes_both_ways(answer.exact, got):
+        return
     if cost / 16 <= size <= cost * 5:
         yield {"code": "precision", "format": "float16 or TF32"}
     elif cost * 5 < size <= cost * 40:
         yield {"code": "precision", "format": "bfloat16"}
+
+
+def _goes_both_ways(exact: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether errors do not follow the values: rounding goes both ways, a scale or a forgotten term
+    does not."""
+    both = torch.stack([(got - exact).reshape(-1), exact.reshape(-1)])
+    if both.shape[1] < _FEWEST:
+        return False
+    return abs(float(torch.corrcoef(both)[0, 1].nan_to_num(nan=1.0))) < _FOLLOWS
 
 
 def _typical(exact: torch.Tensor) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs.cases import Answer, Case, kind_of, structure_of
+from torchstone.kernels.harness.inputs.cases import Answer, Case, Rounding, kind_of, structure_of
 from torchstone.kernels.harness.reference.conventions import free_places
 from torchstone.kernels.harness.reference.perturbations import (
     Asked,
@@ -86,19 +86,18 @@ class Oracle:
         answers = []
         for i, (given, right) in enumerate(zip(reference, exact, strict=True)):
             right = right.double() if given.is_floating_point() else given
-            least = self._rounding_of(i, formats[i], right) if given.is_floating_point() else None
+            least = self._rounding_of(i, formats[i]) if given.is_floating_point() else None
             answers.append(Answer(i, given, right, least, runs, kind_of(leaves[i])))
         free = free_places(self.reference, inputs, seed, reference, self.attends)
         return Case(number, family, seed, inputs, answers, structure_of(raw), free=free)
 
-    def _rounding_of(self, index: int, dtype: torch.dtype, right: torch.Tensor) -> torch.Tensor:
-        """What rounding the answer itself does to every element."""
-        u = rounding(dtype)
-        unit = u * right.abs()
+    def _rounding_of(self, index: int, dtype: torch.dtype) -> Rounding:
+        """What rounding the answer itself does."""
+        u, floor = rounding(dtype), tiny_of(dtype)
         rounds_steps = self.double and self.reference.framework in ("torch", "numpy")
         if not rounds_steps:  # what happens on the way is not seen: at most what comes out
-            unit = unit + u * (self.scales[index] if index < len(self.scales) else 0.0) / 2
-        return torch.nan_to_num(unit, nan=0.0) + tiny_of(dtype)
+            floor += u * (self.scales[index] if index < len(self.scales) else 0.0) / 2
+        return Rounding(u, floor)
 
     def measure(self, cases: list[Case]) -> None:
         """Scale of the outputs and length of the sums, from the problem's own inputs."""

@@ -58,8 +58,8 @@ class Perturbations:
         floats = [item for item in formats if item.is_floating_point]
         self._size = max(map(rounding, floats), default=rounding(torch.float32))
         self._whole = len(floats) < len(formats)
-        self._squares = [torch.zeros(item.shape, dtype=torch.float64) for item in exact]
-        self._changed = [torch.zeros(item.shape, dtype=torch.bool) for item in exact]
+        self._squares: dict[int, torch.Tensor] = {}
+        self._changed: dict[int, torch.Tensor] = {}
         self.done = 0
         """Runs so far."""
 
@@ -76,9 +76,10 @@ class Perturbations:
             if new.shape != old.shape:
                 continue
             if self._formats[i].is_floating_point:
-                self._squares[i] += (new.double() - old.double()).square()
+                square = (new.double() - old.double()).square()
+                self._squares[i] = self._squares[i] + square if i in self._squares else square
             else:
-                self._changed[i] |= new != old
+                self._changed[i] = self.changed(i) | (new != old)
         return True
 
     def all(self) -> None:
@@ -88,10 +89,14 @@ class Perturbations:
 
     def sensitivity(self, output: int) -> torch.Tensor:
         """Of every element, by the runs so far; never more than by all of them."""
+        if output not in self._squares:
+            return torch.zeros(self._exact[output].shape, dtype=torch.float64)
         return (self._squares[output] / PERTURBATIONS).sqrt() * 2
 
     def changed(self, output: int) -> torch.Tensor:
         """Where a whole number became another one in any run so far."""
+        if output not in self._changed:
+            return torch.zeros(self._exact[output].shape, dtype=torch.bool)
         return self._changed[output]
 
     def _outputs(self, generator: torch.Generator, absolute: bool) -> list[torch.Tensor]:

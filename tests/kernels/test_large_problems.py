@@ -1,0 +1,73 @@
+"""Problems of ordinary sizes are judged within the referee's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchstone.kernels import verify
+from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.sessions.run import _too_large
+from torchstone.kernels.sessions.workshop import Workshop
+
+RELU = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn({size})]
+
+
+def get_init_inputs():
+    return []
+"""
+CLAMP = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {check}
+        return x.clamp(min=0){wrong}
+"""
+ONLY_ITS_OWN = 'assert x.shape == (600, 600), "no other size"'
+
+
+@pytest.mark.parametrize(
+    ("size", "cut", "largest"), [("500, 500", False, 500), ("600, 600", True, 61)]
+)
+def test_families_of_large_problems_have_smaller_sizes(size: str, cut: bool, largest: int) -> None:
+    referee = Referee(RELU.format(size=size), "torch", 2)
+    referee.load(0)
+    plan = referee.plan(2, 2, 1)
+    assert plan["cut"] is cut
+    negative = next(case for case in plan["cases"] if case["family"] == "negative")
+    assert max(negative["sizes"]) == largest
+    if cut:
+        whole = referee.plan(3, 0, 1)
+        negative = next(case for case in whole["cases"] if case["family"] == "negative")
+        assert max(negative["sizes"]) == 600
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "accepted"),
+    [("pass", "", True), (ONLY_ITS_OWN, "", True), (ONLY_ITS_OWN, " * (x < 50)", False)],
+)
+def test_a_large_problem_is_judged(
+    tmp_path: Path, workshop: Workshop, check: str, wrong: str, accepted: bool
+) -> None:
+    problem, candidate = tmp_path / "problem.py", tmp_path / "candidate.py"
+    problem.write_text(RELU.format(size="600, 600"))
+    candidate.write_text(CLAMP.format(check=check, wrong=wrong))
+    verdict = verify(problem, candidate, "torch", seeds=2, workshop=workshop)
+    assert verdict.accepted is accepted
+
+
+def test_a_problem_that_is_too_large_is_told_so() -> None:
+    said = str(_too_large("huge"))
+    assert "sizes that need more than 6 GiB" in said
+    assert "get_inputs() smaller" in said
