@@ -237,8 +237,14 @@ def test_a_problem_that_cannot_be_used_is_told(
 def test_a_problem_that_never_ends_is_told(workshop: Workshop) -> None:
     task = problem("while True: pass", "torch.randn(5)")
     candidate = Candidate(MODEL_NEW.format(body="return x", names="x", init=""), "torch")
-    with pytest.raises(InputError, match="time is up"):
+    with pytest.raises(InputError, match=r"within 1 s.*--timeout"):
         verify(task, candidate, timeout_seconds=1.0, workshop=workshop)
+
+
+def test_a_call_that_never_ends_names_the_limit(workshop: Workshop) -> None:
+    source = MODEL_NEW.format(body="while True: pass", names="x", init="")
+    verdict = verify("relu", Candidate(source, "torch"), timeout_seconds=1.5, workshop=workshop)
+    assert "did not end within 1.5 s (--timeout)" in verdict.error_log()
 
 
 def test_reading_never_executes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
+from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option
 from torchstone.core.text import Text
 
@@ -75,6 +76,7 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
             Text("for example: torchstone kernel generate relu --impl triton --model NAME",
                  "例如：torchstone kernel generate relu --impl triton --model 模型名"),
         )  # fmt: skip
+    _check_limits(options)
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
     from torchstone.kernels.generation.generate import generate
@@ -115,3 +117,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
         progress.end()
     show(report, common)
     return 0 if outcome.accepted else 3 if report.failed else 1
+
+
+def _check_limits(options: GenerateOptions) -> None:
+    """Nothing is recorded of a run that could not take one step."""
+    usual = GenerateOptions()
+    for name in ("max_steps", "max_tokens", "answer_tokens"):
+        flag = f"kernel generate: --{name.replace('_', '-')}"
+        check_count(flag, getattr(options, name), getattr(usual, name))
+    check_seconds("kernel generate: --max-seconds", options.max_seconds, usual.max_seconds)

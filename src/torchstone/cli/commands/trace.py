@@ -13,6 +13,7 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import put, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
+from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
 
@@ -165,6 +166,9 @@ def _fork(run: Run, options: ReplayOptions, common: CommonOptions) -> int:
                  "--from-step 步骤、--model 名称和 --log-dir 目录"),
             Text("leave all three out to replay without a model", "无模型重放时三者都不要写"),
         )  # fmt: skip
+    usual = ReplayOptions()
+    check_count("trace replay: --max-tokens", options.max_tokens, usual.max_tokens)
+    check_seconds("trace replay: --max-seconds", options.max_seconds, usual.max_seconds)
     live = connect(
         options.model, options.base_url, options.provider,
         max_tokens=options.max_tokens, max_seconds=options.max_seconds,

@@ -66,6 +66,8 @@ class Run:
         try:
             answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
         except SessionError as error:
+            if error.ended.late:
+                raise _slow_problem(self.problem.name, self.timeout_seconds) from None
             raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
         if "problem_error" in answer:
             told = answer["problem_error"]
@@ -234,6 +236,16 @@ class Run:
     def main(self) -> Main:
         """What the first session showed."""
         return first_session.run(self)
+
+
+def _slow_problem(name: str, seconds: float) -> InputError:
+    return InputError(
+        f"problem {name}",
+        Text(f"no answer of the reference within {seconds:g} s", f"参考在 {seconds:g} 秒内没有回答"),
+        Text("an answer within the seconds of --timeout", "在 --timeout 的秒数内给出答案"),
+        Text("allow more with --timeout of `kernel verify`, or give smaller inputs in get_inputs",
+             "请增大 `kernel verify` 的 --timeout，或在 get_inputs 中给出更小的输入"),
+    )  # fmt: skip
 
 
 def _bad_problem(name: str, said: str, line: int) -> InputError:

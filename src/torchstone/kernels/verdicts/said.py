@@ -55,8 +55,12 @@ def error_text(error: dict[str, Any]) -> str:
 def ended_text(ended: Ended) -> Text:
     """How a process ended, in words."""
     reason = ended.reason
-    if reason == "time is up":
-        return Text("the call did not end in time", "调用未在限定时间内结束")
+    if ended.late:
+        limit = f"{ended.limit_seconds:g}"
+        return Text(
+            f"the call did not end within {limit} s (--timeout)",
+            f"调用未在 {limit} 秒内结束（--timeout）",
+        )
     if reason == "CPU time is up":
         return Text("the call used up its CPU time", "调用用尽了 CPU 时间")
     if reason.startswith("killed by"):
