@@ -149,10 +149,26 @@ def replay(run: Run, again: Again, log_dir: Path) -> Report:
         missed = error.prompt
     new = load(log_dir / safe_name(run.records[0].op))
     report = compare(run, new)
+    assert report.answer is not None
     if not report.measures[0].value and not missed:
-        return report
+        count = len(run.records)
+        same = Text(f"The replay gives what was recorded: {count} records are the same",
+                    f"重放与记录一致：{count} 条记录相同")  # fmt: skip
+        return replace(report, answer=replace(report.answer, headline=same))
     finding = _finding(run, new, report.measures[0].evidence, missed)
-    return replace(report, findings=(finding,), rules={RULE.id: RULE})
+    said = finding.what.say("en")
+    drift = Text(said[:1].upper() + said[1:], finding.what.say("zh"))
+    answer = replace(report.answer, headline=drift, state="bad", lines=(*report.answer.lines, RULE.remedy))  # fmt: skip
+    return replace(report, findings=(finding,), rules={RULE.id: RULE}, answer=answer)
+
+
+def last_step_to_fork(run: Run) -> int:
+    """The last step that a live model may begin with: the step after the last one, where the
+    run ended before it was accepted."""
+    steps = [item.step for item in run.records if item.role != "exit"]
+    ended = [item for item in run.records if item.role == "exit"]
+    early = bool(ended) and ended[-1].verdict in ("model", "budget", "steps")
+    return max(steps, default=0) + early
 
 
 def fork(run: Run, again: Again, from_step: int, live: Client, log_dir: Path) -> Report:

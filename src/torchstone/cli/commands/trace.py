@@ -156,16 +156,20 @@ def _replay(options: ReplayOptions, common: CommonOptions) -> int:
 def _fork(run: Run, options: ReplayOptions, common: CommonOptions) -> int:
     """The record up to a step, then a live model; the exit code is that of the new run."""
     from torchstone.trace.connect import connect
-    from torchstone.trace.replay import fork, settings_of
+    from torchstone.trace.replay import fork, last_step_to_fork, settings_of
+    from torchstone.trace.view import no_step
 
-    if options.from_step < 1 or not options.log_dir:
+    if not options.from_step or not options.log_dir:
         raise UsageError(
             "trace replay",
-            "a model" if options.from_step < 1 else "no --log-dir",
+            "no --log-dir" if options.from_step else "a model",
             Text("--from-step STEP, --model NAME and --log-dir DIR",
                  "--from-step 步骤、--model 名称和 --log-dir 目录"),
             Text("leave all three out to replay without a model", "无模型重放时三者都不要写"),
         )  # fmt: skip
+    last = last_step_to_fork(run)
+    if not 1 <= options.from_step <= last:
+        raise no_step("trace replay: --from-step", options.from_step, last)
     usual = ReplayOptions()
     check_count("trace replay: --max-tokens", options.max_tokens, usual.max_tokens)
     check_seconds("trace replay: --max-seconds", options.max_seconds, usual.max_seconds)
