@@ -17,7 +17,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text, Words
+from torchstone.core.text import Message, Text, Words, shortened
 from torchstone.kernels.generation.loop import Loop, Outcome, Progress, Settings, Verify
 from torchstone.trace.journal import NAME, read_journal
 from torchstone.trace.messages import Client
@@ -150,7 +150,7 @@ def _note(label: Text, words: Words) -> Measure:
 
 def _say(outcome: Outcome) -> Text:
     text = _ENDINGS[outcome.ending]
-    detail = " ".join(outcome.detail.split())[:200]
+    detail = shortened(" ".join(outcome.detail.split()), 200)
     return Text(text.en.replace("{detail}", detail), text.zh.replace("{detail}", detail))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchstone.core.errors import InputError
-from torchstone.core.text import Text
+from torchstone.core.text import Text, shortened
 from torchstone.kernels.c.build import build_library
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
@@ -252,7 +252,7 @@ def _bad_problem(name: str, said: str, line: int) -> InputError:
     where = f"problem {name}" + (f" (line {line})" if line else "")
     return InputError(
         where,
-        said[:300],
+        shortened(said, 300),
         Text(
             "a problem that loads, gives inputs and answers them",
             "能够加载、给出输入并给出答案的问题",

@@ -6,7 +6,7 @@ from torchstone.core.answer import Answer, Fact, State, Tile
 from torchstone.core.evidence import Number
 from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
-from torchstone.core.text import NOTHING, Text
+from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.verdicts.said import SMALLER
 from torchstone.kernels.verdicts.verdict import GateResult, Verdict
@@ -61,9 +61,8 @@ def _headline(verdict: Verdict) -> Text:
 
 def _brief(detail: Text) -> Text:
     """The first of several sentences: the others stand in the details."""
-    return Text(
-        detail.en.partition("; own seed")[0][:200], detail.zh.partition("；own seed")[0][:200]
-    )
+    first = Text(detail.en.partition("; own seed")[0], detail.zh.partition("；own seed")[0])
+    return shortened_both(first, 200)
 
 
 def _wrong_tiles(verdict: Verdict) -> tuple[Tile, ...]:
@@ -174,7 +173,8 @@ def _state(item: GateResult) -> State:
 def _note(item: GateResult, title: Text) -> Text:
     if not item.detail.en:
         return title
-    return Text(f"{title.en}: {item.detail.en}"[:400], f"{title.zh}：{item.detail.zh}"[:400])
+    said = Text(f"{title.en}: {item.detail.en}", f"{title.zh}：{item.detail.zh}")
+    return shortened_both(said, 400)
 
 
 def _reason(item: GateResult) -> Text:
