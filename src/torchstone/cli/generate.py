@@ -14,6 +14,7 @@ from torchstone.core.options import option
 from torchstone.core.text import Text
 
 IMPLEMENTATIONS = ("triton", "numba", "c", "torch", "numpy", "swft")
+NO_IMPL = Text("no --impl", "缺少 --impl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     if len(options.words) != 1 or not options.impl:
         count = len(options.words)
         raise UsageError(
-            "kernel generate", f"{count} problems" if count != 1 else "no --impl",
+            "kernel generate", Text(f"{count} problems", f"{count} 个问题") if count != 1 else NO_IMPL,
             Text("a problem, --impl and --model", "一个问题、--impl 和 --model"),
             Text("for example: torchstone kernel generate relu --impl triton --model NAME",
                  "例如：torchstone kernel generate relu --impl triton --model 模型名"),

@@ -119,7 +119,7 @@ def settings_of(run: Run) -> dict[str, Any]:
     if len(starts) > 1:
         known = ", ".join(run.tasks)
         raise InputError(
-            f"{run.folder}: --task", f"{len(starts)} tasks", Text("one task", "一个任务"),
+            f"{run.folder}: --task", Text(f"{len(starts)} tasks", f"{len(starts)} 个任务"), Text("one task", "一个任务"),
             Text(f"choose one of: {known}", f"请选择其一：{known}"),
         )  # fmt: skip
     try:
@@ -129,7 +129,7 @@ def settings_of(run: Run) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(
             str(run.folder),
-            "no settings that can be read",
+            Text("no settings that can be read", "没有可读取的设置"),
             Text("a run that recorded how it was started", "记录了启动设置的运行"),
             Text(
                 "runs of `torchstone kernel generate` can be replayed",

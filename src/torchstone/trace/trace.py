@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torchstone._version import __version__
-from torchstone.core.errors import InputError
+from torchstone.core.errors import InputError, system_said
 from torchstone.core.text import Text
 from torchstone.trace.actions import CHECKS, START, WRITING, ActionType
 from torchstone.trace.answer import UNREAD, read_answer
@@ -320,7 +320,7 @@ def _as_text(name: str, value: object) -> str:
 def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(
         str(path),
-        error.strerror or type(error).__name__,
+        system_said(error),
         Text("a folder that can be written", "可写的文件夹"),
         Text("choose another log_dir, or make room", "请换一个 log_dir，或腾出空间"),
     )

@@ -303,4 +303,5 @@ _REASONS = {
 
 def _gap(subject: str, kind: str, args: dict[str, str]) -> Gap:
     close = "restore the file from a backup"
-    return Gap(subject, Message(f"trace-{kind}", _REASONS[kind], args), close, tool="trace")
+    reason = Message(f"trace-{kind}", _REASONS[kind], args)
+    return Gap(subject, reason, close, tool="trace", close_zh="请从备份恢复该文件")

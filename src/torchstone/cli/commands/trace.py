@@ -102,7 +102,7 @@ def _load(action: str, words: tuple[str, ...], task: str, wanted: int = 1) -> li
     if len(words) != wanted:
         raise UsageError(
             f"trace {action}",
-            f"{len(words)} runs",
+            Text(f"{len(words)} runs", f"{len(words)} 个运行"),
             Text(f"{wanted} run(s)", f"{wanted} 个运行"),
             Text("pass LOG_DIR/OP_NAME", "请传入 LOG_DIR/OP_NAME"),
         )
@@ -162,7 +162,7 @@ def _fork(run: Run, options: ReplayOptions, common: CommonOptions) -> int:
     if not options.from_step or not options.log_dir:
         raise UsageError(
             "trace replay",
-            "no --log-dir" if options.from_step else "a model",
+            Text("no --log-dir", "缺少 --log-dir") if options.from_step else Text("a model", "一个模型"),
             Text("--from-step STEP, --model NAME and --log-dir DIR",
                  "--from-step 步骤、--model 名称和 --log-dir 目录"),
             Text("leave all three out to replay without a model", "无模型重放时三者都不要写"),

@@ -11,14 +11,13 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from torchstone.core.errors import InputError
-from torchstone.core.text import Text, shortened
 from torchstone.kernels.c.build import build_library
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions import first_session
+from torchstone.kernels.sessions.bad_problem import bad_problem, slow_problem
 from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
 from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
 
@@ -67,12 +66,12 @@ class Run:
             answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
         except SessionError as error:
             if error.ended.late:
-                raise _slow_problem(self.problem.name, self.timeout_seconds) from None
-            raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
+                raise slow_problem(self.problem.name, self.timeout_seconds) from None
+            raise bad_problem(self.problem.name, error.ended.reason, 0) from None
         if "problem_error" in answer:
             told = answer["problem_error"]
             said = ": ".join(part for part in (told["kind"], told["text"]) if part)
-            raise _bad_problem(self.problem.name, said, told["line"])
+            raise bad_problem(self.problem.name, said, told["line"])
         return answer, data
 
     def ask_referee(
@@ -236,26 +235,3 @@ class Run:
     def main(self) -> Main:
         """What the first session showed."""
         return first_session.run(self)
-
-
-def _slow_problem(name: str, seconds: float) -> InputError:
-    return InputError(
-        f"problem {name}",
-        Text(f"no answer of the reference within {seconds:g} s", f"参考在 {seconds:g} 秒内没有回答"),
-        Text("an answer within the seconds of --timeout", "在 --timeout 的秒数内给出答案"),
-        Text("allow more with --timeout of `kernel verify`, or give smaller inputs in get_inputs",
-             "请增大 `kernel verify` 的 --timeout，或在 get_inputs 中给出更小的输入"),
-    )  # fmt: skip
-
-
-def _bad_problem(name: str, said: str, line: int) -> InputError:
-    where = f"problem {name}" + (f" (line {line})" if line else "")
-    return InputError(
-        where,
-        shortened(said, 300),
-        Text(
-            "a problem that loads, gives inputs and answers them",
-            "能够加载、给出输入并给出答案的问题",
-        ),
-        Text("fix the problem and try again", "请修正该问题后重试"),
-    )
