@@ -70,14 +70,40 @@ def test_the_policy_needs_no_process(candidate: Path, capsys: pytest.CaptureFixt
         (["verify", "relu", "CANDIDATE", "--impl", "cuda"], "--impl"),
         (["verify", "relu", "CANDIDATE", "--impl", "torch", "--seeds", "1"], "2 or more"),
         (["verify", "CANDIDATE", "CANDIDATE", "--impl", "torch"], "no Model"),
+        *(
+            (
+                ["verify", "relu", "CANDIDATE", "--impl", "torch", f"--timeout={value}"],
+                f"--timeout: got {value}, expected seconds above 0",
+            )
+            for value in ("-1", "nan", "inf", "0")
+        ),
+        (
+            ["verify", "relu", "CANDIDATE", "--impl", "torch", "--timeout", "0.0001"],
+            "within 0.0001 s, expected an answer within the seconds of --timeout",
+        ),
+        *(
+            (
+                ["generate", "relu", "--impl", "torch", "--model", "m", f"{flag}={value}"],
+                f"{flag}: got {value}",
+            )
+            for flag, value in (
+                ("--max-steps", "0"),
+                ("--max-seconds", "-3"),
+                ("--max-tokens", "0"),
+                ("--answer-tokens", "-1"),
+            )
+        ),
     ],
 )
 def test_mistakes(
-    words: list[str], said: str, candidate: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    words: list[str], said: str, candidate: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(candidate.parent)
     given = [str(candidate) if word == "CANDIDATE" else word for word in words]
     assert run(["kernel", *given]) == 2
     assert said in capsys.readouterr().err
+    assert not Path("torchstone-runs").exists()
 
 
 @pytest.mark.parametrize("page", ["docs/kernel.md", "docs/zh/kernel.md"])

@@ -64,7 +64,12 @@ def test_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same = record(tmp_path / "b")
     other = record(tmp_path / "c", "x = 2")
     assert run(["trace", "diff", str(left), str(same)]) == 0
-    assert "records that differ: 0" in capsys.readouterr().out
+    assert "✓ The runs are the same: 4 records" in capsys.readouterr().out
+    assert run(["trace", "diff", str(left), str(other), "-q", "--lang", "en"]) == 1
+    said = capsys.readouterr().out
+    assert said == "! 2 of 4 records differ, the first at step 2 (DO_CODER)\n"
+    assert run(["trace", "diff", str(left), str(other), "--lang", "en"]) == 1
+    assert "step 3 VERIFY: verdict" in capsys.readouterr().out
     assert run(["trace", "diff", str(left), str(other), "-v"]) == 1
     out = capsys.readouterr().out
     assert "records that differ: 2" in out
@@ -165,3 +170,59 @@ def test_mistakes_are_told(
     folder = record(tmp_path)
     assert run(["trace", "show", str(folder), "--task", "8"]) == 2
     assert "known: 7" in capsys.readouterr().err
+    assert run(["trace", "show", str(folder), "--step", "9", "--lang", "en"]) == 2
+    assert "--step: got 9, expected a step from 1 to 3" in capsys.readouterr().err
+
+
+def test_what_was_not_recorded_is_not_invented(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No time, no bar; no count, no 0."""
+    trace = Trace("op", "1", tmp_path)
+    for action in (ActionType.DO_DESIGNER, ActionType.DO_CODER):
+        trace.insert_designer_or_coder_record("x", "p", "", action)
+    trace.insert_verifier_record("True", "", "{}")
+    trace.insert_exit_record("accepted")
+    folder = str(tmp_path / "op")
+    assert run(["trace", "show", folder, "--lang", "en"]) == 0
+    out = capsys.readouterr().out
+    assert "op: accepted after 3 steps\n" in out
+    assert " ms" not in out
+    assert "█" not in out
+    assert " 0" not in out
+    assert out.count("–") >= 2
+    assert "Next" not in out
+    assert run(["trace", "show", folder, "--format", "json"]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert report.answer is not None
+    assert [item.kind for item in report.answer.pictures] == ["strip"]
+    assert {"seconds", "input_tokens"}.isdisjoint(item.name for item in report.measures)
+    assert run(["trace", "show", folder, "--step", "2", "--lang", "en", "-q"]) == 0
+    assert capsys.readouterr().out == "✓ op, step 2 of 3; the run: accepted\n"
+    trace.insert_designer_or_coder_record("x", "p", "", ActionType.FIX_CODER, call=CALL)
+    assert run(["trace", "show", folder, "--lang", "en"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[-1] for row in rows if "DO_CODER" in row] == ["read"]
+    assert [row.count("█") for row in rows if " S0" in row] == [0, 0, 0, 20]
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [("steps", "not accepted, no step was left"), ("model", "the model did not answer"),
+     ("budget", "the budget was spent")],
+)  # fmt: skip
+def test_how_a_run_ended_is_told_in_words(
+    ending: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = Trace("op", "1", tmp_path)
+    trace.insert_start_record('{"tool": "kernel"}')
+    trace.insert_designer_or_coder_record("x", "p", "", ActionType.DO_CODER)
+    trace.insert_exit_record(ending)
+    assert run(["trace", "show", str(tmp_path / "op"), "--lang", "en"]) == 0
+    out = capsys.readouterr().out
+    assert f"{words} after 1 step\n" in out
+    assert "Next: torchstone trace replay" in out
+    fork = ["trace", "replay", str(tmp_path / "op"), "--from-step", "9", "--model", "m",
+            "--log-dir", str(tmp_path / "new"), "--lang", "en"]  # fmt: skip
+    assert run(fork) == 2
+    assert "--from-step: got 9, expected a step from 1 to 2" in capsys.readouterr().err

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kernels.script import CODER, DESIGN, GO_ON, RIGHT, WRONG, settings, written
-from tests.trace.server import Server, says
+from tests.trace.server import Server, says, send
 from torchstone.cli.main import run
 from torchstone.kernels.generation.generate import generate
 from torchstone.kernels.verifier import verify
@@ -180,3 +182,25 @@ def test_a_problem_that_breaks_is_told_and_recorded(
         assert run([*words, "--base-url", server.url, "--log-dir", str(tmp_path / "runs")]) == 2
     assert "no data" in capsys.readouterr().err
     assert load(tmp_path / "runs" / "broken").records[-1].verdict == "problem"
+
+
+@pytest.mark.parametrize(
+    ("status", "en", "zh"),
+    [
+        (401, "set OPENAI_API_KEY to a key of this server", "处理：请把 OPENAI_API_KEY 设为该服务的密钥"),
+        (404, "check that m is served at --base-url", "处理：请确认 --base-url 提供模型 m"),
+    ],
+)  # fmt: skip
+def test_a_model_that_refuses_is_told_with_what_to_do(
+    status: int, en: str, zh: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        send(handler, status, b'{"error": {"message": "no"}}')
+
+    for lang, words in (("en", en), ("zh", zh)):
+        with Server(refuse).open() as server:
+            args = ["kernel", "generate", "relu", "--impl", "torch", "--model", "m", "--lang", lang]
+            assert run([*args, "--base-url", server.url, "--log-dir", str(tmp_path)]) == 3
+        out = capsys.readouterr().out
+        assert words in out
+        assert f"model at {server.url}: status {status}" in out

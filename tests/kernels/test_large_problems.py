@@ -8,7 +8,7 @@ import pytest
 
 from torchstone.kernels import verify
 from torchstone.kernels.harness.judging.referee import Referee
-from torchstone.kernels.sessions.run import _too_large
+from torchstone.kernels.sessions.bad_problem import large_problem
 from torchstone.kernels.sessions.workshop import Workshop
 
 RELU = """import torch
@@ -68,6 +68,6 @@ def test_a_large_problem_is_judged(
 
 
 def test_a_problem_that_is_too_large_is_told_so() -> None:
-    said = str(_too_large("huge"))
+    said = str(large_problem("huge", 6))
     assert "sizes that need more than 6 GiB" in said
     assert "get_inputs() smaller" in said

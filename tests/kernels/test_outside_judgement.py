@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from torchstone.core.pictures import Strip
 from torchstone.kernels import load_problem
 from torchstone.kernels.candidate import Candidate, Implementation
 from torchstone.kernels.gates import origin, timing
@@ -18,7 +19,7 @@ from torchstone.kernels.sessions.repeating import origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.timing import Turn, UntimedError, on_one_processor, time_in_turns
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verdicts.verdict import GateResult
+from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
 SLOW_WITH_ANOTHER_CLOCK = """import time
 
@@ -363,3 +364,54 @@ def test_a_small_answer_is_no_evidence_of_an_impossible_time() -> None:
     assert timing._told(Asked(), quick).status == "passed"  # type: ignore[arg-type]
     large = [Turn(1e-6, 2e-2, 4e-6, 64 << 20) for _ in range(9)]
     assert timing._told(Asked(), large).status == "failed"  # type: ignore[arg-type]
+
+
+class Written:
+    """A referee that writes fast."""
+
+    def ask_referee(self, do: str, **header: object) -> tuple[dict[str, float], list[bytes]]:
+        return {"bytes_per_second": 1e10}, []
+
+
+def _verdict_of(found: GateResult) -> Verdict:
+    problem = load_problem("softmax")
+    return Verdict(problem, Candidate("", "torch"), (found,), accepted=True)
+
+
+@pytest.mark.parametrize(
+    ("turns", "why"),
+    [
+        ([Turn(11e-6 + i * 1e-7, 7e-6 + i * 1e-7, 40e-6, 840) for i in range(9)], "exchange"),
+        ([Turn(58e-6, 58e-6 + i * 20e-6, 10e-6, 840) for i in range(-4, 5)], "spread"),
+        ([Turn(1e-6, 9e-6, 4e-6, 840) for _ in range(9)], "exchange"),
+        ([Turn(2e-2, 9e-6, 4e-5, 840) for _ in range(9)], "exchange"),
+    ],
+)
+def test_what_is_too_short_to_time_has_no_ratio(turns: list[Turn], why: str) -> None:
+    report = _verdict_of(timing._told(Written(), turns)).report()  # type: ignore[arg-type]
+    answer = report.answer
+    assert answer is not None
+    assert answer.headline.en.endswith("too short to time")
+    assert answer.headline.zh.endswith("时间过短，无法计时")
+    tile = answer.tiles[-1]
+    assert getattr(tile.value, "en", "").endswith("too short to time")
+    assert why in getattr(tile.note, "en", "")
+    assert "计时：" not in getattr(tile.note, "zh", "")
+    assert "good" not in [item.state for item in answer.tiles]
+    assert "timing_speed_up" not in [item.name for item in report.measures]
+    (strip,) = answer.pictures
+    assert isinstance(strip, Strip)
+    assert [item.state for item in strip.checks] == ["plain"]
+
+
+def test_a_time_of_a_smaller_size_is_told_as_such() -> None:
+    turns = [Turn(2e-3, 4e-3, 1e-4, 840) for _ in range(9)]
+    whole = _verdict_of(timing._told(Written(), turns)).report()  # type: ignore[arg-type]
+    assert whole.answer is not None
+    assert whole.answer.headline.en.endswith("2.00 x the reference's speed")
+    assert whole.answer.tiles[-1].state == "good"
+    cut = _verdict_of(timing._told(Written(), turns, cut=True)).report()  # type: ignore[arg-type]
+    assert cut.answer is not None
+    assert cut.answer.headline.en.endswith("2.00 x the reference's speed at a smaller size")
+    assert cut.answer.headline.zh.endswith("，在较小的尺寸下速度为参考的 2.00 倍")
+    assert "smaller size" in getattr(cut.answer.tiles[-1].note, "en", "")

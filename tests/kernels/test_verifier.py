@@ -215,6 +215,11 @@ def test_several_outputs(workshop: Workshop) -> None:
         ("import torch\n", "import sys, torch\nsys.exit(0)\n", "SystemExit"),
         ("return [torch.randn(5, 7)]", "return []", "nothing in it"),
         ("return [torch.randn(5, 7)]", "return None", "NoneType"),
+        (
+            "return [torch.randn(5, 7)]",
+            "return torch.randn(5, 7)",
+            "got a Tensor from get_inputs(), expected a list of inputs",
+        ),
         ("return [torch.randn(5, 7)]", "return [object()]", "object"),
         ("return torch.relu(x)", "return None", "no output"),
         ("return torch.relu(x)", "return torch.relu(x) + torch.rand_like(x)", ""),
@@ -237,8 +242,29 @@ def test_a_problem_that_cannot_be_used_is_told(
 def test_a_problem_that_never_ends_is_told(workshop: Workshop) -> None:
     task = problem("while True: pass", "torch.randn(5)")
     candidate = Candidate(MODEL_NEW.format(body="return x", names="x", init=""), "torch")
-    with pytest.raises(InputError, match="time is up"):
+    with pytest.raises(InputError, match=r"within 1 s.*--timeout"):
         verify(task, candidate, timeout_seconds=1.0, workshop=workshop)
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "said"),
+    [
+        ("return x + torch.rand_like(x)", "torch.randn(5, 7)", "得到参考的答案是随机产生的"),
+        ("return None", "torch.randn(5, 7)", "得到模型没有输出，应为能够加载"),
+    ],
+)
+def test_a_bad_problem_is_told_in_chinese(
+    body: str, inputs: str, said: str, workshop: Workshop
+) -> None:
+    with pytest.raises(InputError) as caught:
+        judged(problem(body, inputs), "return torch.relu(x)", workshop)
+    assert said in caught.value.say("zh")
+
+
+def test_a_call_that_never_ends_names_the_limit(workshop: Workshop) -> None:
+    source = MODEL_NEW.format(body="while True: pass", names="x", init="")
+    verdict = verify("relu", Candidate(source, "torch"), timeout_seconds=1.5, workshop=workshop)
+    assert "did not end within 1.5 s (--timeout)" in verdict.error_log()
 
 
 def test_reading_never_executes(tmp_path: Path) -> None:
@@ -252,8 +278,11 @@ def test_reading_never_executes(tmp_path: Path) -> None:
             load_problem(str(path))
     with pytest.raises(InputError):
         load_problem(str(tmp_path / "none.py"))
-    with pytest.raises(InputError, match="relu"):
+    with pytest.raises(InputError, match=r"did you mean relu\?"):
         load_problem("rleu")
+    with pytest.raises(InputError) as caught:
+        load_problem(str(tmp_path / "none.py"))
+    assert "得到文件或文件夹不存在，应为可读取的 Python 文件" in caught.value.say("zh")
 
 
 def test_paths_and_mistakes(tmp_path: Path, workshop: Workshop) -> None:

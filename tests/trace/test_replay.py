@@ -144,6 +144,8 @@ def test_a_replay_without_drift(recorded: Run, tmp_path: Path) -> None:
     report = replay(recorded, asks_twice, tmp_path / "new")
     assert not report.findings
     assert report.measures[0].value == 0
+    assert report.answer is not None
+    assert report.answer.headline.en == "The replay gives what was recorded: 5 records are the same"
     new = load(tmp_path / "new" / "op")
     for old, now in zip(recorded.records, new.records, strict=True):
         assert recorded.text(old, "prompt") == new.text(now, "prompt")
@@ -172,6 +174,9 @@ def test_a_tampered_answer_is_drift(recorded: Run, tmp_path: Path) -> None:
     report = replay(tampered(recorded, "ONE"), asks_twice, tmp_path / "new")
     assert [item.rule for item in report.findings] == ["replay-drift"]
     assert report.findings[0].location.step == 1
+    assert report.answer is not None
+    assert report.answer.state == "bad"
+    assert report.answer.headline.en.startswith("The replay parts from the record at step 01 (DO_")
     shown = str(report.findings[0].evidence)
     assert "-one" in shown
     assert "+ONE" in shown

@@ -431,3 +431,16 @@ def test_a_start_is_no_step(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "op").glob("*START*")] == []
     other = Trace("op", "1", tmp_path)  # another writer sees the same steps
     assert other.insert_verifier_record("True", "", "").step == 2
+
+
+def test_values_that_are_no_text_are_kept_as_json(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    record = trace.insert_verifier_record(True, ["a", 1], {"speedup": 1.5})
+    assert record.verdict == "True"
+    run = load(tmp_path / "op")
+    assert run.text(record, "profile") == '{"speedup": 1.5}'
+    assert run.text(record, "error_log") == '["a", 1]'
+    with pytest.raises(
+        InputError, match=r"profile: got dict, expected a text, or values that JSON"
+    ):
+        trace.insert_verifier_record("True", "", {"x": object()})

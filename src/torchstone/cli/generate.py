@@ -9,10 +9,12 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
+from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option
 from torchstone.core.text import Text
 
 IMPLEMENTATIONS = ("triton", "numba", "c", "torch", "numpy", "swft")
+NO_IMPL = Text("no --impl", "缺少 --impl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     if len(options.words) != 1 or not options.impl:
         count = len(options.words)
         raise UsageError(
-            "kernel generate", f"{count} problems" if count != 1 else "no --impl",
+            "kernel generate", Text(f"{count} problems", f"{count} 个问题") if count != 1 else NO_IMPL,
             Text("a problem, --impl and --model", "一个问题、--impl 和 --model"),
             Text("for example: torchstone kernel generate relu --impl triton --model NAME",
                  "例如：torchstone kernel generate relu --impl triton --model 模型名"),
         )  # fmt: skip
+    _check_limits(options)
     needs_torch("kernel generate")
     from torchstone.kernels.candidate import known_implementation
     from torchstone.kernels.generation.generate import generate
@@ -115,3 +118,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
         progress.end()
     show(report, common)
     return 0 if outcome.accepted else 3 if report.failed else 1
+
+
+def _check_limits(options: GenerateOptions) -> None:
+    """Nothing is recorded of a run that could not take one step."""
+    usual = GenerateOptions()
+    for name in ("max_steps", "max_tokens", "answer_tokens"):
+        flag = f"kernel generate: --{name.replace('_', '-')}"
+        check_count(flag, getattr(options, name), getattr(usual, name))
+    check_seconds("kernel generate: --max-seconds", options.max_seconds, usual.max_seconds)

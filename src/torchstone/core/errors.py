@@ -8,6 +8,8 @@ TorchstoneError            the user's mistake or a broken input: no traceback, e
 
 from __future__ import annotations
 
+import errno
+
 from torchstone.core.text import Text
 
 
@@ -26,8 +28,35 @@ class TorchstoneError(Exception):
 
     def say(self, lang: str = "en") -> str:
         if lang == "zh":
-            return f"{self.where}：得到 {self.given_zh}，应为 {self.expected.zh}；{self.todo.zh}"
+            given, expected = _apart(self.given_zh), _apart(self.expected.zh)
+            return f"{self.where}：得到{given}，应为{expected}；{self.todo.zh}"
         return f"{self.where}: got {self.given}, expected {self.expected.en}; {self.todo.en}"
+
+
+def _apart(text: str) -> str:
+    """What follows Chinese: other letters stand apart, Chinese ones do not."""
+    return text if text[:1] > "\u2e7f" else f" {text}"
+
+
+_SYSTEM = {
+    errno.ENOENT: "文件或文件夹不存在",
+    errno.EACCES: "没有权限",
+    errno.EPERM: "不允许该操作",
+    errno.EISDIR: "这是文件夹",
+    errno.ENOTDIR: "路径中有一部分不是文件夹",
+    errno.EEXIST: "已经存在",
+    errno.ENOSPC: "磁盘空间不足",
+    errno.EROFS: "文件系统只读",
+    errno.EFBIG: "文件过大",
+    errno.ENAMETOOLONG: "名称过长",
+    errno.ELOOP: "符号链接层数过多",
+}
+
+
+def system_said(error: OSError) -> Text:
+    """What the system said of a file, in both languages."""
+    said = error.strerror or type(error).__name__
+    return Text(said, _SYSTEM.get(error.errno or 0, said))
 
 
 class UsageError(TorchstoneError):

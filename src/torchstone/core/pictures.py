@@ -256,6 +256,7 @@ class Span:
     name: Words
     start: float
     length: float
+    """0 where it is not known how long it took."""
     state: State = "plain"
     note: Words = ""
     lane: str = ""

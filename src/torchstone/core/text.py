@@ -67,6 +67,31 @@ def fill(template: str, args: Mapping[str, str]) -> str:
     return _BLANK.sub(put, template)
 
 
+_CLAUSE = re.compile(r"; |[；。]")
+_WORD = re.compile(r"[ ，、；。]")
+_LAST_WITH_SPACES = "\u2e7f"
+"""Letters beyond it are those of scripts that put no spaces between words."""
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters: cut after a clause, else after a word, and marked."""
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    for end in (_CLAUSE, _WORD):
+        found = [match.start() for match in end.finditer(head) if match.start() >= most // 2]
+        if found:
+            head = head[: found[-1]]
+            break
+    head = head.rstrip(" ,;:，；：、([（")
+    return head + ("…" if head[-1:] > _LAST_WITH_SPACES else " …")
+
+
+def shortened_both(text: Text, most: int) -> Text:
+    """Both languages, each cut where it is too long."""
+    return Text(shortened(text.en, most), shortened(text.zh, most))
+
+
 def locale_lang() -> str:
     """The language of the user's locale, as far as we speak it."""
     for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):

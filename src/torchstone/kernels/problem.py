@@ -6,13 +6,14 @@ Reading a problem never executes it; the Verifier runs it in a process of its ow
 from __future__ import annotations
 
 import ast
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from torchstone.core.errors import InputError
+from torchstone.core.errors import InputError, system_said
 from torchstone.core.files import read_regular
-from torchstone.core.text import Text
+from torchstone.core.text import NOTHING, Text
 
 Framework = Literal["torch", "numpy", "mindspore"]
 SOURCE_LIMIT_BYTES = 1 << 20
@@ -39,10 +40,12 @@ def load_problem(spec: str) -> Problem:
     path = Path(spec) if spec.endswith(".py") else _SHIPPED / f"{spec}.py"
     if not spec.endswith(".py") and spec not in shipped_problems():
         names = ", ".join(shipped_problems())
+        near = difflib.get_close_matches(spec, shipped_problems(), n=1)
+        meant = Text(f"did you mean {near[0]}? ", f"您是否想用 {near[0]}？") if near else NOTHING
         raise InputError(
             "kernel: problem", repr(spec),
             Text("the path of a .py file, or the name of a shipped problem", ".py 文件路径，或内置问题的名称"),
-            Text(f"choose one of: {names}", f"可选：{names}"),
+            Text(f"{meant.en}choose one of: {names}", f"{meant.zh}可选：{names}"),
         )  # fmt: skip
     return problem_from_source(read_source(path), path.stem)
 
@@ -59,7 +62,7 @@ def problem_from_source(source: str, name: str) -> Problem:
     if missing:
         raise InputError(
             f"problem {name}",
-            "no " + ", ".join(missing),
+            Text(f"no {', '.join(missing)}", f"缺少 {'、'.join(missing)}"),
             Text(
                 "a file that defines Model, get_inputs and get_init_inputs",
                 "定义了 Model、get_inputs 和 get_init_inputs 的文件",
@@ -89,10 +92,11 @@ def read_source(path: Path) -> str:
     try:
         return read_regular(path, SOURCE_LIMIT_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        utf8 = Text("not UTF-8", "不是 UTF-8")
+        reason = system_said(error) if isinstance(error, OSError) else utf8
         raise InputError(
             str(path),
-            reason or type(error).__name__,
+            reason,
             Text("a readable Python file", "可读取的 Python 文件"),
             Text("give the path of a .py file that exists", "请给出一个存在的 .py 文件路径"),
         ) from None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torchstone._version import __version__
 from torchstone.core.errors import UsageError
+from torchstone.core.limits import check_seconds
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
@@ -47,6 +48,7 @@ def verify(
     if seeds < 2:
         raise UsageError("kernel verify: --seeds", str(seeds), Text("2 or more", "2 或更多"),
                          Text("the default is 5", "默认为 5"))  # fmt: skip
+    check_seconds("kernel verify: --timeout", timeout_seconds, TIMEOUT_SECONDS)
     preload = preload_for(candidate.implementation, problem.framework)
     with workshop_for(preload, workshop) as ready:
         before = _used(ready)

@@ -6,6 +6,7 @@ import difflib
 from itertools import zip_longest
 
 from torchstone._version import __version__
+from torchstone.core.answer import Answer, Fact
 from torchstone.core.evidence import Diff
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Cell, Evidence, Table
@@ -19,6 +20,12 @@ _MOST_DIFF = 400
 SAME = Text("same", "相同")
 OTHER = Text("differs", "不同")
 ABSENT = Text("absent", "缺少")
+_CODE = Text("code", "代码")
+_COMPARED = (
+    Text("prompt", "提示"), Text("answer", "回答"), _CODE, Text("log", "日志"),
+    Text("verdict", "结论"),
+)  # fmt: skip
+_MOST_LINES = 8
 
 
 def compare(left: Run, right: Run) -> Report:
@@ -38,8 +45,7 @@ def compare(left: Run, right: Run) -> Report:
         Table(
             Text("Step by step", "逐步对比"),
             (
-                Text("step", "步骤"), Text("action", "操作"), Text("prompt", "提示"),
-                Text("answer", "回答"), Text("code", "代码"), Text("log", "日志"), Text("verdict", "结论"),
+                Text("step", "步骤"), Text("action", "操作"), *_COMPARED,
             ),
             tuple(rows),
             HOW,
@@ -62,7 +68,55 @@ def compare(left: Run, right: Run) -> Report:
             ),
         ),
         environment={"torchstone": __version__},
+        answer=_answer(left, right, parted),
     )  # fmt: skip
+
+
+def _answer(
+    left: Run, right: Run, parted: list[tuple[int, Record | None, Record | None]]
+) -> Answer:
+    """Whether they are the same, and where they part."""
+    count = max(len(left.records), len(right.records))
+    about = (Fact(Text("first", "第一个"), str(left.folder)),
+             Fact(Text("second", "第二个"), str(right.folder)))  # fmt: skip
+    if not parted:
+        same = Text(f"The runs are the same: {count} records", f"两次运行相同：{count} 条记录")
+        return Answer(same, "good", about)
+    lines = [_parted(a, b) for _, a, b in parted[:_MOST_LINES]]
+    if len(parted) > _MOST_LINES:
+        rest = len(parted) - _MOST_LINES
+        lines.append(Text(f"… and {rest} more", f"……另有 {rest} 条"))
+    one = parted[0][1] or parted[0][2]
+    assert one is not None
+    headline = Text(
+        f"{len(parted)} of {count} records differ, the first at step {one.step} ({one.action})",
+        f"{count} 条记录中有 {len(parted)} 条不同，首个在第 {one.step} 步（{one.action}）",
+    )
+    return Answer(headline, "warning", about, lines=tuple(lines))
+
+
+def _parted(a: Record | None, b: Record | None) -> Text:
+    """What is not the same at one step."""
+    one = a or b
+    assert one is not None
+    if a is None or b is None:
+        run = (
+            Text("the second run", "第二个运行")
+            if b is None
+            else Text("the first run", "第一个运行")
+        )
+        return Text(f"step {one.step} {one.action}: absent in {run.en}",
+                    f"第 {one.step} 步 {one.action}：{run.zh}中没有")  # fmt: skip
+    if both := _both(a, b):
+        return Text(f"step {one.step}: {both}", f"第 {one.step} 步：{both}")
+    cells = zip(_COMPARED, _compared(a, b), strict=True)
+    names = [name for name, cell in cells if cell is not SAME]
+    if one.role == "verifier":  # what it gave is its verdict
+        names = [name for name in names if name is not _CODE]
+    return Text(
+        f"step {one.step} {one.action}: {', '.join(name.en for name in names)}",
+        f"第 {one.step} 步 {one.action}：{'、'.join(name.zh for name in names)}",
+    )
 
 
 def _both(a: Record | None, b: Record | None) -> str:

@@ -31,7 +31,7 @@ def connect(
     if not model:
         raise UsageError(
             "--model",
-            "no model",
+            Text("no model", "没有模型"),
             Text("the name of a model", "模型名称"),
             Text(
                 "pass --model NAME, and --base-url for a server of your own",

@@ -69,7 +69,8 @@ class Recorder:
         except ModelError as error:
             said = self.redact(error.given)
             self._kept.append(Exchange(key, error=said))
-            raise ModelError(error.where, said, error.again, error.wait) from None
+            where, variable = self.redact(error.where), error.key_variable
+            raise ModelError(where, said, error.again, error.wait, variable) from None
         clean = replace(
             answer, text=self.redact(answer.text), reasoning=self.redact(answer.reasoning)
         )

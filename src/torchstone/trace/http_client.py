@@ -26,22 +26,30 @@ from torchstone.trace.messages import Message, Request, Response, ToolCall
 
 _MOST_BYTES = 16 << 20
 _MOST_LINE = 1 << 20
+_NO_KEY = frozenset({401, 403})
+"""What a server answers to a key that is missing or wrong."""
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class ModelError(TorchstoneError):
     """A language model that did not answer, or not so that it can be used."""
 
-    def __init__(self, where: str, given: str, again: bool = False, wait: float | None = None):
-        super().__init__(
-            where,
-            given,
-            Text("an answer of a chat completion", "聊天补全的回答"),
-            Text(
-                "check the address, the model's name and the key; or try again later",
-                "请检查地址、模型名与密钥；或稍后重试",
-            ),
+    def __init__(
+        self, where: str, given: str, again: bool = False, wait: float | None = None,
+        key_variable: str = "",
+    ) -> None:  # fmt: skip
+        todo = Text(
+            "check the address, the model's name and the key; or try again later",
+            "请检查地址、模型名与密钥；或稍后重试",
         )
+        if key_variable:
+            todo = Text(f"set {key_variable} to a key of this server",
+                        f"请把 {key_variable} 设为该服务的密钥")  # fmt: skip
+        super().__init__(
+            where, given, Text("an answer of a chat completion", "聊天补全的回答"), todo
+        )
+        self.key_variable = key_variable
+        """Where the server refused the key: the environment variable that holds it."""
         self.again = again
         """Another attempt may help."""
         self.wait = wait
@@ -65,10 +73,11 @@ class HttpClient:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        known = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        if not known or _port(self.base_url) is None:
             raise UsageError(
                 "model address",
-                repr(parts._replace(netloc=parts.hostname or "").geturl()),
+                repr(_address(self.base_url)),
                 "http(s)://host[:port]/v1",
                 Text("pass the base address without a key in it", "请传入不含密钥的基础地址"),
             )
@@ -92,7 +101,7 @@ class HttpClient:
 
     @property
     def _where(self) -> str:
-        return f"model at {urlsplit(self.base_url).hostname}"
+        return f"model at {_address(self.base_url)}"
 
     def _pause(self, attempt: int, asked: float | None, left: float) -> None:
         pause = min(self.pause_seconds * 2 ** (attempt - 1), self.longest_pause_seconds)
@@ -159,6 +168,7 @@ class HttpClient:
             f"status {reply.status} ({' '.join(said.split())[:200]})",
             again=reply.status in _AGAIN,
             wait=float(wait) if _SECONDS.fullmatch(wait) else None,
+            key_variable=key_refused(reply.status, self.key_variable),
         )
 
     def _read(self, reply: http.client.HTTPResponse, deadline: float) -> bytes:
@@ -186,6 +196,28 @@ class HttpClient:
 
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 """What a server may ask to wait; other scripts have digits that are no numbers."""
+
+
+def key_refused(status: int, variable: str) -> str:
+    """The variable of the key, where a server refused it."""
+    return variable if status in _NO_KEY else ""
+
+
+def _port(url: str) -> str | None:
+    """The port of an address as it is written, empty without one; None for what is no port."""
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        return None
+    return "" if port is None else f":{port}"
+
+
+def _address(url: str) -> str:
+    """Scheme, host, port and path: nothing in which a key could stand."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}{_port(url) or ''}{parts.path.rstrip('/')}"
 
 
 class _TimedReads(io.RawIOBase):

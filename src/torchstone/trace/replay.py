@@ -119,7 +119,7 @@ def settings_of(run: Run) -> dict[str, Any]:
     if len(starts) > 1:
         known = ", ".join(run.tasks)
         raise InputError(
-            f"{run.folder}: --task", f"{len(starts)} tasks", Text("one task", "一个任务"),
+            f"{run.folder}: --task", Text(f"{len(starts)} tasks", f"{len(starts)} 个任务"), Text("one task", "一个任务"),
             Text(f"choose one of: {known}", f"请选择其一：{known}"),
         )  # fmt: skip
     try:
@@ -129,7 +129,7 @@ def settings_of(run: Run) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(
             str(run.folder),
-            "no settings that can be read",
+            Text("no settings that can be read", "没有可读取的设置"),
             Text("a run that recorded how it was started", "记录了启动设置的运行"),
             Text(
                 "runs of `torchstone kernel generate` can be replayed",
@@ -149,10 +149,26 @@ def replay(run: Run, again: Again, log_dir: Path) -> Report:
         missed = error.prompt
     new = load(log_dir / safe_name(run.records[0].op))
     report = compare(run, new)
+    assert report.answer is not None
     if not report.measures[0].value and not missed:
-        return report
+        count = len(run.records)
+        same = Text(f"The replay gives what was recorded: {count} records are the same",
+                    f"重放与记录一致：{count} 条记录相同")  # fmt: skip
+        return replace(report, answer=replace(report.answer, headline=same))
     finding = _finding(run, new, report.measures[0].evidence, missed)
-    return replace(report, findings=(finding,), rules={RULE.id: RULE})
+    said = finding.what.say("en")
+    drift = Text(said[:1].upper() + said[1:], finding.what.say("zh"))
+    answer = replace(report.answer, headline=drift, state="bad", lines=(*report.answer.lines, RULE.remedy))  # fmt: skip
+    return replace(report, findings=(finding,), rules={RULE.id: RULE}, answer=answer)
+
+
+def last_step_to_fork(run: Run) -> int:
+    """The last step that a live model may begin with: the step after the last one, where the
+    run ended before it was accepted."""
+    steps = [item.step for item in run.records if item.role != "exit"]
+    ended = [item for item in run.records if item.role == "exit"]
+    early = bool(ended) and ended[-1].verdict in ("model", "budget", "steps")
+    return max(steps, default=0) + early
 
 
 def fork(run: Run, again: Again, from_step: int, live: Client, log_dir: Path) -> Report:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchstone.core.errors import InputError
+from torchstone.core.errors import InputError, system_said
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
 from torchstone.trace.journal import NAME, Read, read_journal
@@ -67,7 +67,7 @@ def load(path: Path | str, task: str = "") -> Run:
     except OSError as error:
         raise InputError(
             str(journal),
-            error.strerror or type(error).__name__,
+            system_said(error),
             Text("the folder of a recorded operator", "已记录算子的文件夹"),
             Text(
                 f"pass LOG_DIR/OP_NAME, which holds {NAME}", f"请传入含有 {NAME} 的 LOG_DIR/OP_NAME"

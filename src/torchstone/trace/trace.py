@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torchstone._version import __version__
-from torchstone.core.errors import InputError
+from torchstone.core.errors import InputError, system_said
 from torchstone.core.text import Text
 from torchstone.trace.actions import CHECKS, START, WRITING, ActionType
 from torchstone.trace.answer import UNREAD, read_answer
@@ -123,12 +124,12 @@ class Trace:
 
     def insert_verifier_record(
         self,
-        verify_res: str,
-        verify_log: str,
-        profile: str,
+        verify_res: object,
+        verify_log: object,
+        profile: object,
         action_type: ActionType = ActionType.VERIFY,
     ) -> Record:
-        """A verification: its result, the whole log, the profile (JSON)."""
+        """A verification: its result, the whole log, the profile; what is no text as JSON."""
         if action_type is not ActionType.VERIFY:
             raise ValueError(f"{action_type} is no verification")
         texts = {"result": str(verify_res), "error_log": verify_log, "profile": profile}
@@ -202,7 +203,7 @@ class Trace:
         self,
         role: str,
         action: str,
-        texts: Mapping[str, str],
+        texts: Mapping[str, object],
         new_step: bool,
         *,
         parsed: bool = True,
@@ -210,7 +211,11 @@ class Trace:
         call: Call = NO_CALL,
     ) -> Record:
         # hashed here: others wait for the journal while `make` runs
-        clean = {name: _Content.of(self.redact(text)) for name, text in texts.items() if text}
+        clean = {
+            name: _Content.of(self.redact(_as_text(name, value)))
+            for name, value in texts.items()
+            if value is not None and value != ""
+        }
 
         def make(step: int, parent: str) -> Record:
             kept = {
@@ -296,10 +301,26 @@ class Trace:
             os.close(handle)
 
 
+def _as_text(name: str, value: object) -> str:
+    """A text as it is; what else JSON can write, as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(
+            f"trace: {name}",
+            type(value).__name__,
+            Text("a text, or values that JSON can write", "文本，或 JSON 能够写出的值"),
+            Text("pass str(…) of it, or a dict of texts and numbers",
+                 "请传入其 str(…)，或由文本与数字组成的 dict"),
+        ) from None  # fmt: skip
+
+
 def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(
         str(path),
-        error.strerror or type(error).__name__,
+        system_said(error),
         Text("a folder that can be written", "可写的文件夹"),
         Text("choose another log_dir, or make room", "请换一个 log_dir，或腾出空间"),
     )

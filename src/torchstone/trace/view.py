@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+from collections.abc import Sequence
+from dataclasses import replace
 
 from torchstone._version import __version__
 from torchstone.core.answer import Answer, State, Tile
+from torchstone.core.errors import InputError
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
-from torchstone.core.pictures import Document, Evidence, Plot, Series, Span, Table, Timeline
+from torchstone.core.pictures import (
+    Check,
+    Document,
+    Evidence,
+    Plot,
+    Series,
+    Span,
+    Strip,
+    Table,
+    Timeline,
+)
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
@@ -22,17 +36,25 @@ _SHOWN = ("settings", "prompt", "reasoning", "result", "error_log", "profile")
 def report_of(run: Run, step: int | None = None) -> Report:
     """All steps in a table, and the texts of one step or of all."""
     records = [item for item in run.records if step is None or item.step == step]
-    counted = [item.call.input_tokens or 0 for item in records]
-    answered = [item.call.output_tokens or 0 for item in records]
-    seconds = [item.call.seconds or 0.0 for item in records]
+    if step is not None and not records:
+        raise no_step(f"{run.folder}: --step", step, max((i.step for i in run.records), default=0))
+    counted = total([item.call.input_tokens for item in records])
+    answered = total([item.call.output_tokens for item in records])
+    seconds = total([item.call.seconds for item in records])
+    recorded = (
+        ("input_tokens", counted, "token", "tokens asked", "输入 token"),
+        ("output_tokens", answered, "token", "tokens answered", "输出 token"),
+        ("seconds", seconds, "s", "time of the model", "模型用时"),
+    )
     before: dict[str, str] = {}
     measures = [
-        _measure("steps", float(len({(r.task, r.step) for r in records if r.step})), "", "steps",
-                 "步数", (_table(records),)),
-        _measure("input_tokens", float(sum(counted)), "token", "tokens asked", "输入 token"),
-        _measure("output_tokens", float(sum(answered)), "token", "tokens answered", "输出 token",
-                 _curve(records)),
-        _measure("seconds", sum(seconds), "s", "time of the model", "模型用时"),
+        _measure("steps", float(_steps(records)), "", "steps", "步数", (_table(records),)),
+        *(
+            _measure(name, float(value), unit, en, zh,
+                     _curve(records) if name == "output_tokens" else ())
+            for name, value, unit, en, zh in recorded
+            if value is not None
+        ),
         *(_texts(run, item, before) for item in records),
     ]  # fmt: skip
     return Report(
@@ -41,51 +63,115 @@ def report_of(run: Run, step: int | None = None) -> Report:
         measures=tuple(measures),
         gaps=tuple(_gaps(run)),
         environment={"torchstone": __version__},
-        answer=_answer(run, records),
+        answer=_answer(run, records, step),
     )
 
 
-def _answer(run: Run, records: list[Record]) -> Answer:
-    """How the run ended, and a time line of its steps."""
-    exits = [item for item in records if item.role == "exit"]
-    verdicts = [item for item in records if item.role == "verifier"]
-    accepted = any(item.verdict.startswith("True") for item in verdicts)
-    steps = len({(item.task, item.step) for item in records if item.step})
-    tokens = sum((item.call.input_tokens or 0) + (item.call.output_tokens or 0) for item in records)
-    seconds = sum(item.call.seconds or 0.0 for item in records)
-    how = exits[-1].verdict if exits else ""
-    words = Text("accepted", "已接受") if accepted else Text(how or "no end recorded", how or "没有结束记录")  # fmt: skip
+def no_step(where: str, given: int, last: int) -> InputError:
+    """A step that a run does not have."""
+    return InputError(
+        where,
+        str(given),
+        Text(f"a step from 1 to {last}", f"1 到 {last} 之间的步骤"),
+        Text("`torchstone trace show RUN` lists the steps", "`torchstone trace show RUN` 列出所有步骤"),
+    )  # fmt: skip
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """The sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _steps(records: Sequence[Record]) -> int:
+    """Steps of work: the end of a run is none."""
+    return len({(item.task, item.step) for item in records if item.step and item.role != "exit"})
+
+
+_ENDED = {
+    "accepted": Text("accepted", "已接受"),
+    "steps": Text("not accepted, no step was left", "未接受，步数已用完"),
+    "budget": Text("stopped, the budget was spent", "已停止，预算已用完"),
+    "model": Text("stopped, the model did not answer", "已停止，模型没有回答"),
+    "unverified": Text("written, but not verified", "已写出，但未验证"),
+    "verifier": Text("no verdict, the verifier itself failed", "没有结论，验证器自身失败"),
+    "problem": Text("stopped, the problem cannot be used", "已停止，问题不可用"),
+    "": Text("no end recorded", "没有结束记录"),
+}
+"""By the verdict of the last record: how a run ended, in words."""
+
+
+def _answer(run: Run, records: list[Record], step: int | None) -> Answer:
+    """How the run ended, and a time line of its steps, or of the one that was asked for."""
+    exits = [item for item in run.records if item.role == "exit"]
+    accepted = any(item.verdict.startswith("True") for item in run.records if item.role == "verifier")  # fmt: skip
+    how = "accepted" if accepted else exits[-1].verdict if exits else ""
+    words = _ENDED.get(how, Text(how, how))
+    tokens = total([value for item in records
+                    for value in (item.call.input_tokens, item.call.output_tokens)])  # fmt: skip
+    seconds = total([item.call.seconds for item in records])
+    counted = "–" if tokens is None else f"{tokens:,}"
+    name, steps = run.folder.name, _steps(run.records)
+    told = Text("", "") if tokens is None else Text(f", {counted} tokens", f"，{counted} token")
+    if step is None:
+        after = "1 step" if steps == 1 else f"{steps} steps"
+        headline = Text(f"{name}: {words.en} after {after}{told.en}",
+                        f"{name}：{words.zh}，共 {steps} 步{told.zh}")  # fmt: skip
+    else:
+        headline = Text(f"{name}, step {step} of {steps}{told.en}; the run: {words.en}",
+                        f"{name}，第 {step} 步（共 {steps} 步）{told.zh}；整个运行：{words.zh}")  # fmt: skip
+    verified = sum(item.role == "verifier" for item in records)
     return Answer(
-        headline=Text(
-            f"{run.folder.name}: {words.en} after {steps} steps, {tokens:,} tokens",
-            f"{run.folder.name}：{words.zh}，共 {steps} 步，{tokens:,} token",
-        ),
+        headline=headline,
         state="good" if accepted else "warning" if how or not exits else "plain",
         tiles=(
-            Tile(Text("steps", "步数"), str(steps)),
-            Tile(Text("verifications", "验证次数"), str(len(verdicts))),
-            Tile(Text("tokens", "token"), f"{tokens:,}"),
-            Tile(Text("time of the model", "模型用时"), human(seconds, "s")),
+            Tile(Text("steps", "步数"), str(_steps(records))),
+            Tile(Text("verifications", "验证次数"), str(verified)),
+            Tile(Text("tokens", "token"), counted),
+            Tile(Text("time of the model", "模型用时"),
+                 "–" if seconds is None else human(seconds, "s")),
         ),
-        pictures=(_timeline(records),),
-        next=(f"torchstone trace replay {run.folder}",),
-    )
+        pictures=(_timeline(records) if seconds else _strip(records),),
+        next=_next(run),
+    )  # fmt: skip
+
+
+def _next(run: Run) -> tuple[str, ...]:
+    """The command that does the last task again, where it can be done again."""
+    from torchstone.trace.replay import settings_of
+
+    for task in reversed(run.tasks):
+        mine = replace(run, records=tuple(item for item in run.records if item.task == task))
+        with contextlib.suppress(InputError):
+            if settings_of(mine).get("tool") == "kernel":
+                chosen = f" --task {task}" if len(run.tasks) > 1 else ""
+                return (f"torchstone trace replay {run.folder}{chosen}",)
+    return ()
+
+
+def _worked(records: list[Record]) -> list[Record]:
+    return [item for item in records if item.role not in ("start", "exit")]
 
 
 def _timeline(records: list[Record]) -> Timeline:
-    """Every step of the run; a step whose time was not recorded takes the least that is seen."""
-    known = [item.call.seconds for item in records if item.call.seconds]
-    least = min(known, default=1.0) / 4
+    """Every step of the run; one whose time was not recorded has no length."""
     spans: list[Span] = []
     at = 0.0
-    for item in records:
-        if item.role in ("start", "exit"):
-            continue
-        length = item.call.seconds or least
-        spans.append(Span(f"S{item.step:02d} {item.action}", at, length, _state(item),
-                          _note(item), item.role, _title(item)))  # fmt: skip
+    for item in _worked(records):
+        length = item.call.seconds or 0.0
+        spans.append(Span(_name(item), at, length, _state(item), _note(item), item.role, _title(item)))  # fmt: skip
         at += length
     return Timeline(Text("Steps", "步骤"), tuple(spans), "s")
+
+
+def _strip(records: list[Record]) -> Strip:
+    """The steps in their order, where no time is known."""
+    checks = [Check(_name(item), _state(item), _note(item)) for item in _worked(records)]
+    return Strip(Text("Steps", "步骤"), tuple(checks))
+
+
+def _name(item: Record) -> str:
+    return f"S{item.step:02d} {item.action}"
 
 
 def _state(item: Record) -> State:
@@ -99,8 +185,9 @@ def _note(item: Record) -> Text:
     parts = [item.verdict] if item.verdict else []
     zh = list(parts)
     if any(value is not None for value in tokens):
-        parts.append(f"{tokens[0] or 0:,} tokens in, {tokens[1] or 0:,} out")
-        zh.append(f"输入 {tokens[0] or 0:,}，输出 {tokens[1] or 0:,} token")
+        asked, answered = ("–" if value is None else f"{value:,}" for value in tokens)
+        parts.append(f"{asked} tokens in, {answered} out")
+        zh.append(f"输入 {asked}，输出 {answered} token")
     if item.call.seconds:
         parts.append(human(item.call.seconds, "s"))
         zh.append(human(item.call.seconds, "s"))
@@ -216,4 +303,5 @@ _REASONS = {
 
 def _gap(subject: str, kind: str, args: dict[str, str]) -> Gap:
     close = "restore the file from a backup"
-    return Gap(subject, Message(f"trace-{kind}", _REASONS[kind], args), close, tool="trace")
+    reason = Message(f"trace-{kind}", _REASONS[kind], args)
+    return Gap(subject, reason, close, tool="trace", close_zh="请从备份恢复该文件")

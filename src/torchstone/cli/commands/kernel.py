@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
-from torchstone.cli.generate import IMPLEMENTATIONS, GenerateOptions, run_generate
+from torchstone.cli.generate import IMPLEMENTATIONS, NO_IMPL, GenerateOptions, run_generate
 from torchstone.cli.show import Progress, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
@@ -45,7 +45,8 @@ CONFIGURABLE = True
 
 def _verify(options: VerifyOptions, common: CommonOptions) -> int:
     if len(options.words) != 2 or not options.impl:
-        given = f"{len(options.words)} paths" if len(options.words) != 2 else "no --impl"
+        count = len(options.words)
+        given = Text(f"{count} paths", f"{count} 个路径") if count != 2 else NO_IMPL
         raise UsageError(
             "kernel verify", given,
             Text("a problem, a candidate and --impl", "一个问题、一个候选和 --impl"),

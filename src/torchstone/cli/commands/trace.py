@@ -13,6 +13,7 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.show import put, show
 from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
+from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
 
@@ -101,7 +102,7 @@ def _load(action: str, words: tuple[str, ...], task: str, wanted: int = 1) -> li
     if len(words) != wanted:
         raise UsageError(
             f"trace {action}",
-            f"{len(words)} runs",
+            Text(f"{len(words)} runs", f"{len(words)} 个运行"),
             Text(f"{wanted} run(s)", f"{wanted} 个运行"),
             Text("pass LOG_DIR/OP_NAME", "请传入 LOG_DIR/OP_NAME"),
         )
@@ -155,16 +156,23 @@ def _replay(options: ReplayOptions, common: CommonOptions) -> int:
 def _fork(run: Run, options: ReplayOptions, common: CommonOptions) -> int:
     """The record up to a step, then a live model; the exit code is that of the new run."""
     from torchstone.trace.connect import connect
-    from torchstone.trace.replay import fork, settings_of
+    from torchstone.trace.replay import fork, last_step_to_fork, settings_of
+    from torchstone.trace.view import no_step
 
-    if options.from_step < 1 or not options.log_dir:
+    if not options.from_step or not options.log_dir:
         raise UsageError(
             "trace replay",
-            "a model" if options.from_step < 1 else "no --log-dir",
+            Text("no --log-dir", "缺少 --log-dir") if options.from_step else Text("a model", "一个模型"),
             Text("--from-step STEP, --model NAME and --log-dir DIR",
                  "--from-step 步骤、--model 名称和 --log-dir 目录"),
             Text("leave all three out to replay without a model", "无模型重放时三者都不要写"),
         )  # fmt: skip
+    last = last_step_to_fork(run)
+    if not 1 <= options.from_step <= last:
+        raise no_step("trace replay: --from-step", options.from_step, last)
+    usual = ReplayOptions()
+    check_count("trace replay: --max-tokens", options.max_tokens, usual.max_tokens)
+    check_seconds("trace replay: --max-seconds", options.max_seconds, usual.max_seconds)
     live = connect(
         options.model, options.base_url, options.provider,
         max_tokens=options.max_tokens, max_seconds=options.max_seconds,

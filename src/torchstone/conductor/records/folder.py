@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from torchstone.conductor.records.known_runs import last_run
 from torchstone.core.codec import from_data, to_data
-from torchstone.core.errors import InputError, TorchstoneError
+from torchstone.core.errors import InputError, TorchstoneError, system_said
 from torchstone.core.files import keep_out_of_git, read_regular, write_atomically
 from torchstone.core.text import Text
 
@@ -91,7 +91,7 @@ def _make(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            str(path), error.strerror or type(error).__name__,
+            str(path), system_said(error),
             Text("a folder that can be written", "可写的文件夹"),
             Text("name another one with --output", "请用 --output 指定其他文件夹"),
         ) from None  # fmt: skip

@@ -73,7 +73,8 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "gap",
             Text("SWFT kernels run on Ascend hardware only", "SWFT 内核只能在昇腾硬件上运行"),
-            close="verify on a machine with an Ascend NPU and its toolkit",
+            close=Text("verify on a machine with an Ascend NPU and its toolkit",
+                       "在装有昇腾 NPU 及其工具包的机器上验证"),
         )  # fmt: skip
     for name in run.packages:
         said = run.workshop.missing(name)
@@ -86,7 +87,7 @@ def check(run: Run) -> GateResult:
         if not compiler():
             return GateResult(
                 GATE.name, "gap", Text("no C compiler was found", "未找到 C 编译器"),
-                close="install gcc or clang",
+                close=Text("install gcc or clang", "请安装 gcc 或 clang"),
             )  # fmt: skip
         said = run.c_library[1]
         if said:

@@ -172,7 +172,8 @@ def _result(built: Compiled, ran: OnDevice | None) -> GateResult:
     evidence = (*_kernels(built), *(_times(ran) if ran is not None and ran.ours_s else ()))
     if built.gap:
         return GateResult(GATE.name, "gap", joined(notes), evidence,
-                          close="verify on a machine with Triton's compiler and a GPU")  # fmt: skip
+                          close=Text("verify on a machine with Triton's compiler and a GPU",
+                                     "在装有 Triton 编译器和 GPU 的机器上验证"))  # fmt: skip
     return GateResult(GATE.name, "passed", joined(notes), evidence)
 
 

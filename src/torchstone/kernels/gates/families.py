@@ -140,7 +140,8 @@ def check(run: Run) -> GateResult:
             GATE.name, "gap",
             joined([Text("the problem's own sizes were too large and were cut",
                          "问题自身的尺寸过大，已缩小"), *notes]),
-            close="verify it at its own sizes on the device, or give smaller ones in get_inputs",
+            close=Text("verify it at its own sizes on the device, or give smaller ones in get_inputs",
+                       "在设备上按其自身尺寸验证，或在 get_inputs 中给出较小的尺寸"),
         )  # fmt: skip
     return GateResult(GATE.name, "passed", joined(notes))
 

@@ -118,7 +118,8 @@ def _only_evaluated(why: str) -> GateResult:
                       "训练时只比较调用后留在缓冲区中的值"),
     }[why]  # fmt: skip
     return GateResult(GATE.name, "gap", said,
-                      close="pass the random numbers or the state in get_inputs to compare training")  # fmt: skip
+                      close=Text("pass the random numbers or the state in get_inputs to compare training",
+                                 "若要比较训练模式，请在 get_inputs 中传入随机数或状态"))  # fmt: skip
 
 
 def _lived(run: Run, facts: dict[str, Any]) -> list[Text]:
@@ -175,4 +176,11 @@ def _trained(
 def _undecided(why: str) -> GateResult:
     said = Text(f"eval() and running statistics were not compared: {why}",
                 f"未比较 eval() 与运行统计量：{why}")  # fmt: skip
-    return GateResult(GATE.name, "gap", said, close="name the weights as the problem's Model does")
+    return GateResult(
+        GATE.name,
+        "gap",
+        said,
+        close=Text(
+            "name the weights as the problem's Model does", "权重的名称应与问题的 Model 一致"
+        ),
+    )

@@ -63,10 +63,13 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "skipped", UNANSWERED)
     case = run.as_case(min(chosen, key=lambda call: sum(call.sizes)))
     found = _watched_and_not(run, case)
-    return GateResult(GATE.name, found.status, found.detail, close=_CLOSE * (found.status == "gap"))
+    return GateResult(
+        GATE.name, found.status, found.detail, close=_CLOSE if found.status == "gap" else ""
+    )
 
 
-_CLOSE = "launch the kernels at the top of the file, on arrays"
+_CLOSE = Text("launch the kernels at the top of the file, on arrays",
+              "请在文件顶层启动内核，并以数组为参数")  # fmt: skip
 
 
 def _watched_and_not(run: Run, case: dict[str, Any]) -> Origin:

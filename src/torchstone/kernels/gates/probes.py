@@ -76,9 +76,11 @@ def check(run: Run) -> GateResult:
                 "test too weak: its own inputs and every family would accept {name}",
                 "测试过弱：其自身输入和所有类别都会接受{zh}", name=name, zh=_WORDS[name],
             ))  # fmt: skip
-    close = "change get_inputs so that the answer depends on every input"
+    close = Text("change get_inputs so that the answer depends on every input",
+                 "修改 get_inputs，使答案取决于每个输入")  # fmt: skip
     if not open_left:
-        close = (
-            "closed for this verdict by our own inputs; give get_inputs negative values and spread"
+        close = Text(
+            "closed for this verdict by our own inputs; give get_inputs negative values and spread",
+            "本次验证已由我们自己的输入弥补；请让 get_inputs 给出负值和更大的取值范围",
         )
     return GateResult(GATE.name, "gap", joined(texts), close=close)

@@ -96,7 +96,7 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "gap",
             Text("the compiler has no sanitizers", "编译器不支持 sanitizer"),
-            close="install gcc with libasan and libubsan",
+            close=Text("install gcc with libasan and libubsan", "请安装带有 libasan 与 libubsan 的 gcc"),
         )  # fmt: skip
     packed = {
         call.name: pack_calls(source, call.reply["records"], _numbered(call))
@@ -117,7 +117,8 @@ def check(run: Run) -> GateResult:
             return GateResult(
                 GATE.name, "gap", Text(f"the sanitized run ended early: {ended}",
                                        f"sanitizer 运行提前结束：{ended}"),
-                close="run it by hand with gcc -fsanitize=address,undefined",
+                close=Text("run it by hand with gcc -fsanitize=address,undefined",
+                           "请用 gcc -fsanitize=address,undefined 手动运行"),
             )  # fmt: skip
     return GateResult(GATE.name, "passed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from torchstone.core.evidence import Number
-from torchstone.core.text import NOTHING, Text
+from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
@@ -17,6 +17,13 @@ from torchstone.kernels.sessions.timing import (
     time_in_turns,
 )
 from torchstone.kernels.sessions.workshop import Session, SessionError
+from torchstone.kernels.verdicts.said import (
+    REFERENCE_SHORT,
+    SMALLER,
+    TOO_SHORT,
+    UNSTEADY,
+    joined,
+)
 from torchstone.kernels.verdicts.verdict import GateResult
 
 ROUNDS = 9
@@ -25,6 +32,8 @@ _CLOCK_SECONDS = 1e-6
 """Below a microsecond the clock and the socket say nothing."""
 _SLACK = 4
 """How many times faster than the measured rate of writing a kernel may seem: caches, turbo, noise."""
+_APART = 0.5
+"""What a call takes at least, as a share of the messages around it, to be told apart from them."""
 _HOW = Text(
     "median of 9 turns on fresh inputs, taken outside the candidate's process, one thread each, in turn "
     "with the reference; the time of the messages alone is taken off",
@@ -87,7 +96,7 @@ def check(run: Run) -> GateResult:
         detail = Text(f"while it is timed, others do the work: {found.detail.en}",
                       f"计时期间由他者完成计算：{found.detail.zh}")  # fmt: skip
         return GateResult(GATE.name, "failed", detail)
-    return _told(run, turns)
+    return _told(run, turns, bool(run.facts["small"]))
 
 
 def _worked(run: Run, session: Session) -> Origin:
@@ -102,7 +111,7 @@ def _worked(run: Run, session: Session) -> Origin:
     return origin_in(run, session, run.as_case(first), anew=bool(changes))
 
 
-def _told(run: Run, turns: list[Turn]) -> GateResult:
+def _told(run: Run, turns: list[Turn], cut: bool = False) -> GateResult:
     ours = [turn.candidate_seconds for turn in turns]
     theirs = [turn.reference_seconds for turn in turns]
     noise = max(_spread([turn.exchange_seconds for turn in turns]), _spread(ours))
@@ -116,21 +125,32 @@ def _told(run: Run, turns: list[Turn]) -> GateResult:
         detail = Text("faster than this machine can write the answer: the time is impossible",
                       "比本机写出结果的速度还快：该时间不可能成立")  # fmt: skip
         return GateResult(GATE.name, "failed", detail)
-    speed = max(other, 0.0) / max(own, least)
+    # processes differ in how long the same messages take: a part of that is no time of a call
+    floor = max(least, statistics.median([turn.exchange_seconds for turn in turns]) * _APART)
+    numbers = [
+        Number(name, statistics.median(taken), "s", _HOW, _spread(taken))
+        for name, taken in ((Text("candidate", "候选"), ours), (Text("reference", "参考"), theirs))
+        if statistics.median(taken) >= floor and not _unsteady(taken)
+    ]
     ratios = sorted(b / max(a, least) for a, b in zip(ours, theirs, strict=True))
-    numbers = (
-        Number(Text("candidate", "候选"), max(own, least), "s", _HOW, _spread(ours)),
-        Number(Text("reference", "参考"), max(other, least), "s", _HOW, _spread(theirs)),
-        Number(Text("speed-up", "加速比"), speed, "×", _HOW, _spread(ratios)),
-    )
-    if own < least:
-        detail = Text("too short to be timed apart from the exchange of messages: a lower bound",
-                      "时间过短，无法与消息往返区分：此为下界")  # fmt: skip
-    elif speed > EXCESSIVE:
-        detail = Text("so fast that it is a reason to look", "快到值得检查")
+    speed = max(other, 0.0) / max(own, floor)
+    notes = []
+    if min(own, other) < floor:
+        notes.append(TOO_SHORT if own < floor else REFERENCE_SHORT)
+    elif _unsteady(ours) or _unsteady(theirs) or _unsteady(ratios):
+        notes.append(UNSTEADY)
     else:
-        detail = NOTHING
-    return GateResult(GATE.name, "passed", detail, numbers)
+        numbers.append(Number(Text("speed-up", "加速比"), speed, "×", _HOW, _spread(ratios)))
+    if speed > EXCESSIVE:
+        notes.append(Text("so fast that it is a reason to look", "快到值得检查"))
+    if cut:
+        notes.append(SMALLER)
+    return GateResult(GATE.name, "passed", joined(notes), tuple(numbers))
+
+
+def _unsteady(values: list[float]) -> bool:
+    """The spread is as large as the value."""
+    return _spread(values) >= statistics.median(values)
 
 
 def _spread(values: list[float]) -> float:

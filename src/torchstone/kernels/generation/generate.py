@@ -17,7 +17,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text, Words
+from torchstone.core.text import Message, Text, Words, shortened
 from torchstone.kernels.generation.loop import Loop, Outcome, Progress, Settings, Verify
 from torchstone.trace.journal import NAME, read_journal
 from torchstone.trace.messages import Client
@@ -150,7 +150,7 @@ def _note(label: Text, words: Words) -> Measure:
 
 def _say(outcome: Outcome) -> Text:
     text = _ENDINGS[outcome.ending]
-    detail = " ".join(outcome.detail.split())[:200]
+    detail = shortened(" ".join(outcome.detail.split()), 200)
     return Text(text.en.replace("{detail}", detail), text.zh.replace("{detail}", detail))
 
 
@@ -180,11 +180,17 @@ def _gaps(settings: Settings, outcome: Outcome) -> list[Gap]:
     """What kept the work from its end and is no fault of the kernel."""
     if outcome.ending not in ("budget", "model"):
         return []
-    close = (
-        "allow more with --max-tokens or --max-seconds"
-        if outcome.ending == "budget"
-        else f"check that {settings.model} is served at --base-url, then run it again"
-    )
+    model, key = settings.model, outcome.key_variable
+    if outcome.ending == "budget":
+        close = Text("allow more with --max-tokens or --max-seconds",
+                     "请用 --max-tokens 或 --max-seconds 放宽限制")  # fmt: skip
+    elif key:
+        close = Text(f"set {key} to a key of this server, then run it again",
+                     f"请把 {key} 设为该服务的密钥，然后重新运行")  # fmt: skip
+    else:
+        close = Text(f"check that {model} is served at --base-url, then run it again",
+                     f"请确认 --base-url 提供模型 {model}，然后重新运行")  # fmt: skip
     reason = Message(f"kernel-{outcome.ending}", _say(outcome))
     failed = outcome.ending == "model"  # a spent budget is the user's own limit
-    return [Gap(settings.problem_name, reason, close, failed=failed, tool="kernel")]
+    return [Gap(settings.problem_name, reason, close.en, failed=failed, tool="kernel",
+                close_zh=close.zh)]  # fmt: skip

@@ -82,6 +82,8 @@ class Outcome:
     """Of the last kernel that was verified."""
     kernel: Path | None = None
     """File of the last kernel that was verified; accepted or not."""
+    key_variable: str = ""
+    """Where the server refused the key: the environment variable that holds it."""
 
     @property
     def accepted(self) -> bool:
@@ -113,7 +115,7 @@ class Loop:
         """Step by step to the end; what ends it early is recorded as well."""
         self._trace.insert_start_record(self._settings.text())
         ending: Ending = "steps"
-        detail = ""
+        detail = key_variable = ""
         action = ActionType.DO_DESIGNER
         try:
             while action is not ActionType.EXIT and self._steps < self._settings.max_steps:
@@ -124,8 +126,9 @@ class Loop:
             ending, detail = "budget", error.given
         except ModelError as error:
             ending, detail = "model", f"{error.where}: {error.given}"
+            key_variable = error.key_variable
         self._trace.insert_exit_record(ending, exchanges=self._client.take())
-        return Outcome(ending, self._steps, detail, self._verdict, self._kernel)
+        return Outcome(ending, self._steps, detail, self._verdict, self._kernel, key_variable)
 
     def _step(self, action: ActionType) -> ActionType:
         """Do one step; the next one."""

@@ -25,7 +25,10 @@ _REASON = Message(
         "候选代码未被隔离于{walls}：本系统不提供该机制",
     ),
 )
-_CLOSE = "run it on Linux 5.13 or newer with Landlock, seccomp and user namespaces enabled"
+_CLOSE = Text(
+    "run it on Linux 5.13 or newer with Landlock, seccomp and user namespaces enabled",
+    "请在启用了 Landlock、seccomp 与用户命名空间的 Linux 5.13 或更新版本上运行",
+)
 
 
 def walls_of(found: Mapping[str, str], network: str) -> dict[str, str]:
@@ -51,7 +54,11 @@ def unconfined_gap(subject: str, walls: Mapping[str, str]) -> tuple[Gap, ...]:
     names = {"walls": ", ".join(item.en for item in missing)}
     names_zh = "、".join(item.zh for item in missing)
     words = Text(_REASON.text.en, _REASON.text.zh.replace("{walls}", names_zh))
-    return (Gap(subject, Message(_REASON.id, words, names), _CLOSE, tool="kernel"),)
+    return (
+        Gap(
+            subject, Message(_REASON.id, words, names), _CLOSE.en, tool="kernel", close_zh=_CLOSE.zh
+        ),
+    )
 
 
 def require_confinement(allowed: bool) -> None:

@@ -11,14 +11,13 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from torchstone.core.errors import InputError
-from torchstone.core.text import Text
 from torchstone.kernels.c.build import build_library
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions import first_session
+from torchstone.kernels.sessions.bad_problem import bad_problem, large_problem, slow_problem
 from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
 from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
 
@@ -68,13 +67,15 @@ class Run:
         try:
             answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
         except SessionError as error:
-            raise _bad_problem(self.problem.name, error.ended.reason, 0) from None
+            if error.ended.late:
+                raise slow_problem(self.problem.name, self.timeout_seconds) from None
+            raise bad_problem(self.problem.name, error.ended.reason, 0) from None
         if "problem_error" in answer:
             told = answer["problem_error"]
             if told["kind"] == "MemoryError" or "allocate memory" in told["text"]:
-                raise _too_large(self.problem.name)
+                raise large_problem(self.problem.name, REFEREE_BYTES >> 30)
             said = ": ".join(part for part in (told["kind"], told["text"]) if part)
-            raise _bad_problem(self.problem.name, said, told["line"])
+            raise bad_problem(self.problem.name, said, told["line"])
         return answer, data
 
     def ask_referee(
@@ -238,27 +239,3 @@ class Run:
     def main(self) -> Main:
         """What the first session showed."""
         return first_session.run(self)
-
-
-def _too_large(name: str) -> InputError:
-    limit = f"{REFEREE_BYTES >> 30} GiB"
-    return InputError(
-        f"problem {name}",
-        f"sizes that need more than {limit} to judge",
-        Text(f"answers to many inputs, in double precision, that fit into {limit}",
-             f"多组输入的双精度答案能放入 {limit}"),
-        Text("make the sizes in get_inputs() smaller", "请减小 get_inputs() 中的尺寸"),
-    )  # fmt: skip
-
-
-def _bad_problem(name: str, said: str, line: int) -> InputError:
-    where = f"problem {name}" + (f" (line {line})" if line else "")
-    return InputError(
-        where,
-        said[:300],
-        Text(
-            "a problem that loads, gives inputs and answers them",
-            "能够加载、给出输入并给出答案的问题",
-        ),
-        Text("fix the problem and try again", "请修正该问题后重试"),
-    )

@@ -43,6 +43,7 @@ _SERVERS = {
 """By role: the module that serves in a session."""
 _LOADED = (*_SERVERS.values(), f"{_HARNESS}.kits.triton_kit", f"{_HARNESS}.kits.numba_kit")
 """Loaded once, before a session is forked."""
+TIME_IS_UP = "time is up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ class Ended:
     reason: str
     output: str = ""
     """The end of what it printed; no part of any judgement."""
+    limit_seconds: float = 0.0
+    """What it was given to answer; 0 where nothing was asked."""
+
+    @property
+    def late(self) -> bool:
+        return self.reason == TIME_IS_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +111,10 @@ class Session:
             send(self.channel, header, buffers)
             return receive(self.channel, time.monotonic() + seconds)
         except WireError as error:
-            late = "time is up" in str(error)
-            raise SessionError(self.end(late, str(error))) from None
+            late = TIME_IS_UP in str(error)
+            raise SessionError(self.end(late, str(error), seconds)) from None
 
-    def end(self, late: bool = False, why: str = "") -> Ended:
+    def end(self, late: bool = False, why: str = "", limit_seconds: float = 0.0) -> Ended:
         """Kill the whole group and say how the process ended."""
         if self.ended is None:
             self.channel.close()
@@ -120,7 +127,8 @@ class Session:
                 os.kill(self.pid, signal.SIGKILL)
             status = self.workshop.reap(self.pid)
             text = self.printed.read_bytes()[-_OUTPUT_KEPT_BYTES:].decode("utf-8", "replace")
-            self.ended = Ended("time is up" if late else _reason(status, why), text)
+            reason = TIME_IS_UP if late else _reason(status, why)
+            self.ended = Ended(reason, text, limit_seconds)
         return self.ended
 
     def __enter__(self) -> Session:

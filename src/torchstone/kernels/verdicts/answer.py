@@ -6,8 +6,9 @@ from torchstone.core.answer import Answer, Fact, State, Tile
 from torchstone.core.evidence import Number
 from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
-from torchstone.core.text import Text
+from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
+from torchstone.kernels.verdicts.said import SMALLER
 from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
 _STATES: dict[str, State] = {
@@ -16,6 +17,8 @@ _STATES: dict[str, State] = {
     "gap": "warning",
     "skipped": "plain",
 }
+_UNTIMED = Text("too short to time", "时间过短，无法计时")
+_SMALLER = Text("at a smaller size", "在较小的尺寸下")
 
 
 def verdict_answer(verdict: Verdict) -> Answer:
@@ -41,8 +44,7 @@ def _headline(verdict: Verdict) -> Text:
     if verdict.crash:
         return Text("No verdict: the verification itself failed", "没有结论：验证过程本身失败")
     if verdict.accepted:
-        speed = _speed(verdict)
-        faster = Text(f", {speed:.2f} x the reference's speed", f"，速度为参考的 {speed:.2f} 倍") if speed else Text("", "")  # fmt: skip
+        faster = _speed(verdict)
         return Text(
             f"Accepted: all {passed} gates passed{faster.en}",
             f"接受：{passed} 项检查全部通过{faster.zh}",
@@ -59,9 +61,8 @@ def _headline(verdict: Verdict) -> Text:
 
 def _brief(detail: Text) -> Text:
     """The first of several sentences: the others stand in the details."""
-    return Text(
-        detail.en.partition("; own seed")[0][:200], detail.zh.partition("；own seed")[0][:200]
-    )
+    first = Text(detail.en.partition("; own seed")[0], detail.zh.partition("；own seed")[0])
+    return shortened_both(first, 200)
 
 
 def _wrong_tiles(verdict: Verdict) -> tuple[Tile, ...]:
@@ -82,46 +83,98 @@ def _wrong_tiles(verdict: Verdict) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _numbers(verdict: Verdict) -> dict[str, Number]:
-    timing = next((item for item in verdict.results if item.gate == "timing"), None)
-    facts = timing.evidence if timing is not None and timing.status == "passed" else ()
+def _timed(verdict: Verdict) -> GateResult | None:
+    """What the clock said, where it ran."""
+    found = next((item for item in verdict.results if item.gate == "timing"), None)
+    return found if found is not None and found.status == "passed" else None
+
+
+def _numbers(timing: GateResult) -> dict[str, Number]:
     return {
-        str(getattr(item.name, "en", item.name)): item for item in facts if isinstance(item, Number)
+        str(getattr(item.name, "en", item.name)): item
+        for item in timing.evidence
+        if isinstance(item, Number)
     }
 
 
-def _speed(verdict: Verdict) -> float:
-    found = _numbers(verdict).get("speed-up")
-    return found.value if found else 0.0
+def _speed(verdict: Verdict) -> Text:
+    """The speed in a headline: a ratio only where it is more than noise."""
+    timing = _timed(verdict)
+    if timing is None:
+        return NOTHING
+    found = _numbers(timing).get("speed-up")
+    if found is None:
+        short = _untimed(timing)[0]
+        return Text(f", {short.en}", f"，{short.zh}")
+    at = _SMALLER if _is_smaller(timing) else NOTHING
+    return Text(
+        f", {found.value:.2f} x the reference's speed{' ' if at.en else ''}{at.en}",
+        f"，{at.zh}速度为参考的 {found.value:.2f} 倍",
+    )
+
+
+def _untimed(timing: GateResult) -> tuple[Text, Text]:
+    """What was too short to time, and the reason."""
+    en, zh = timing.detail.en.partition(": "), timing.detail.zh.partition("：")
+    return Text(en[0], zh[0]), Text(en[2], zh[2])
+
+
+def _is_smaller(timing: GateResult) -> bool:
+    return SMALLER.en in timing.detail.en
 
 
 def _time_tiles(verdict: Verdict) -> tuple[Tile, ...]:
-    found = _numbers(verdict)
-    if not {"candidate", "reference", "speed-up"} <= found.keys():
+    timing = _timed(verdict)
+    if timing is None:
         return ()
-    ours, theirs, speed = (found[name] for name in ("candidate", "reference", "speed-up"))
-    spread = f"± {human(ours.spread, 's')}" if ours.spread is not None else ""
+    found = _numbers(timing)
     return (
-        Tile(Text("time of a call", "单次调用时间"), human(ours.value, "s"), spread),
-        Tile(Text("reference", "参考实现"), human(theirs.value, "s")),
-        Tile(Text("speed-up", "加速比"), f"{speed.value:.2f} x", Text("on this machine", "本机"),
-             "good" if speed.value > 1 else "plain"),
-    )  # fmt: skip
+        _time_tile(Text("time of a call", "单次调用时间"), found.get("candidate")),
+        _time_tile(Text("reference", "参考实现"), found.get("reference")),
+        _speed_tile(timing, found.get("speed-up")),
+    )
+
+
+def _time_tile(label: Text, found: Number | None) -> Tile:
+    if found is None:
+        return Tile(label, _UNTIMED)
+    spread = f"± {human(found.spread, 's')}" if found.spread is not None else ""
+    return Tile(label, human(found.value, "s"), spread)
+
+
+def _speed_tile(timing: GateResult, found: Number | None) -> Tile:
+    label = Text("speed-up", "加速比")
+    if found is None:
+        return Tile(label, *_untimed(timing))
+    spread = found.spread or 0.0
+    note = Text(f"± {spread:.2f}, on this machine", f"± {spread:.2f}，本机")
+    if _is_smaller(timing):
+        note = Text(f"{note.en}, {_SMALLER.en}", f"{note.zh}，{_SMALLER.zh}")
+    return Tile(
+        label, f"{found.value:.2f} x", note, "good" if found.value - spread > 1 else "plain"
+    )
 
 
 def _gates(verdict: Verdict) -> Strip:
     titles = {gate.name: gate.title for gate in all_gates()}
     checks = tuple(
-        Check(item.gate, _STATES[item.status], _note(item, titles[item.gate]))
-        for item in verdict.results
+        Check(item.gate, _state(item), _note(item, titles[item.gate])) for item in verdict.results
     )
     return Strip(Text("Gates", "检查项"), checks)
+
+
+def _state(item: GateResult) -> State:
+    """What was too short to time is no good news."""
+    if item.gate == "timing" and item.status == "passed" and "speed-up" not in _numbers(item):
+        return "plain"
+    return _STATES[item.status]
 
 
 def _note(item: GateResult, title: Text) -> Text:
     if not item.detail.en:
         return title
-    return Text(f"{title.en}: {item.detail.en}"[:400], f"{title.zh}：{item.detail.zh}"[:400])
+    said = Text(f"{title.en}: {item.detail.en}", f"{title.zh}：{item.detail.zh}")
+    return shortened_both(said, 400)
 
 
 def _reason(item: GateResult) -> Text:

@@ -8,7 +8,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, words
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.sessions.confinement import unconfined_gap
 from torchstone.kernels.verdicts.answer import verdict_answer
@@ -111,14 +111,25 @@ def _crash(verdict: Verdict) -> tuple[Gap, ...]:
         return ()
     text = Text("the verification itself failed: {said}", "验证过程本身失败：{said}")
     reason = Message("kernel-crash", text, {"said": verdict.crash})
-    return (Gap(verdict.problem.name, reason, "run it again", failed=True, tool=TOOL),)
+    return (
+        Gap(
+            verdict.problem.name,
+            reason,
+            "run it again",
+            failed=True,
+            tool=TOOL,
+            close_zh="请重新运行",
+        ),
+    )
 
 
 def _gap(verdict: Verdict, result: GateResult) -> Gap:
     args = {"en": result.detail.en, "zh": result.detail.zh}
+    close = result.close or Text("see docs/kernel.md", "参见 docs/kernel.md")
     return Gap(
         f"{verdict.problem.name}: {result.gate}",
         Message(f"kernel-{result.gate}-gap", Text("{en}", "{zh}"), args),
-        result.close or "see docs/kernel.md",
+        words(close, "en"),
         tool=TOOL,
+        close_zh=close.zh if isinstance(close, Text) else "",
     )

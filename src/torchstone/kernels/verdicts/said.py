@@ -18,6 +18,23 @@ UNANSWERED = Text(
     "the problem's own inputs are not answered rightly", "问题自身的输入未得到正确结果"
 )
 """Why a gate has nothing to look at."""
+TOO_SHORT = Text(
+    "too short to time: a call cannot be told apart from the exchange of messages around it",
+    "时间过短，无法计时：一次调用与前后的消息往返无法区分",
+)
+REFERENCE_SHORT = Text(
+    "the reference is too short to time: its call cannot be told apart from the exchange of "
+    "messages around it",
+    "参考时间过短，无法计时：参考的一次调用与前后的消息往返无法区分",
+)
+UNSTEADY = Text(
+    "too short to time: the spread is as large as the value",
+    "时间过短，无法计时：波动与数值同样大",
+)
+SMALLER = Text(
+    "the time is of a smaller size: the problem's own was too large and was cut",
+    "该时间对应较小的尺寸：问题自身的尺寸过大，已缩小",
+)
 _MOST = 6
 
 
@@ -38,8 +55,12 @@ def error_text(error: dict[str, Any]) -> str:
 def ended_text(ended: Ended) -> Text:
     """How a process ended, in words."""
     reason = ended.reason
-    if reason == "time is up":
-        return Text("the call did not end in time", "调用未在限定时间内结束")
+    if ended.late:
+        limit = f"{ended.limit_seconds:g}"
+        return Text(
+            f"the call did not end within {limit} s (--timeout)",
+            f"调用未在 {limit} 秒内结束（--timeout）",
+        )
     if reason == "CPU time is up":
         return Text("the call used up its CPU time", "调用用尽了 CPU 时间")
     if reason.startswith("killed by"):

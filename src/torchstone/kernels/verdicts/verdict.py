@@ -8,7 +8,7 @@ from typing import Literal
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Evidence
 from torchstone.core.report import Report
-from torchstone.core.text import NOTHING, Text
+from torchstone.core.text import NOTHING, Text, Words
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.problem import Problem
@@ -26,8 +26,8 @@ class GateResult:
     status: Status
     detail: Text = NOTHING
     evidence: tuple[Evidence, ...] = ()
-    close: str = ""
-    """For a gap: the command or act that would close it."""
+    close: Words = ""
+    """For a gap: the command that would close it, or in words what would."""
     remedy: Text = NOTHING
     line: int = 0
     """Line of the candidate's source, where there is one."""

@@ -16,9 +16,10 @@ def text(evidence: Timeline, style: Style) -> list[str]:
     longest = max((span.length for span in evidence.spans), default=0.0) or 1.0
     for span in evidence.spans:
         name = printable(style.words(span.name))
-        bar = "█" * max(round(span.length / longest * 20), 1)
+        bar = "█" * max(round(span.length / longest * 20), 1) if span.length else ""
+        took = human(span.length, evidence.unit) if span.length else "–"
         mark = style.paint(MARKS[span.state], COLOURS[span.state])
-        row = f"  {mark} {name}{' ' * (wide - cells(name))}  {human(span.length, evidence.unit):>9}  {bar:<20}  {printable(style.words(span.note))}"
+        row = f"  {mark} {name}{' ' * (wide - cells(name))}  {took:>9}  {bar:<20}  {printable(style.words(span.note))}"
         lines.append(row.rstrip())
     return lines
 

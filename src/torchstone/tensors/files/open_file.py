@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from torchstone.core.errors import InputError, TorchstoneError
+from torchstone.core.errors import InputError, TorchstoneError, system_said
 from torchstone.core.text import Text
 from torchstone.tensors.files import gguf, npy, npz, safetensors, torch_file
 from torchstone.tensors.files.stored import StoredTensor, UnreadableBytes, damaged
@@ -33,7 +33,7 @@ def open_tensors(path: Path) -> list[StoredTensor]:
             _check_shape(entry)
     except OSError as error:
         raise InputError(
-            str(path), error.strerror or type(error).__name__,
+            str(path), system_said(error),
             Text("a readable file", "可读取的文件"), Text("check the path", "请检查路径"),
         ) from None  # fmt: skip
     if not found:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchstone.trace.http_client import ModelError
+from torchstone.trace.http_client import ModelError, key_refused
 from torchstone.trace.messages import Request, Response, ToolCall
 from torchstone.trace.sdk.openai_sdk import load_sdk
 
@@ -30,6 +30,7 @@ class AnthropicClient:
     ) -> None:
         self._sdk = load_sdk("anthropic")
         self._model, self._clock = model, clock
+        self._key_variable = key_variable
         key = (os.environ if environment is None else environment).get(key_variable, "").strip()
         self._client = self._sdk.Anthropic(
             api_key=key or "none", base_url=base_url, max_retries=max(attempts - 1, 0)
@@ -44,7 +45,8 @@ class AnthropicClient:
             )
         except self._sdk.APIStatusError as error:
             said = f"status {error.status_code} ({type(error).__name__})"
-            raise ModelError("anthropic", said) from None
+            refused = key_refused(error.status_code, self._key_variable)
+            raise ModelError("anthropic", said, key_variable=refused) from None
         except self._sdk.AnthropicError as error:
             raise ModelError("anthropic", f"{type(error).__name__}: {str(error)[:200]}") from None
         return _answer(made).after(self._clock() - start)

@@ -11,7 +11,13 @@ from typing import Any
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.trace.http_client import ModelError, read_stream, read_whole, request_body
+from torchstone.trace.http_client import (
+    ModelError,
+    key_refused,
+    read_stream,
+    read_whole,
+    request_body,
+)
 from torchstone.trace.messages import Request, Response
 
 
@@ -42,6 +48,7 @@ class OpenAIClient:
     ) -> None:
         self._sdk = load_sdk("openai")
         self._model, self._clock = model, clock
+        self._key_variable = key_variable
         key = (os.environ if environment is None else environment).get(key_variable, "").strip()
         self._client = self._sdk.OpenAI(
             api_key=key or "none", base_url=base_url, max_retries=max(attempts - 1, 0)
@@ -60,7 +67,8 @@ class OpenAIClient:
                 answer = read_whole("openai", json.dumps(made.model_dump()).encode())
         except self._sdk.APIStatusError as error:
             said = f"status {error.status_code} ({type(error).__name__})"
-            raise ModelError("openai", said) from None
+            refused = key_refused(error.status_code, self._key_variable)
+            raise ModelError("openai", said, key_variable=refused) from None
         except self._sdk.OpenAIError as error:
             raise ModelError("openai", f"{type(error).__name__}: {str(error)[:200]}") from None
         return answer.after(self._clock() - start)

@@ -1,0 +1,79 @@
+"""Problems that cannot be used: what the referee said of them, for the person who wrote them."""
+
+from __future__ import annotations
+
+import re
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text, shortened
+
+_USABLE = Text(
+    "a problem that loads, gives inputs and answers them", "能够加载、给出输入并给出答案的问题"
+)
+_FIX = Text("fix the problem and try again", "请修正该问题后重试")
+_LIST = Text("a list of inputs", "由输入组成的列表")
+_GAVE = re.compile(r"get_inputs\(\) gave (\w+) with nothing in it")
+_NO_PART = re.compile(r"no (Model|get_inputs|get_init_inputs)")
+_IN_CHINESE = {
+    "the reference draws its answer at random":
+        "参考的答案是随机产生的（训练模式下的 dropout、rand_like），任何候选都无法与之比较；请在 get_inputs 中产生随机数",
+    "two calls of the model on the same inputs differ":
+        "模型对同样的输入两次调用结果不同，因为第一次调用改变了其状态，任何候选都无法与之比较；"
+        "请在 Model 中调用 eval()，或在 get_inputs 中传入状态",
+    "the model gives no output": "模型没有输出",
+    "the model gives something that is no tensor": "模型的输出既不是张量也不是数",
+    "the model gives complex numbers":
+        "模型输出复数，而复数没有大小之分；请返回其 torch.view_as_real",
+}  # fmt: skip
+"""By how the referee's words begin."""
+
+
+def slow_problem(name: str, seconds: float) -> InputError:
+    """The reference did not answer in time."""
+    return InputError(
+        f"problem {name}",
+        Text(f"no answer of the reference within {seconds:g} s", f"参考在 {seconds:g} 秒内没有回答"),
+        Text("an answer within the seconds of --timeout", "在 --timeout 的秒数内给出答案"),
+        Text("allow more with --timeout of `kernel verify`, or give smaller inputs in get_inputs",
+             "请增大 `kernel verify` 的 --timeout，或在 get_inputs 中给出更小的输入"),
+    )  # fmt: skip
+
+
+def large_problem(name: str, limit_gib: int) -> InputError:
+    """The reference's answers did not fit into the referee's memory."""
+    return InputError(
+        f"problem {name}",
+        Text(f"sizes that need more than {limit_gib} GiB to judge", f"评判所需内存超过 {limit_gib} GiB 的尺寸"),
+        Text(f"answers to many inputs, in double precision, that fit into {limit_gib} GiB",
+             f"多组输入的双精度答案能放入 {limit_gib} GiB"),
+        Text("make the sizes in get_inputs() smaller", "请减小 get_inputs() 中的尺寸"),
+    )  # fmt: skip
+
+
+def bad_problem(name: str, said: str, line: int) -> InputError:
+    """The problem failed, or is none."""
+    where = f"problem {name}" + (f" (line {line})" if line else "")
+    gave = _GAVE.fullmatch(said)
+    if gave and gave[1] in ("list", "tuple"):
+        empty = Text(
+            f"a {gave[1]} with nothing in it from get_inputs()", f"get_inputs() 给出的空 {gave[1]}"
+        )
+        return InputError(where, empty, _LIST, _FIX)
+    if gave:
+        other = Text(f"a {gave[1]} from get_inputs()", f"get_inputs() 给出的 {gave[1]}")
+        todo = Text(
+            "return a list, also of a single input: [x]", "请返回列表，只有一个输入时也一样：[x]"
+        )
+        return InputError(where, other, _LIST, todo)
+    return InputError(where, Text(shortened(said, 300), _chinese(said)), _USABLE, _FIX)
+
+
+def _chinese(said: str) -> str:
+    if part := _NO_PART.fullmatch(said):
+        return f"缺少 {part[1]}"
+    if said.startswith("killed by "):
+        return f"进程因 {said.removeprefix('killed by ')} 结束"
+    if said == "CPU time is up":
+        return "CPU 时间已用尽"
+    known = next((zh for en, zh in _IN_CHINESE.items() if said.startswith(en)), said)
+    return shortened(known, 300)
