@@ -291,7 +291,7 @@ def test_a_raised_alert_speaks_the_users_language_and_travels() -> None:
     with pytest.raises(TrainingAlertError) as caught:
         Toy().watched(_loud, at=80, steps=90, on_alert="raise", lang="zh")
     assert "第 8" in str(caught.value)
-    assert "应为 信号处于正常范围" in str(caught.value)
+    assert "应为信号处于正常范围" in str(caught.value)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.alert == caught.value.alert
