@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from tests.kernels.test_rounded_steps import ONE
+from torchstone.kernels import verify
 from torchstone.kernels.harness.judging.diagnosis import causes_of
 from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import encode
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions.calls import Call
+from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verdicts.causes import _WORDS, advice_for
 
 Kernel = Callable[[torch.Tensor], torch.Tensor]
@@ -133,3 +136,39 @@ def test_a_rounding_goes_both_ways(body: str, said: str) -> None:
         item for item in causes_of(referee.reference, case, 0, got) if item["code"] == "precision"
     ]
     assert [said in item["format"] for item in found] == ([True] if said else [])
+
+
+SCALED = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8))
+
+    def forward(self, x):
+        return torch.tanh(x) * self.weight
+
+
+def get_inputs():
+    return [torch.randn(6, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_weights_of_other_names_are_told(tmp_path: Path, workshop: Workshop) -> None:
+    problem, candidate = tmp_path / "problem.py", tmp_path / "candidate.py"
+    problem.write_text(SCALED)
+    candidate.write_text(
+        SCALED.replace("class Model(", "class ModelNew(")
+        .replace("weight", "w")
+        .replace("torch.randn(8)", "torch.ones(8)")
+        .partition("def get_inputs")[0]
+    )
+    verdict = verify(problem, candidate, "torch", seeds=2, workshop=workshop)
+    (oracle,) = (item for item in verdict.results if item.gate == "oracle")
+    assert oracle.status == "failed"
+    assert "weights may not be the problem's" in oracle.why.en

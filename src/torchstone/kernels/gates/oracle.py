@@ -63,6 +63,12 @@ class ModelNew:
 )
 
 
+_OTHER_WEIGHTS = Advice(
+    Text("Its weights may not be the problem's: neither the names nor the contents of its state_dict() fit those of Model.",
+         "其权重可能与题目不同：state_dict() 的名称和内容都与 Model 不符。"),
+    Text("name parameters and buffers as Model does, or make them in the same order and in the same way",
+         "参数与缓冲区的名称应与 Model 相同，或以相同的顺序和方式创建"),
+)  # fmt: skip
 _NO_KNOWN_CAUSE = Advice(
     Text("None of the usual causes explains it: each was tried by running the reference changed so.",
          "常见原因都不能解释：已逐一改动参考并运行比较。"),
@@ -86,6 +92,8 @@ def check(run: Run) -> GateResult:
     texts = [text for call in wrong for text in wrong_text(call)]
     table = call_table(wrong, Text("The problem's own inputs", "问题自身的输入"))
     advice = advice_for(wrong)
-    advice = advice if advice.why.en else _NO_KNOWN_CAUSE
+    if not advice.why.en:
+        matched = run.main.named or not run.main.weights
+        advice = _NO_KNOWN_CAUSE if matched else _OTHER_WEIGHTS
     return GateResult(GATE.name, "failed", joined(texts, 3), (table, *pictures(wrong)),
                       remedy=advice.remedy, why=advice.why)  # fmt: skip
