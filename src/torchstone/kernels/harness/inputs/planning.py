@@ -44,7 +44,7 @@ _MOST_IN_FAMILY = 1 << 18
 """Elements of inputs above which families get smaller ones: a hundred cases of them, each with its
 answer in double precision, take half a gigabyte."""
 _HUGE = 1 << 21
-"""Elements of inputs above which everything is smaller: ten cases of them take 1.6 gigabytes."""
+"""Elements of inputs above which everything is smaller: ten cases of them take 1.4 gigabytes."""
 _WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
 """Families that no longer are what they are when a structure is put back."""
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
