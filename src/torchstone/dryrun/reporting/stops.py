@@ -110,6 +110,8 @@ def gaps_of(record: Record, output: str = "") -> list[Gap]:
         found.append(_out_of_time(record))
     if "unconfined" in record.notes:
         found.append(_unconfined())
+    if "open-network" in record.notes:
+        found.append(_open_network())
     return found
 
 
@@ -192,6 +194,16 @@ def _unconfined() -> Gap:
     )
     return Gap("confinement", Message("unconfined", text), "run on Linux 5.13 or newer", tool=TOOL,
                close_zh="请在 Linux 5.13 或更新版本上运行")  # fmt: skip
+
+
+def _open_network() -> Gap:
+    text = Text(
+        "this system has neither network namespaces nor seccomp: Python code is kept from the "
+        "network, native code and other programs could still reach it",
+        "本系统既没有网络命名空间也没有 seccomp：仅阻止 Python 代码访问网络，原生代码与其他程序仍可能访问",
+    )
+    close = Text("run on Linux with user namespaces", "请在启用用户命名空间的 Linux 上运行")
+    return Gap("confinement", Message("open-network", text), close.en, tool=TOOL, close_zh=close.zh)
 
 
 def nothing_left(subject: str, outcome: Outcome) -> Gap:
