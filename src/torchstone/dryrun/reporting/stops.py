@@ -34,6 +34,10 @@ _CLOSE = {
         "leave that line out: a dry run may only signal processes that the program has started",
         "请去掉该行：空跑中只能向程序自己启动的进程发送信号",
     ),
+    "harness": Text(
+        "report this line to Torchstone; the script itself can be run as usual",
+        "请向 Torchstone 报告该行；脚本本身可照常运行",
+    ),
     "pretend": Text(
         "replace the operator, or run that part alone on real tensors",
         "请替换该算子，或单独用真实张量运行该部分",
@@ -58,6 +62,10 @@ _SAYS = {
         "按 --data 的要求，数据集未读取文件，缺少其中的内容（{message}）",
     ),
     "missing-file": Text("a file is missing ({message})", "缺少文件（{message}）"),
+    "harness": Text(
+        "the dry run itself failed, not the program ({kind}: {message})",
+        "空跑本身出错，与程序无关（{kind}：{message}）",
+    ),
     "pretend": Text(
         "fake tensors cannot go on here ({kind}: {message}); before it {operators} operators and {steps} "
         "optimizer steps were checked",

@@ -37,6 +37,7 @@ from torchstone.dryrun.script.fakes.calls import Calls, follow_modules
 from torchstone.dryrun.script.fakes.conversions import answer_conversions
 from torchstone.dryrun.script.fakes.lazy import PRETEND, convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
+from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.session import EndOfRun, Session
@@ -140,6 +141,7 @@ def prepare(session: Session, sink: Sink) -> World:
         convert_modules(convert_uninitialized)
     follow_modules(session)
     answer_conversions(session, calls)
+    allow_pickling(session)
     shorten_loaders(session)
     if fields := parse_sample(settings.data):
         give_data(session, fields)
