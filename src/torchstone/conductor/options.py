@@ -62,6 +62,10 @@ class ReviewOptions:
         False, "bring the proven changes into the work tree (`torchstone undo` takes them back)",
         "将已验证的修改写入工作区（可用 `torchstone undo` 撤销）", config=False,
     )  # fmt: skip
+    accept: tuple[str, ...] = option(
+        (), "with --apply: problems whose model- or agent-written changes you have read and accept",
+        "配合 --apply：已阅读并接受其模型或智能体所写修改的问题编号", config=False, metavar="ID",
+    )  # fmt: skip
     resume: str = option(
         "", "go on with the review in this run folder", "继续该运行文件夹中的评审",
         config=False, metavar="RUN",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from torchstone.conductor.changes.applying import ToApply, select_changes
 from torchstone.conductor.changes.patches import (
     PatchError,
     changes_of,
@@ -14,7 +15,8 @@ from torchstone.conductor.changes.patches import (
     edits_of,
     is_silencing,
 )
-from torchstone.conductor.choices import Proposal, TextEdit
+from torchstone.conductor.changes.policy import refuse_reach
+from torchstone.conductor.choices import Proposal, TextEdit, refuse_size
 from torchstone.conductor.drivers.agent import AgentDriver
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
@@ -111,11 +113,15 @@ class Steps:
         known = {item.id for item in self.problems().problems}
         if problem not in known:
             return Submitted(False, refused=f"unknown problem {problem[:60]!r}")
+        if why := refuse_size(edits):
+            return Submitted(False, refused=why)
         root = self.root
         try:
             changes = changes_of(root, edits_of(root, edits))
         except PatchError as error:
             return Submitted(False, refused=error.say("en"))
+        if why := refuse_reach(changes, root):
+            return Submitted(False, diff_of(changes), why)
         if why := is_silencing(changes):
             return Submitted(False, diff_of(changes), f"it {why}")
         before = self.folder.load("proposals", Proposals) or Proposals()
@@ -126,6 +132,10 @@ class Steps:
 
     def guide(self) -> Guide:
         return self._review().guide(self.problems(), self._need("solutions", Design))
+
+    def verification(self) -> Verification:
+        """What became of the changes; empty before they were tried."""
+        return self.folder.load("verification", Verification) or Verification(())
 
     def verify(self) -> Verification:
         review = self._review()
@@ -141,32 +151,23 @@ class Steps:
         review = self._review()
         return review.finish_from_folder()
 
-    def apply(self, dry_run: bool) -> str:
-        """The diff of the proven changes; written into the tree unless this is a dry run."""
+    def apply(self, dry_run: bool) -> ToApply:
+        """The proven changes of our own tools, written into the tree unless this is a dry run. Changes
+        that an agent or a model wrote are never written here: a person accepts them."""
         verification = self._need("verification", Verification)
         joint = verification.together
         if joint is None or joint.outcome != "fixed":
             raise InputError(
-                "apply", "no changes that are proven together",
+                "apply",
+                "no changes that are proven together",
                 Text("a verification with proven changes", "含有已验证修改的验证结果"),
                 Text("verify first, or submit another solution", "请先验证，或提交其他方案"),
-            )  # fmt: skip
-        if not dry_run:
-            design = self._need("solutions", Design)
-            proven = {item.solution for item in verification.proven} - set(verification.left_out)
-            edits = tuple(
-                edit for way in design.solutions if way.id in proven for edit in way.edits
             )
-            root = self.root
-            changes = changes_of(root, edits)
-            if diff_of(changes) != joint.diff:
-                raise InputError(
-                    "apply", "changes that are not those that were verified",
-                    Text("the verified changes on the reviewed tree", "评审时代码上的已验证修改"),
-                    Text("verify again", "请重新验证"),
-                )  # fmt: skip
-            apply_changes(root, changes, self.folder.path.as_posix())
-        return joint.diff
+        root = self.root
+        ready = select_changes(root, self._need("solutions", Design), verification)
+        if not dry_run and ready.changes:
+            apply_changes(root, ready.changes, self.folder.path.as_posix())
+        return ready
 
     def _need(self, name: str, kind: type[T]) -> T:
         found = self.folder.load(name, kind)

@@ -35,6 +35,10 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 
 _SHOWN = ("dryrun", "probes")
+_SHOWN_BY_CALLS = ("DR6", "PR4")
+"""Families of rules that compare which calls the ranks make, or whether ranks are equal: a wrong fix can
+make the right calls with the wrong values, so that their silence proves nothing."""
+_CRASH_ON_ALL_RANKS = "DR600"
 _NEAR = 8
 """Lines: a cause and what a run shows of it stand in one function."""
 _ALWAYS = "lint"
@@ -278,14 +282,23 @@ def _judge(
     ran = {report.tool for report in reports}
     check = _check_that_turned([*own, *(item for item in turned if item.tool in ran)])
     state: PatchState = "proven" if check.en else "applies"
-    why = Text("", "") if check.en else Text(
-        "no run showed the fault before the change, so none can show that it is gone",
-        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
-    )  # fmt: skip
+    why = Text("", "") if check.en else _why_unproven(own)
     return Verdict(
         problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff,
         others_gone=others,
     )  # fmt: skip
+
+
+def _why_unproven(own: list[Finding]) -> Text:
+    if any(item.tool in _SHOWN for item in own):
+        return Text(
+            "the ranks no longer part, but no run has compared their values with those of one process",
+            "各 rank 不再分歧，但尚无运行将其数值与单进程比较",
+        )
+    return Text(
+        "no run showed the fault before the change, so none can show that it is gone",
+        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
+    )
 
 
 def _others_gone(
@@ -339,9 +352,16 @@ def _less_ran(before: list[Report], after: list[Report]) -> Text | None:
     return None
 
 
+def _is_shown_by_calls(item: Finding) -> bool:
+    return item.rule.startswith(_SHOWN_BY_CALLS) and item.rule != _CRASH_ON_ALL_RANKS
+
+
 def _check_that_turned(own: list[Finding]) -> Text:
-    """The run that showed the fault before and does not now."""
-    shown = next((item for item in own if item.tool in _SHOWN), None)
+    """The run that showed the fault before and does not now, by the values or by the crash that it saw."""
+    shown = next(
+        (item for item in own if item.tool in _SHOWN and not _is_shown_by_calls(item)),
+        None,
+    )
     if shown is None:
         return Text("", "")
     return Text(

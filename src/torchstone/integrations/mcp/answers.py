@@ -63,7 +63,7 @@ class RunState(BaseModel):
     state: str
     findings: int
     seconds: float
-    gaps: list[str]
+    gaps: list[Untrusted]
 
 
 class RunAnswer(BaseModel):
@@ -86,7 +86,7 @@ class ProblemRow(BaseModel):
     line: int
     places: int
     priority: float
-    message: str
+    message: Untrusted
     has_edit: bool
 
 
@@ -103,7 +103,7 @@ class ExplainAnswer(BaseModel):
 
     id: str
     rule: str
-    root_cause: list[str]
+    root_cause: list[Untrusted]
     remedy: str
     page: str
     code: Untrusted
@@ -172,6 +172,11 @@ class ApplyAnswer(BaseModel):
     applied: bool
     diff: str
     undo: str
+    waiting: list[str] = Field(
+        [],
+        description="proven solutions that an agent or a model wrote: only a person applies them",
+    )
+    for_a_person: str = Field("", description="the command to show to a person who has read them")
 
 
 class KernelAnswer(BaseModel):
