@@ -20,6 +20,7 @@ pytest.importorskip("mcp")
 from mcp import Client, MCPError, StdioServerParameters
 
 from tests.conductor.conftest import MODEL, TESTS, TRAIN
+from tests.conductor.test_checks import CHECK, METRICS
 from torchstone.cli.main import run as torchstone
 from torchstone.integrations.mcp.answers import MOST_TEXT
 from torchstone.integrations.mcp.server import build_server
@@ -332,3 +333,27 @@ def _wait_for(port: int) -> None:
         except OSError:
             time.sleep(0.1)
     raise AssertionError("the server did not come up")
+
+
+def test_a_check_and_a_change_without_a_review(root: Path, tmp_path: Path) -> None:
+    (root / "project" / "metrics.py").write_text(METRICS)
+    right = {"path": "metrics.py", "old": "/ x.numel()", "new": "/ mask.sum()"}
+    idle = {"path": "metrics.py", "old": "    return x\n", "new": "    return -x\n"}
+
+    async def go() -> None:
+        async with Client(build_server(root, tmp_path / "runs")) as client:
+            page = answer(await client.call_tool("read_file", {"path": "project/metrics.py"}))
+            assert page["text"] == {"untrusted": True, "text": METRICS}
+            given = {"path": "project", "file": "metrics.py", "check": CHECK}
+            assert answer(await client.call_tool("run_check", given))["state"] == "broken"
+            done = answer(await client.call_tool("try_patch", {**given, "edits": [right]}))
+            assert (done["proven"], done["before"], done["after"]) == (True, "broken", "holds")
+            done = answer(await client.call_tool("try_patch", {**given, "edits": [right, idle]}))
+            assert not done["proven"]
+            assert "metrics.py:16" in done["refused"]
+            assert refusal(
+                await client.call_tool("run_check", {**given, "check": "import inspect"})
+            )
+            assert refusal(await client.call_tool("read_file", {"path": "../x"}))
+
+    asyncio.run(go())

@@ -229,6 +229,35 @@ def test_a_framework_calls_the_methods_of_what_it_is_given() -> None:
     assert "task.py:finish" not in in_steps(program)
 
 
+ANNOTATED = """\
+class A:
+    def f(self): pass
+class B:
+    def f(self): pass
+class C:
+    def f(self): pass
+def use(a: B):
+    a.f()
+"""
+LOADED = """\
+from torch.utils.data import DataLoader
+class A:
+    def __getitem__(self, i): pass
+for _ in DataLoader(A()):
+    pass
+"""
+WRAPPED = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+class A(torch.nn.Module):
+    def forward(self, x): pass
+    def g(self): pass
+m = DDP(A())
+m(1)
+m.module.g()
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "called"),
     [
@@ -242,16 +271,12 @@ def test_a_framework_calls_the_methods_of_what_it_is_given() -> None:
         ("class A:\n    @property\n    def f(self): pass\nA().f\n", "A.f"),
         ("class A:\n    def f(self): pass\ndef make():\n    return A()\nmake().f()\n", "A.f"),
         ("class A:\n    def f(self): pass\ndef use(a):\n    a.f()\nuse(A())\n", "A.f"),
-        ("class A:\n    def f(self): pass\nclass B:\n    def f(self): pass\n"
-         "class C:\n    def f(self): pass\ndef use(a: B):\n    a.f()\n", "B.f"),
+        (ANNOTATED, "B.f"),
         ("class A:\n    def __enter__(self): pass\nwith A():\n    pass\n", "A.__enter__"),
         ("class A:\n    def __getitem__(self, i): pass\nfor _ in A():\n    pass\n", "A.__getitem__"),
-        ("import torch\nfrom torch.utils.data import DataLoader\nclass A:\n"
-         "    def __getitem__(self, i): pass\nfor _ in DataLoader(A()):\n    pass\n", "A.__getitem__"),
+        (LOADED, "A.__getitem__"),
         ("class B:\n    def f(self): pass\nclass A(B):\n    def f(self):\n        super().f()\nA().f()\n", "B.f"),
-        ("import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
-         "class A(torch.nn.Module):\n    def forward(self, x): pass\n    def g(self): pass\n"
-         "m = DDP(A())\nm(1)\nm.module.g()\n", "A.g"),
+        (WRAPPED, "A.g"),
         ("def deco(g):\n    def inner():\n        g()\n    return inner\n@deco\ndef f(): pass\n", "f"),
     ],
 )  # fmt: skip

@@ -37,6 +37,10 @@ class ReviewOptions:
         (), "mla, moe, dist-sync, amp; found by itself by default",
         "mla、moe、dist-sync、amp；默认自动识别", metavar="NAME",
     )  # fmt: skip
+    checks: str = option(
+        "", "a folder of checks of your own, run on the project and on every change",
+        "自行编写的检查所在的文件夹，会对项目及每处修改运行", config=False, metavar="FOLDER",
+    )  # fmt: skip
     since: str = option(
         "", "problems on lines changed since this commit; older ones are counted",
         "只列出自该提交以来改动行上的问题；更早的只计数", config=False, metavar="COMMIT",

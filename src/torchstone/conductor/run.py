@@ -13,6 +13,7 @@ from torchstone.conductor.checkpoints import CheckpointResult, decide
 from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.jobs.signals import ended_by_signals
 from torchstone.conductor.options import ReviewOptions
@@ -112,6 +113,7 @@ class Review:
         known = self.folder.load("plan", Plan)
         if known is not None:
             return known
+        checks = read_checks(self.options.checks, self.root) if self.options.checks else ()
         facts = survey(self.root)
         if not facts.files:
             raise InputError(
@@ -120,7 +122,8 @@ class Review:
                 Text("name the folder that holds the code", "请指定代码所在的文件夹"),
             )  # fmt: skip
         scope = scope_of(self.options)
-        plan = make_plan(facts, scope, tuple(map(tool_named, self.options.tools)), self.lead)
+        tools = tuple(map(tool_named, self.options.tools))
+        plan = make_plan(facts, scope, tools, self.lead, checks)
         self.folder.keep("plan", plan)
         self.folder.write("plan.md", text_of.plan_markdown(plan, self.lang))
         return plan

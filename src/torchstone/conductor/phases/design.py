@@ -106,7 +106,10 @@ def design(
     refused: list[RefusedProposal] = []
     chosen: dict[str, Solution] = {}
     came: list[Proposal] = []
-    for problem in found.problems[:MOST_PROBLEMS]:
+    wanted = {item.problem for item in proposals}
+    for place, problem in enumerate(found.problems):
+        if place >= MOST_PROBLEMS and problem.id not in wanted:
+            continue
         ways = _ways(problem, root)
         offered = [item for item in proposals if item.problem == problem.id]
         if not any(way.edits for way in ways) and not offered:

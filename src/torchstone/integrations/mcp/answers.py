@@ -131,12 +131,49 @@ class ProposeAnswer(BaseModel):
     refused: list[str]
 
 
+class FindingAnswer(BaseModel):
+    """What became of a submitted finding."""
+
+    problem: str = Field(description="id of the problem that it is now; empty where it is none")
+    evidence: Literal["shown", "suggested", "none"]
+    check: Literal["broken", "holds", "not decided", "not given"] = Field(
+        description="what the check said of the project as it is; broken means that it shows the fault"
+    )
+    said: Untrusted
+
+
+class FileAnswer(BaseModel):
+    """A page of a source file."""
+
+    text: Untrusted
+    next_cursor: int | None = Field(None, description="pass it on to get the next page")
+
+
+class CheckAnswer(BaseModel):
+    """What a check says of a project."""
+
+    state: Literal["holds", "broken", "not decided"]
+    said: Untrusted
+
+
+class PatchAnswer(BaseModel):
+    """A check before and after a change."""
+
+    proven: bool
+    before: Literal["holds", "broken", "not decided"]
+    after: Literal["holds", "broken", "not decided"]
+    said: Untrusted
+    refused: str = Field("", description="why it may not be made, or why it is not proven")
+    diff: Untrusted
+
+
 class SubmitAnswer(BaseModel):
     """Whether a submitted change can be made."""
 
     applies: bool
+    solution: str = Field("", description="id of the solution; the next verify tries it")
     refused: str = ""
-    diff: str = ""
+    diff: Untrusted
 
 
 class GuideAnswer(BaseModel):
