@@ -29,6 +29,8 @@ dataclasses and named tuples, graphs of torch.fx, `exec` of a string. The line t
 it can be opened, its own cannot."""
 _COMMAND = "<string>"
 """The text of `python -c` has the name of generated code, too."""
+_CALLED_FOR_THE_USER = ("/torch/_tensor.py", "/torch/overrides.py", "/torch/functional.py")
+"""torch's Python code that only hands on what the user asks."""
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 
@@ -154,6 +156,18 @@ class Where:
             frame = frame.f_back
         return NOWHERE
 
+    def is_asked_by_torch(self, depth: int = 1) -> bool:
+        """Whether torch's own Python code asks, as its checks of arguments do, and not the user's."""
+        frame: FrameType | None = sys._getframe(depth)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.kind_of(file) is not HIDDEN:
+                return False
+            if file.startswith(_torch_folder()) and not file.endswith(_CALLED_FOR_THE_USER):
+                return "/torch/utils/_" not in file
+            frame = frame.f_back
+        return False
+
     def stack(self, depth: int = 1) -> tuple[Place, ...]:
         """Every line of the user's own code in the stack, the innermost first."""
         return tuple(map(self.line_of, self.own_frames(sys._getframe(depth))))
@@ -201,9 +215,18 @@ class Where:
             self._names[file] = name
         return name
 
+    def file_of(self, place: Place) -> str:
+        """The file that a place was compiled from: its path as Python has it."""
+        return next((file for file, name in self._names.items() if name == place.path), place.path)
+
 
 PROGRAM = Where()
 """The whole program, whatever folder its files stand in."""
+
+
+def is_ours(file: str) -> bool:
+    """Whether it is code of this package."""
+    return file.startswith(_OURS)
 
 
 def kind_of_file(file: str) -> Kind:
