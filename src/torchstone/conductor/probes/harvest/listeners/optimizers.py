@@ -41,7 +41,7 @@ def watch_optimizers(hooks: Hooks) -> None:
         init(optimizer, *args, **kwargs)
         if not hooks.quiet:
             hooks.run.optimizers.append(optimizer)
-            hooks.run.optimizer_places[id(optimizer)] = hooks.places.here(2)
+            hooks.run.optimizer_places[id(optimizer)] = hooks.where.own(2)
 
     def recorded_zero(optimizer: Any, *args: Any, **kwargs: Any) -> None:
         zero(optimizer, *args, **kwargs)
@@ -61,7 +61,7 @@ def watch_optimizers(hooks: Hooks) -> None:
 def _cleared(hooks: Hooks) -> None:
     if not hooks.quiet:
         hooks.used.clear()
-        hooks.note(ZeroGrad(hooks.places.here(3), hooks.run.steps))
+        hooks.note(ZeroGrad(hooks.where.own(3), hooks.run.steps))
 
 
 def _before_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
@@ -74,7 +74,7 @@ def _before_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
         hooks.run.parameters += [_facts(hooks, item) for item in items]
     have = frozenset(id(item) for item in items if item.grad is not None)
     hooks.note(OptimizerStep(
-        hooks.places.here(2), hooks.run.steps, id(optimizer), gradient_norm(items),
+        hooks.where.own(2), hooks.run.steps, id(optimizer), gradient_norm(items),
         hooks.scale, have, frozenset(map(id, items)) - have, hooks.backwards, hooks.stale,
         sum(item.dtype == torch.float16 for item in items),
     ))  # fmt: skip
@@ -117,7 +117,7 @@ def watch_schedulers(hooks: Hooks) -> None:
     def recorded(step: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(step)
         def recorded_step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.note(SchedulerStep(hooks.places.here(2), hooks.run.steps, hooks.run.steps))
+            hooks.note(SchedulerStep(hooks.where.own(2), hooks.run.steps, hooks.run.steps))
             return step(scheduler, *args, **kwargs)
 
         return recorded_step

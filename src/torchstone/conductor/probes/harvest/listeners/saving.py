@@ -26,7 +26,7 @@ def watch_saving(hooks: Hooks) -> None:
 
     def recorded(value: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
         if not hooks.quiet:
-            hooks.note(Save(hooks.places.here(2), hooks.run.steps, str(file),
+            hooks.note(Save(hooks.where.own(2), hooks.run.steps, str(file),
                              frozenset(value) if is_names(value) else frozenset(),
                              frozenset(_states(value, hooks.run)), _local_names(hooks)))  # fmt: skip
         return save(value, file, *args, **kwargs)

@@ -25,7 +25,7 @@ def watch_scalers(hooks: Hooks) -> None:
         init(scaler, "cpu", *args, **kwargs)
         if not hooks.quiet and scaler.is_enabled():
             hooks.run.scalers.append(scaler)
-            hooks.run.scaler_places[id(scaler)] = hooks.places.here(2)
+            hooks.run.scaler_places[id(scaler)] = hooks.where.own(2)
 
     def recorded_scale(scaler: Any, outputs: Any) -> Any:
         result = scale(scaler, outputs)
@@ -64,4 +64,4 @@ def watch_scalers(hooks: Hooks) -> None:
 
 def _note_scaling(hooks: Hooks, method: str, scaler: Any) -> None:
     if not hooks.quiet:
-        hooks.note(Scaling(hooks.places.here(3), hooks.run.steps, method, scaler.is_enabled()))
+        hooks.note(Scaling(hooks.where.own(3), hooks.run.steps, method, scaler.is_enabled()))
