@@ -10,9 +10,9 @@ import torch
 
 from torchstone.conductor.experiments.against_one.tape import Return, Tape
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 DIFFERENT = ProbeRule(

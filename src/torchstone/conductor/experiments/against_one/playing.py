@@ -28,8 +28,8 @@ from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
 from torchstone.conductor.experiments.recording.training import EnoughError
 from torchstone.conductor.probes.harvest.group import FileGroup
-from torchstone.conductor.probes.harvest.places import Places
 from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.observe.where import Where
 
 _DRAWS = (
     "rand",
@@ -62,7 +62,7 @@ class Player:
     _open: bool = True
 
     def play(self) -> Tape:
-        run, places = Run(self.start.root, self.start.script), Places(self.start.root)
+        run, places = Run(self.start.root, self.start.script), Where(self.start.root)
         prepare(self.start, self.rank, self.world, self.exchange)
         self._even_out()
         self._watch_optimizers(places)
@@ -92,7 +92,7 @@ class Player:
 
         kind.__init__ = off
 
-    def _watch_optimizers(self, places: Places) -> None:
+    def _watch_optimizers(self, places: Where) -> None:
         init = torch.optim.Optimizer.__init__
 
         def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
@@ -106,7 +106,7 @@ class Player:
             tape = self.tape
             if not tape.gradients:
                 tape.weights = [item.detach().clone() for item in self._parameters]
-                here = places.here(2)
+                here = places.own(2)
                 tape.step_at = (here.path, here.line)
             tape.gradients.append([
                 None if item.grad is None or item.grad.is_sparse else item.grad.detach().float().clone()
@@ -149,14 +149,14 @@ class Player:
 
         DataLoader.__iter__ = recorded  # type: ignore[method-assign, assignment]
 
-    def _watch_draws(self, places: Places) -> None:
+    def _watch_draws(self, places: Where) -> None:
         place = [0]
 
         def recorded(draw: Any) -> Any:
             def drawn(*args: Any, **kwargs: Any) -> Any:
                 value = draw(*args, **kwargs)
                 # weights are drawn before the optimizer is made, and are put in as a whole
-                if not self._parameters or not places.of(sys._getframe(1)):
+                if not self._parameters or not places.is_own(sys._getframe(1).f_code.co_filename):
                     return value
                 if not self.given:
                     if len(self.tape.draws) < 256:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torchstone.conductor.probes.harvest.places import Place
+from torchstone.core.place import Place
 
 STEPS = 2
 """Optimizer steps that are compared: the second one sees what the first update did."""

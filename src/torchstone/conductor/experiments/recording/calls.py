@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchstone.conductor.experiments.recording.copies import copy_arguments
-from torchstone.conductor.probes.harvest.places import Place
+from torchstone.core.place import Place
 
 _KEPT = (0, 3)
 """Which calls of a function are kept: the first, and one after things have begun to move."""

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.experiments.recording.run import NonFinite, Run
 from torchstone.conductor.experiments.recording.training import EnoughError
-from torchstone.conductor.probes.harvest.places import Places
+from torchstone.observe.where import Where
 
 _UNWRITTEN = ("empty", "new_empty", "resize", "set_")
 _FILLING = (
@@ -34,7 +34,7 @@ class FirstNonFinite(TorchDispatchMode):
     masks are full of them, and most do no harm.
     """
 
-    def __init__(self, run: Run, places: Places, infinities: bool) -> None:
+    def __init__(self, run: Run, places: Where, infinities: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._run, self._places, self._infinities = run, places, infinities
 
@@ -64,7 +64,7 @@ class FirstNonFinite(TorchDispatchMode):
             for item in given[:3] if item.numel()
         )  # fmt: skip
         share = float(at.sum()) / max(out.numel(), 1)
-        place = self._places.here(2)
+        place = self._places.own(2)
         self._run.non_finite = NonFinite(place, name, len(self._run.steps), share, said)
         raise EnoughError
 

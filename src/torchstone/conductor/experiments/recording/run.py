@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchstone.conductor.experiments.recording.calls import Call
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
+from torchstone.core.place import NOWHERE, Place
 
 
 @dataclass(frozen=True, slots=True)

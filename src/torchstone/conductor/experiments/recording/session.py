@@ -7,7 +7,6 @@ import io
 import os
 import random
 import sys
-import traceback
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,9 @@ from torchstone.conductor.experiments.recording.training import (
     TrainingRecorder,
 )
 from torchstone.conductor.probes.harvest.group import use_own_group
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place, Places
 from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_accelerators
 from torchstone.conductor.probes.harvest.session import leave_compiler_out
+from torchstone.observe.where import Where
 from torchstone.runtime.script_start import start_script
 
 CPU_SECONDS = 20.0
@@ -44,7 +43,7 @@ class Start:
 
 def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, TrainingRecorder]:
     """Run it and write everything down; the recorder is quiet afterwards."""
-    run, places = Run(start.root, start.script), Places(start.root)
+    run, places = Run(start.root, start.script), Where(start.root)
     calls = CallRecorder(start.root)
 
     def at_step(count: int) -> None:
@@ -66,7 +65,7 @@ def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, Trainin
 
 def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SECONDS) -> Run:
     """Run it again and stop at the first operator whose output is not finite."""
-    run, places = Run(start.root, start.script), Places(start.root)
+    run, places = Run(start.root, start.script), Where(start.root)
     training = TrainingRecorder(run, places, cpu_seconds, lambda _: None)
     prepare(start)
     training.install()
@@ -92,7 +91,7 @@ def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> 
     answer_for_accelerators()
 
 
-def run_script(start: Start, run: Run, places: Places) -> None:
+def run_script(start: Start, run: Run, places: Where) -> None:
     """Start it as a person would; how it ended is written down."""
     path = start.root / start.script
     sys.argv = [str(path), *start.arguments]
@@ -107,12 +106,4 @@ def run_script(start: Start, run: Run, places: Places) -> None:
         run.ended = "" if not end.code else f"exit {end.code}"
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
-        run.failed_at = _place(error, places)
-
-
-def _place(error: BaseException, places: Places) -> Place:
-    found = NOWHERE
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if path := places.path_of(frame.f_code):
-            found = Place(path, line, frame.f_code.co_qualname)
-    return found
+        run.failed_at = places.last_raised(error)

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
 from torchstone.conductor.experiments.recording.run import Batch, Broadcast, Loss, Run, Step
-from torchstone.conductor.probes.harvest.places import Places
+from torchstone.observe.where import Where
 
 _LIVE_AT = (4, 8, 16, 32)
 _MOST_BATCHES = 400
@@ -41,7 +41,7 @@ class TrainingRecorder:
     """Listens to torch for one run."""
 
     run: Run
-    places: Places
+    places: Where
     cpu_seconds: float
     at_step: Callable[[int], None]
     quiet: bool = False
@@ -68,7 +68,7 @@ class TrainingRecorder:
             if not self.quiet:
                 value = float(tensor.detach()) if tensor.numel() == 1 else math.nan
                 if tensor.numel() == 1:
-                    self.run.losses.append(Loss(value, len(self.run.steps), self.places.here(2)))
+                    self.run.losses.append(Loss(value, len(self.run.steps), self.places.own(2)))
                 self._backwards += 1
             self.backwards += 1
             return backward(tensor, *args, **kwargs)
@@ -118,9 +118,7 @@ class TrainingRecorder:
             [self._gradients[id(item)].flatten() for item in known],
         )
         self.run.steps.append(
-            Step(
-                id(optimizer), rates, self.places.here(2), cosine, not used and self._backwards > 0
-            )
+            Step(id(optimizer), rates, self.places.own(2), cosine, not used and self._backwards > 0)
         )
         self._backwards = 0
         count = len(self.run.steps)
@@ -135,7 +133,7 @@ class TrainingRecorder:
 
         def recorded(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
             if not self.quiet and _is_own(module, state):
-                self.run.restores.append(self.places.here(2))
+                self.run.restores.append(self.places.own(2))
             return load(module, state, *args, **kwargs)
 
         nn.Module.load_state_dict = recorded  # type: ignore[method-assign, assignment]
@@ -156,7 +154,7 @@ class TrainingRecorder:
     def _batches(self, loader: Any, batches: Iterator[Any], turn: int) -> Iterator[Any]:
         for batch in batches:
             before = len(self.run.losses)
-            place, samples = self.places.here(2), sample_digests(batch)
+            place, samples = self.places.own(2), sample_digests(batch)
             yield batch
             if samples and len(self.run.batches) < _MOST_BATCHES and not self.quiet:
                 trained = len(self.run.losses) > before
@@ -209,7 +207,7 @@ def sample_digests(batch: Any) -> tuple[str, ...]:
 class BroadcastMode(TorchFunctionMode):
     """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake."""
 
-    def __init__(self, run: Run, places: Places) -> None:
+    def __init__(self, run: Run, places: Where) -> None:
         super().__init__()
         self._run, self._places = run, places
 
@@ -217,7 +215,7 @@ class BroadcastMode(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _STRETCHING and len(args) > 1 and _is_table(args[0], args[1]):
             left, right = tuple(args[0].shape), tuple(args[1].shape)
-            self._run.broadcasts.append(Broadcast(self._places.here(2), name, left, right))
+            self._run.broadcasts.append(Broadcast(self._places.own(2), name, left, right))
         return func(*args, **(kwargs or {}))
 
 

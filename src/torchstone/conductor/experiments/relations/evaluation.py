@@ -19,9 +19,9 @@ from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.conductor.experiments.recording.copies import reachable
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 BATCHING = ProbeRule(
