@@ -87,7 +87,7 @@ if __name__ == "__main__":
 CLEAN = {
     "start": "32",
     "average": "a.lerp_(b, 0.01)",
-    "buffers": "for a, b in zip(self.model.buffers(), model.buffers()):\n            if a.is_floating_point():\n                a.lerp_(b, 0.01)",  # noqa: E501
+    "buffers": "for a, b in zip(self.model.buffers(), model.buffers()):\n            if a.is_floating_point():\n                a.lerp_(b, 0.01)",
     "mode": "eval",
     "weight": "* len(y)",
     "counted": "len(y)",

@@ -6,6 +6,7 @@ This runs inside the sandbox, in a copy of the project.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import traceback
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ class Outcome:
 def run_experiments(start: Start) -> Report:
     """Every relation on one program."""
     command = " ".join(("python", start.script, *start.arguments))
+    if b"distributed" in (start.root / start.script).read_bytes():
+        importlib.import_module("torch._dynamo")  # collectives need it: loaded before the fork
     ((text, late),) = answers_of([functools.partial(_written, start, command)])
     outcome = from_data(Outcome, json.loads(text), "outcome") if text else Outcome()
     gaps = list(outcome.gaps)

@@ -33,6 +33,8 @@ FACTOR = ProbeRule(
 RULES = (DIFFERENT, FACTOR)
 _TOLERANCE = 2e-2
 """Relative norm, float32: sums in another order stay below 1e-4; balance losses, products of means, below this."""
+_NOTHING = 1e-5
+"""Of the largest gradient's norm."""
 _ALIKE = 0.99
 """Cosine above which a difference is a matter of weights between samples, as with means over unequal counts."""
 _RETURN_TOLERANCE = 1e-3
@@ -57,12 +59,18 @@ def compare_tapes(one: Tape, ranks: list[Tape]) -> tuple[Shown, ...] | str:
         return "batch statistics are taken on each rank alone"
     differences: list[Difference] = []
     compared = 0
+    largest = max(
+        (float(item.norm()) for item in one.gradients[0] if item is not None), default=0.0
+    )
     for place, wanted in enumerate(one.gradients[0]):
         parts = [tape.gradients[0][place] for tape in ranks if place < len(tape.gradients[0])]
         if wanted is None or len(parts) != len(ranks):
             continue
+        shares = [_zeros(item, wanted) for item in parts]
+        if max(float(item.norm()) for item in (wanted, *shares)) <= _NOTHING * largest:
+            continue  # what cancels out leaves rounding, which agrees with nothing
         compared += 1
-        found = _difference(place, wanted, [_zeros(item, wanted) for item in parts])
+        found = _difference(place, wanted, shares)
         if found is not None:
             differences.append(found)
     if not compared:
@@ -76,9 +84,6 @@ def _zeros(item: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
 
 def _difference(place: int, wanted: torch.Tensor, parts: list[torch.Tensor]) -> Difference | None:
     """None where every rank has the whole gradient, or all together have it in shards."""
-    norm = float(wanted.norm())
-    if norm < 1e-12 and all(float(item.norm()) < 1e-9 for item in parts):
-        return None
     if parts[0].shape != wanted.shape:
         joined = _shards(parts, wanted.shape)
         return None if joined is None else _measure(place, wanted, joined)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import tempfile
 from dataclasses import dataclass, replace
@@ -46,6 +47,7 @@ class Alone:
 
 def compare_with_one(start: Start, world: int) -> Report:
     """The program on `world` ranks against the same program on one."""
+    importlib.import_module("torch._dynamo")  # collectives need it: loaded once for all processes
     command = " ".join((f"torchrun --nproc-per-node={world}", start.script, *start.arguments))
     with tempfile.TemporaryDirectory(prefix="tapes-") as name:
         folder = Path(name)
