@@ -28,9 +28,7 @@ def program(what: str, rule: str, level: str, main: str, **others: str) -> Progr
 def run(item: Program, folder: Path, strict: bool = False) -> Report:
     for name, text in item.files.items():
         (folder / name).write_text(text)
-    report = check(
-        CheckOptions(paths=(str(folder),), no_cache=True, torch="latest", strict=strict)
-    )
+    report = check(CheckOptions(paths=(str(folder),), no_cache=True, torch="latest", strict=strict))
     assert not report.gaps, [gap.reason.say() for gap in report.gaps]
     return report
 

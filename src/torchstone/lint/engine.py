@@ -50,6 +50,7 @@ def check(
     required = _torch_version(options.torch, paths)
     torch = required.oldest if required else None
     project.torch_open = required.open if required else False
+    project.torch_known = required is not None or bool(options.torch)
     run = Reading(rules, project, torch, options.no_cache, cache_folder, paths)
     with no_collector():
         run.all(files, progress, _jobs(options.jobs, may_fork))
@@ -62,6 +63,8 @@ def check(
     findings += broken
     if not files:
         gaps.append(_nothing(options.paths))
+    elif rules and not run.rules and any(b"torch" in _bytes(file) for file in files):
+        gaps.append(_no_rules(options.paths, torch))
     findings, hidden = _without_baseline(_narrowed(findings, options, paths), options)
     extra = _outside(options, paths)
     report = Report(
@@ -113,6 +116,29 @@ def _nothing(paths: tuple[str, ...]) -> Gap:
             ),
         ),
         "name a file, or look into .gitignore and --exclude",
+    )
+
+
+def _bytes(file: File) -> bytes:
+    data = file.read()
+    return data if isinstance(data, bytes) else b""
+
+
+def _no_rules(paths: tuple[str, ...], torch: versions.Version | None) -> Gap:
+    """A version that switches every rule off must not look like a clean project."""
+    given = ".".join(map(str, torch or ()))
+    return Gap(
+        " ".join(paths),
+        Message(
+            "check.no-rules",
+            Text(
+                f"the project asks for torch {given}, which is older than every rule that was "
+                "selected: nothing was checked",
+                f"项目要求 torch {given}，早于所有选中的规则所适用的版本：未做任何检查",
+            ),
+        ),
+        f"torchstone check --torch latest {' '.join(paths)}",
+        failed=True,
     )
 
 

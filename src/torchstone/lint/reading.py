@@ -81,7 +81,8 @@ class Reading:
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
         own = "" if no_cache else _own_digest()
-        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}"
+        basis += f"|{project.torch_known}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None, jobs: int | None) -> None:

@@ -72,6 +72,8 @@ class Rule:
     """Codes of other tools that this rule answers to."""
     torch_from: Version = (1, 0)
     """The first torch version in which the advice is right."""
+    in_every_torch: bool = False
+    """Whether an upgrade rule's advice holds for every release that rules speak of."""
     default: bool = True
     on_calls: dict[str, list[Check]] = field(default_factory=dict)
     on_nodes: dict[type[ast.AST], list[Check]] = field(default_factory=dict)
@@ -126,6 +128,11 @@ class Rule:
     def triggers(self) -> frozenset[str]:
         """Identifiers of which a file must hold at least one; empty means every file."""
         return frozenset((*self.words, *self.on_calls))
+
+    @property
+    def follows_version(self) -> bool:
+        """Whether what it advises exists only in some releases of torch."""
+        return not self.in_every_torch and (self.group == "upgrade" or self.torch_from > (1, 0))
 
     @property
     def fixable(self) -> bool:

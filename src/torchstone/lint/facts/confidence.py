@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from torchstone.core.finding import Confidence, Severity
+from torchstone.core.fix import Fix, Safety
 from torchstone.core.pattern import pattern
 from torchstone.lint.facts.assumed import is_assumed
 from torchstone.lint.facts.paths import special_cases
@@ -25,9 +27,19 @@ _DEMO = ("demo", "example_usage", "smoke_test", "self_test", "sanity_check")
 def settle(scene: Scene, hits: list[Hit]) -> list[Hit]:
     """The hits with the confidence and severity that their place and their grounds allow."""
     return [
-        hit._replace(confidence=_allowed(scene, hit), severity=_grounded(scene, hit))
+        hit._replace(
+            confidence=_allowed(scene, hit), severity=_grounded(scene, hit), fix=_fix(scene, hit)
+        )
         for hit in hits
     ]
+
+
+def _fix(scene: Scene, hit: Hit) -> Fix | None:
+    """A fix that needs some release of torch is unsafe while nobody knows which one runs."""
+    fix = hit.fix
+    if fix is None or fix.safety is not Safety.SAFE or scene.project.torch_known:
+        return fix
+    return replace(fix, safety=Safety.UNSAFE) if hit.rule.follows_version else fix
 
 
 def _grounded(scene: Scene, hit: Hit) -> Severity:
