@@ -15,6 +15,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.lint.catalog import all_rules, matching, selected
+from torchstone.lint.findings import HARMLESS
 from torchstone.lint.options import CheckOptions
 from torchstone.lint.parallel import Progress
 from torchstone.lint.reading import Reading, no_collector
@@ -50,6 +51,7 @@ def check(
     required = _torch_version(options.torch, paths)
     torch = required.oldest if required else None
     project.torch_open = required.open if required else False
+    project.strict = options.strict
     project.torch_known = required is not None or bool(options.torch)
     run = Reading(rules, project, torch, options.no_cache, cache_folder, paths)
     with no_collector():
@@ -153,7 +155,11 @@ def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
 
 def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) -> list[Finding]:
     floor = Confidence(options.min_confidence).rank
-    findings = [item for item in findings if item.confidence.rank <= floor]
+    findings = [
+        item
+        for item in findings
+        if item.confidence.rank <= floor or (options.strict and item.why.id.endswith(HARMLESS))
+    ]
     if options.since:
         from torchstone.sources.git import changed_lines
 

@@ -37,6 +37,8 @@ class Hit(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     about: tuple[ast.expr, ...] = ()
     """What the severity rests on: HIGH needs to know how these were made and who gets them."""
+    harmless: Text | None = None
+    """Why it was thought harmless: reported with `--strict` alone, with this reason."""
 
 
 Check = Callable[[Any, Scene], Iterable[Hit]]
@@ -116,12 +118,13 @@ class Rule:
         fix: Fix | None = None,
         evidence: tuple[Evidence, ...] = (),
         about: tuple[ast.expr, ...] = (),
+        harmless: Text | None = None,
         **args: str,
     ) -> Hit:
         """This rule fired at a node; `args` fill the `{names}` of the texts."""
         return Hit(
             self, node, args, severity or self.severity, confidence or self.confidence,
-            say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about,
+            say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about, harmless,
         )  # fmt: skip
 
     @property

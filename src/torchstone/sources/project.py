@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -116,8 +116,11 @@ class Project:
         self.torch: tuple[int, int] | None = None
         """The oldest torch the project says it runs with."""
         self.torch_open = False
-        self.torch_known = True
         """Whether the project admits everything from that torch on."""
+        self.strict = False
+        """Whether what is thought harmless is to be reported too."""
+        self.torch_known = True
+        """Whether the project, or whoever asked, says which torch it is."""
         self.begin_file()
 
     def begin_file(self) -> None:
@@ -214,6 +217,13 @@ class Project:
             self._words[word] = any(isinstance(data, bytes) and needle in data for data in found)
         return self._words[word]
 
+    def contents(self) -> Iterator[bytes]:
+        """What the files of the project hold; those that cannot be read are left out."""
+        for file in self._files.values():
+            data = file.read()
+            if isinstance(data, bytes):
+                yield data
+
     def files_that_call(self, name: str) -> list[str]:
         """The paths of the files in which a name is followed by a bracket."""
         self.shared = True
@@ -242,6 +252,13 @@ class Project:
     def load(self, path: str, scene: Scene) -> Scene | None:
         """Another file as a scene; the one that asks stands for itself."""
         return scene if self._paths.get(scene.path) == path else self._load(path)
+
+    def named(self, name: str, scene: Scene) -> Scene | None:
+        """A file by its name in reports; the one that asks stands for itself."""
+        if scene.path == name:
+            return scene
+        path = self._paths.get(name)
+        return self._load(path) if path is not None else None
 
     # -- names of other files -------------------------------------------------------------------
 

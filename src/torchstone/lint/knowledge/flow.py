@@ -142,10 +142,11 @@ def _calls_by_owner(scene: Scene) -> dict[tuple[str, ast.ClassDef | None], list[
     found: dict[tuple[str, ast.ClassDef | None], list[ast.Call]] | None = scene.cache.get("owners")
     if found is None:
         found = scene.cache["owners"] = {}
+        renamed = scene.imports.renamed()
         for call in scene.all(ast.Call):
             func = call.func
             if isinstance(func, ast.Name):
-                name = scene.imports.renamed().get(func.id, func.id)
+                name = renamed.get(func.id, func.id)
                 found.setdefault((name, None), []).append(call)
             elif isinstance(func, ast.Attribute) and scene.dotted(func.value) == "self":
                 found.setdefault((func.attr, scene.class_of(call)), []).append(call)
