@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.conductor.test_interpret import finding, read
 from torchstone.conductor.changes.templates import edits_for
-from torchstone.conductor.phases.guide import Entry, Guide, guide_markdown
+from torchstone.conductor.choices import Proposal, TextEdit
+from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.phases.guide import Entry, Guide, Hunk, guide_markdown
 from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
+from torchstone.conductor.phases.verify import Before, _check_that_turned
+from torchstone.conductor.project.copying import copied
+from torchstone.conductor.project.testing import TestRun
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.run import Review
 from torchstone.core.text import Text
 
 
@@ -83,3 +91,56 @@ def test_the_guide_says_what_became_of_each_change() -> None:
     assert "**Tried**: goes with other patches: it goes with the patch of P1" in after
     assert ("check P2" in after, after.count("1. do it")) == (False, 1)
     assert "**试验结果**: 随其他补丁消失：随 P1 消失" in guide_markdown(guide, "zh", done)
+
+
+def test_a_dropped_patch_is_not_recommended() -> None:
+    text = Text("add a barrier", "加 barrier")
+    steps = (Text("git apply patches/01-P1.patch", "git apply patches/01-P1.patch"),)
+    hunk = Hunk("a.py", 1, 1, "old = 1", "new = 1")
+    entry = Entry("P1", text, text, text, (hunk,), text, steps, (), text, "01-P1.patch", "", "P1-1")
+    guide = Guide((entry,), (Text("check", "检查"),))
+    why = Text("the finding is still there", "问题仍存在")
+    done = Verification((Verdict("P1", "P1-1", "remaining", "dropped", why=why),))
+    for lang in ("en", "zh"):
+        page = guide_markdown(guide, lang, done)
+        assert "git apply" not in page
+        assert "new = 1" not in page
+        assert why.get(lang) in page
+    # another solution of the same problem was dropped: this one has not been tried
+    other = Verification((Verdict("P1", "P1-2", "remaining", "dropped", why=why),))
+    assert "git apply" in guide_markdown(guide, "en", other)
+
+
+def test_a_dropped_patch_is_not_left_in_the_run_folder(project: Path, tmp_path: Path) -> None:
+    """A fix that does not hold: the dry run still crashes after it."""
+    out = tmp_path / "out"
+    train = project / "train.py"
+    train.write_text(train.read_text().replace("torch.randn(4, 8)", "torch.randn(4, 9)"))
+    wrong = TextEdit("train.py", "loss = F.", "print()\n        loss = F.")
+    made = Review(project, ReviewOptions(path=str(project), tools=("dryrun",)), RunFolder(out))
+    out.mkdir()
+    with copied(project) as copy:
+        made.keep_start(copy)
+        plan = made.plan()
+        execution = made.execute(plan, copy)
+        found = made.interpret(plan, execution)
+        made.proposals = (Proposal(found.problems[0].id, (wrong,), "print", "agent"),)
+        design = made.design(found)
+        mine = next(way for way in design.solutions if way.by == "agent")
+        steps = tuple(replace(step, solution=mine.id) for step in design.steps)
+        design = replace(design, steps=steps)
+        made.guide(found, design)
+        assert list((out / "patches").iterdir())
+        done = made.verify(
+            found, design, Before(plan, execution, copy, TestRun("none"), made.conditions)
+        )
+    assert [item.state for item in done.verdicts] == ["dropped"]
+    assert not list((out / "patches").iterdir())
+    assert "git apply patches" not in (out / "guide.md").read_text()
+
+
+def test_silence_of_rank_rules_proves_nothing() -> None:
+    """A wrong fix can make the right calls with the wrong values."""
+    for rule, proven in (("DR601", False), ("PR402", False), ("DR600", True), ("PR101", True)):
+        tool = "dryrun" if rule.startswith("DR") else "probes"
+        assert bool(_check_that_turned([finding(rule, "a.py", 1, tool=tool)]).en) is proven, rule

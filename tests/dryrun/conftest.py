@@ -16,13 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.core.codec import from_data, to_data
+from torchstone.core.codec import to_data
 from torchstone.core.report import Report
 from torchstone.dryrun import child
 from torchstone.dryrun import run as run_module
 from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.ranks.play import warm_up
-from torchstone.dryrun.record import Record
 from torchstone.dryrun.script import launch as launch_module
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.script.settings import ScriptSettings
@@ -56,14 +55,12 @@ def _launch_copy(settings: ScriptSettings) -> Outcome:
     said: list[bytes] = []
     reader = threading.Thread(target=lambda: said.append(_read(printed)))
     reader.start()
-    lines = list(launch_module._lines(_read(told)))
+    written = _read(told)
     reader.join()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    launch_module._raise_wrong(lines)
-    records = tuple(from_data(Record, line, "record") for line in lines)
-    return Outcome(records, None, 0, False, said[0].decode("utf-8", "replace"), 0.0, 0.0)
+    return replace(launch_module.outcome_of(written), output=said[0].decode("utf-8", "replace"))
 
 
 def _be_child(asked: int, tell: int, to_print: int) -> None:

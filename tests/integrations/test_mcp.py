@@ -20,6 +20,8 @@ pytest.importorskip("mcp")
 from mcp import Client, MCPError, StdioServerParameters
 
 from tests.conductor.conftest import MODEL, TESTS, TRAIN
+from tests.conductor.test_checks import CHECK, METRICS
+from torchstone.cli.main import run as torchstone
 from torchstone.integrations.mcp.answers import MOST_TEXT
 from torchstone.integrations.mcp.server import build_server
 from torchstone.sandbox.run import is_confined
@@ -148,6 +150,10 @@ def _texts(data: Any) -> list[str]:
         ("findings", {"run_id": "x", "limit": 100000}),
         ("verify_kernel", {"problem": "../x.py", "candidate": "", "impl": "numpy"}),
         ("verify_kernel", {"problem": "relu", "candidate": "", "impl": "bash"}),
+        ("verify_kernel", {"problem": "relu", "candidate": "", "impl": "c"}),
+        ("plan", {"path": "project\0"}),
+        ("plan", {"path": "x" * 5000}),
+        ("verify_kernel", {"problem": "x" * 5000 + ".py", "candidate": "", "impl": "numpy"}),
         ("no_such_tool", {}),
     ],
 )
@@ -161,6 +167,80 @@ def test_wrong_calls_are_refused_in_a_sentence(
             except MCPError:
                 return  # the protocol's own refusal is as good
             assert refusal(result)
+
+    asyncio.run(go())
+
+
+def test_a_run_of_another_root_is_refused_at_every_call(root: Path, tmp_path: Path) -> None:
+    """Servers of one user keep their runs in one folder: an id must not open another root."""
+    runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    edit = {"path": "train.py", "old": "import torch", "new": "import torch  "}
+    calls = [
+        ("run", {}), ("findings", {}), ("explain", {"problem": "p"}), ("propose", {}), ("guide", {}),
+        ("verify", {}), ("apply", {"dry_run": False}), ("trace_show", {}), ("trace_replay", {}),
+        ("trace_diff", {"other_run_id": "x"}),
+        ("submit_solution", {"problem": "p", "edits": [edit], "reason": "r"}),
+    ]  # fmt: skip
+
+    async def go() -> None:
+        async with Client(build_server(root, runs)) as client:
+            plan = {"path": "project", "depth": "quick"}
+            run = answer(await client.call_tool("plan", plan))["run_id"]
+        for other in (elsewhere, root):
+            if other is root:  # a link takes the place of the project after it was planned
+                (root / "project").rename(elsewhere / "project")
+                (root / "project").symlink_to(elsewhere / "project")
+            async with Client(build_server(other, runs)) as client:
+                for name, more in calls:
+                    result = await client.call_tool(name, {"run_id": run, **more})
+                    assert "the id that plan returned" in refusal(result), name
+                with pytest.raises(Exception, match=r"."):
+                    await client.read_resource(f"torchstone://run/{run}/plan.md")
+
+    asyncio.run(go())
+
+
+def test_a_change_of_the_agent_is_never_written_by_the_server(root: Path, tmp_path: Path) -> None:
+    """It is proven, and a person is handed the command; a huge or hostile one is refused."""
+    train = root / "project" / "train.py"
+    broken = train.read_text().replace("torch.randn(4, 8)", "torch.randn(4, 9)")
+    train.write_text(broken)
+    good = {"path": "train.py", "old": "torch.randn(4, 9)", "new": "torch.randn(4, 8)"}
+
+    async def go() -> None:
+        async with Client(build_server(root, tmp_path / "runs")) as client:
+            plan = answer(await client.call_tool("plan", {"path": "project"}))
+            run = plan["run_id"]
+            wanted = [job["id"] for job in plan["runs"] if job["tool"] == "dryrun"]
+            await client.call_tool("run", {"run_id": run, "runs_wanted": wanted})
+            rows = answer(await client.call_tool("findings", {"run_id": run}))["problems"]
+            crash = next(row for row in rows if row["effect"] == "crash")
+            given = {"run_id": run, "problem": crash["id"], "reason": "eight features"}
+            for new, why in (
+                ("torch.hub.load('a', 'b')", "torch.hub"),
+                ("x" * 30_000, "characters"),
+            ):
+                done = answer(await client.call_tool("submit_solution", {**given, "edits": [{**good, "new": new}]}))  # fmt: skip
+                assert (done["applies"], why in done["refused"]) == (False, True), done
+            done = answer(await client.call_tool("submit_solution", {**given, "edits": [good]}))
+            assert done["applies"], done
+            ways = answer(await client.call_tool("propose", {"run_id": run}))["solutions"]
+            mine = next(
+                row for row in ways if row["problem"] == crash["id"] and row["kind"] == "model"
+            )
+            await client.call_tool("propose", {"run_id": run, "choose": {crash["id"]: mine["id"]}})
+            verified = answer(await client.call_tool("verify", {"run_id": run}))
+            verdict = next(row for row in verified["verdicts"] if row["problem"] == crash["id"])
+            assert verdict["patch"] == "proven", verified
+            applied = answer(await client.call_tool("apply", {"run_id": run, "dry_run": False}))
+            assert not applied["applied"]
+            assert applied["waiting"] == [mine["id"]]
+            assert f"--apply --accept {crash['id']}" in applied["for_a_person"]
+            assert train.read_text() == broken
+            words = applied["for_a_person"].split()[1:]
+            assert torchstone(words) in (0, 1)
+            assert "torch.randn(4, 8)" in train.read_text()
 
     asyncio.run(go())
 
@@ -253,3 +333,27 @@ def _wait_for(port: int) -> None:
         except OSError:
             time.sleep(0.1)
     raise AssertionError("the server did not come up")
+
+
+def test_a_check_and_a_change_without_a_review(root: Path, tmp_path: Path) -> None:
+    (root / "project" / "metrics.py").write_text(METRICS)
+    right = {"path": "metrics.py", "old": "/ x.numel()", "new": "/ mask.sum()"}
+    idle = {"path": "metrics.py", "old": "    return x\n", "new": "    return -x\n"}
+
+    async def go() -> None:
+        async with Client(build_server(root, tmp_path / "runs")) as client:
+            page = answer(await client.call_tool("read_file", {"path": "project/metrics.py"}))
+            assert page["text"] == {"untrusted": True, "text": METRICS}
+            given = {"path": "project", "file": "metrics.py", "check": CHECK}
+            assert answer(await client.call_tool("run_check", given))["state"] == "broken"
+            done = answer(await client.call_tool("try_patch", {**given, "edits": [right]}))
+            assert (done["proven"], done["before"], done["after"]) == (True, "broken", "holds")
+            done = answer(await client.call_tool("try_patch", {**given, "edits": [right, idle]}))
+            assert not done["proven"]
+            assert "metrics.py:16" in done["refused"]
+            assert refusal(
+                await client.call_tool("run_check", {**given, "check": "import inspect"})
+            )
+            assert refusal(await client.call_tool("read_file", {"path": "../x"}))
+
+    asyncio.run(go())

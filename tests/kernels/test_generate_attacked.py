@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.script import CODER, DESIGN, GO_ON, RIGHT, WRONG, look, written
-from tests.kernels.test_c_build import BODY, READING, SECRET
+from tests.kernels.script import DESIGN, GO_ON, RIGHT, WRONG, look, written
+from tests.kernels.test_c_build import BODY
 from tests.trace.server import Behave, Server, completion, says, send
 from torchstone.cli.main import run
 
@@ -52,24 +52,15 @@ def c_kernel(text: str) -> str:
     )
 
 
-def test_no_private_file_comes_back_in_a_prompt(
+def test_c_of_a_model_is_refused_before_the_model_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One generation in which every kernel makes the compiler read a private file in another way."""
-    private = tmp_path / "key.txt"
-    private.write_text(f"{SECRET} = 1;\n")
-    private.chmod(0o644)
-    answers = [DESIGN, GO_ON]
-    for way in ("include", "pasted macro", "raw string", "pasted incbin"):
-        kernel = c_kernel(READING[way].replace("{path}", str(private)) + BODY)
-        answers += [written(kernel), GO_ON, CODER]
-    broken = f"#error {'x' * 5000}\n#warning {KEY}\n" + BODY
-    answers += [written(c_kernel(broken)), GO_ON, CODER]
-    code, server = generated(says(*answers), tmp_path, "--max-steps", "11", impl="c")
-    assert code == 1
-    assert len(server.asked) >= 14
-    assert not leaks(server, tmp_path, capsys.readouterr().out, SECRET, KEY)
-    assert max(len(json.dumps(item)) for item in server.asked) < 60_000
+    """C code shares its process with Python: what a model writes in C is not run."""
+    code, server = generated(says(DESIGN, written(c_kernel(BODY)), GO_ON), tmp_path, impl="c")
+    assert code == 2
+    assert "choose another --impl" in capsys.readouterr().err
+    assert not server.asked
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_error_that_echoes_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -90,6 +91,23 @@ def test_a_server_of_this_machine_is_not_reached(folder: Path) -> None:
         done = run(f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)", folder)
         assert done.exit_code == 1
         assert not reached.is_set()
+
+
+@needs_namespaces
+def test_no_datagram_and_no_abstract_socket_reaches_this_machine(folder: Path) -> None:
+    name = f"\0torchstone-{folder.parent.name}"
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as abstract,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        abstract.bind(name)
+        code = (
+            f"import socket as s\nfor kind, to in ((s.AF_INET, {udp.getsockname()!r}), (s.AF_UNIX, {name!r})):\n"
+            "    try: s.socket(kind, s.SOCK_DGRAM).sendto(b'secret', to)\n    except OSError: pass\n"
+        )
+        assert run(code, folder).well
+        assert not select.select([udp, abstract], [], [], 0)[0]
 
 
 @needs_namespaces

@@ -83,11 +83,12 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     from torchstone.kernels.generation.generate import generate
     from torchstone.kernels.generation.loop import Settings
     from torchstone.kernels.problem import load_problem
-    from torchstone.kernels.sessions.confinement import require_confinement
+    from torchstone.kernels.sessions.confinement import refuse_native, require_confinement
     from torchstone.kernels.sessions.workshop import Workshop
     from torchstone.kernels.verifier import preload_for, verify
     from torchstone.trace.connect import connect
 
+    refuse_native("kernel generate", options.impl)
     given = load_problem(options.words[0])
     require_confinement(options.allow_unconfined)
     settings = Settings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -67,6 +67,22 @@ class Proposal:
     edits: tuple[TextEdit, ...]
     reason: str
     by: str = ""
+
+
+MOST_EDITS = 8
+MOST_EDIT_CHARACTERS = 20_000
+"""A fix of one problem is small: what is larger is a rewrite, which nobody reads before accepting it."""
+
+
+def refuse_size(edits: Sequence[TextEdit]) -> str:
+    """Why a proposal is too large to be looked at; empty where it is not."""
+    size = sum(len(item.path) + len(item.old) + len(item.new) for item in edits)
+    if len(edits) <= MOST_EDITS and size <= MOST_EDIT_CHARACTERS:
+        return ""
+    return (
+        f"{len(edits)} edits with {size:,} characters; at most {MOST_EDITS} edits with "
+        f"{MOST_EDIT_CHARACTERS:,} characters are taken"
+    )
 
 
 class Driver(Protocol):

@@ -37,6 +37,10 @@ class ReviewOptions:
         (), "mla, moe, dist-sync, amp; found by itself by default",
         "mla、moe、dist-sync、amp；默认自动识别", metavar="NAME",
     )  # fmt: skip
+    checks: str = option(
+        "", "a folder of checks of your own, run on the project and on every change",
+        "自行编写的检查所在的文件夹，会对项目及每处修改运行", config=False, metavar="FOLDER",
+    )  # fmt: skip
     since: str = option(
         "", "problems on lines changed since this commit; older ones are counted",
         "只列出自该提交以来改动行上的问题；更早的只计数", config=False, metavar="COMMIT",
@@ -61,6 +65,10 @@ class ReviewOptions:
     apply: bool = option(
         False, "bring the proven changes into the work tree (`torchstone undo` takes them back)",
         "将已验证的修改写入工作区（可用 `torchstone undo` 撤销）", config=False,
+    )  # fmt: skip
+    accept: tuple[str, ...] = option(
+        (), "with --apply: problems whose model- or agent-written changes you have read and accept",
+        "配合 --apply：已阅读并接受其模型或智能体所写修改的问题编号", config=False, metavar="ID",
     )  # fmt: skip
     resume: str = option(
         "", "go on with the review in this run folder", "继续该运行文件夹中的评审",

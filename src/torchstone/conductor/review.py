@@ -60,7 +60,7 @@ def run_review(
         root = Path(info.root)
         # what could harm comes from the command line only: the folder may be a stranger's
         options = replace(
-            info.options, model=options.model, apply=options.apply, no_cache=options.no_cache,
+            info.options, model=options.model, apply=options.apply, accept=options.accept, no_cache=options.no_cache,
             allow_unconfined=options.allow_unconfined, resume=options.resume,
         )  # fmt: skip
     else:

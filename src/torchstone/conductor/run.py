@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchstone.conductor.changes.patches import changes_of, diff_of
+from torchstone.conductor.changes.applying import select_changes
 from torchstone.conductor.checkpoints import CheckpointResult, decide
 from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.jobs.signals import ended_by_signals
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design, Solution, design
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
-from torchstone.conductor.phases.guide import Guide, guide_markdown, make_guide
+from torchstone.conductor.phases.guide import Guide, guide_markdown, is_dropped, make_guide
 from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
@@ -112,6 +113,7 @@ class Review:
         known = self.folder.load("plan", Plan)
         if known is not None:
             return known
+        checks = read_checks(self.options.checks, self.root) if self.options.checks else ()
         facts = survey(self.root)
         if not facts.files:
             raise InputError(
@@ -120,7 +122,8 @@ class Review:
                 Text("name the folder that holds the code", "请指定代码所在的文件夹"),
             )  # fmt: skip
         scope = scope_of(self.options)
-        plan = make_plan(facts, scope, tuple(map(tool_named, self.options.tools)), self.lead)
+        tools = tuple(map(tool_named, self.options.tools))
+        plan = make_plan(facts, scope, tools, self.lead, checks)
         self.folder.keep("plan", plan)
         self.folder.write("plan.md", text_of.plan_markdown(plan, self.lang))
         return plan
@@ -171,11 +174,17 @@ class Review:
     def guide(self, found: Interpretation, plan_of_work: Design) -> Guide:
         made = make_guide(found, plan_of_work, self.root)
         self.folder.keep("guide", made)
-        self.folder.write("guide.md", guide_markdown(made, self.lang))
-        for entry in made.entries:
-            if entry.patch:
-                self.folder.write(f"patches/{entry.patch}", entry.diff)
+        self._write_guide(made, self.folder.load("verification", Verification) or Verification(()))
         return made
+
+    def _write_guide(self, guide: Guide, done: Verification) -> None:
+        """The document and the patches; a patch that was tried and dropped is not left to be applied."""
+        self.folder.write("guide.md", guide_markdown(guide, self.lang, done))
+        for entry in guide.entries:
+            if entry.patch and is_dropped(entry, done):
+                self.folder.remove(f"patches/{entry.patch}")
+            elif entry.patch:
+                self.folder.write(f"patches/{entry.patch}", entry.diff)
 
     def tests(self, plan: Plan, copy: Copy) -> TestRun:
         """The project's tests before any change, in a copy of their own."""
@@ -192,7 +201,7 @@ class Review:
         self.folder.keep("verification", made)
         guide = self.folder.load("guide", Guide)
         if guide is not None:
-            self.folder.write("guide.md", guide_markdown(guide, self.lang, made))
+            self._write_guide(guide, made)
         self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
         for name, joint in (("proven", made.together), ("all", made.everything)):
             if joint is not None and joint.outcome == "fixed":
@@ -202,7 +211,10 @@ class Review:
     # -- all of them ----------------------------------------------------------------------------
 
     def run(self) -> Report:
-        """All phases; what was done so far is told even when it is interrupted."""
+        """All phases; what was done so far is reported even when it is interrupted. A verified run that
+        is only to be applied is not run again."""
+        if self.options.apply and self.options.resume and self.folder.has("verification"):
+            return self.finish_from_folder()
         self._changed()  # a commit that does not exist is said before anything runs
         with copied(self.root) as copy:
             self.keep_start(copy)
@@ -261,8 +273,19 @@ class Review:
             parts.plan, parts.execution, parts.found, parts.design, parts.guide, parts.verification,
             checkpoints_of(parts.plan, parts.execution), self._documents(), interrupted,
             self.driver.name, self.folder.path.as_posix(), applied, self.root.as_posix(),
+            self._waiting(parts),
         )  # fmt: skip
         return report_on_review(outcome)
+
+    def _waiting(self, parts: _Parts) -> tuple[Solution, ...]:
+        """Proven changes that others wrote and that nobody has accepted in this call."""
+        proven = {item.solution for item in parts.verification.proven}
+        accepted = self.options.accept if self.options.apply else ()
+        return tuple(
+            way
+            for way in parts.design.solutions
+            if way.id in proven and way.by and not {way.id, way.problem} & set(accepted)
+        )
 
     def _documents(self) -> tuple[Document, ...]:
         names = (("plan.md", Text("Plan", "计划")), ("execution/log.md", Text("Execution", "执行")),
@@ -276,24 +299,10 @@ class Review:
 
     def _apply(self, parts: _Parts) -> tuple[str, ...]:
         """The changes that were proven together, into the user's tree; the files that changed."""
-        joint = parts.verification.together
-        if joint is None or joint.outcome != "fixed":
-            return ()
-        proven = {item.solution for item in parts.verification.proven} - set(
-            parts.verification.left_out
-        )
-        edits = tuple(
-            edit for way in parts.design.solutions if way.id in proven for edit in way.edits
-        )
-        changes = changes_of(self.root, edits)
-        if diff_of(changes) != joint.diff:
-            raise InputError(
-                str(self.root), "a tree that changed during the review",
-                Text("the tree that was reviewed", "评审时的工作区"),
-                Text("run the review again", "请重新运行评审"),
-            )  # fmt: skip
-        apply_changes(self.root, changes, self.folder.path.as_posix())
-        return tuple(change.path for change in changes)
+        ready = select_changes(self.root, parts.design, parts.verification, self.options.accept)
+        if ready.changes:
+            apply_changes(self.root, ready.changes, self.folder.path.as_posix())
+        return tuple(change.path for change in ready.changes)
 
 
 @dataclass(slots=True)

@@ -10,12 +10,14 @@ import contextlib
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.sandbox.network import close_network
 
 if TYPE_CHECKING:
     from torchstone.dryrun.script.forks import Sink
@@ -26,8 +28,9 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
     try:
-        run(settings, write)
+        run(replace(settings, network=network.name), write)
     except TorchstoneError as error:  # what the user named cannot be used: the parent says so
         line = json.dumps(
             {"wrong": [error.where, error.given, to_data(error.expected), to_data(error.todo)]}
@@ -36,8 +39,16 @@ def main(words: list[str]) -> None:
     leave(0)
 
 
+def put_tried(write: int, tried: tuple[str, ...]) -> None:
+    """Addresses that the program, or a process that it started, did not reach."""
+    os.write(write, json.dumps({"tried": tried}).encode() + b"\n")
+
+
 def run(settings: ScriptSettings, write: int) -> None:
     """Whatever the settings ask for."""
+    from torchstone.dryrun.script.autograd_engine import start_engine
+
+    start_engine()
     if settings.play_ranks:
         from torchstone.dryrun.ranks.tell import play_and_report
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import resource
 import signal
 import struct
@@ -15,6 +14,22 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from torchstone.sandbox.seccomp import (
+    ALLOW,
+    MISSING,
+    REFUSE,
+    Instruction,
+    argument,
+    if_equal,
+    if_set,
+    install_filter,
+    preamble,
+    supported_machine,
+    unless_equal,
+    unless_set,
+    when_call,
+)
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 NOBODY = 65534
@@ -24,7 +39,7 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
 _CLONE_NEWNS, _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 0x20000, 2, 4, 0x4000, 1 << 18
 TEMPORARY = "tmp"
 """Folder inside a scratch folder that a candidate may write into, where it has a size."""
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _RULESET, _RULE, _RESTRICT = 444, 445, 446
 _O_PATH = getattr(os, "O_PATH", 0)
 # Rights of Landlock, by the version of the interface that brought them.
@@ -90,7 +105,7 @@ def available() -> dict[str, str]:
     """Walls that this system can hold, by the same names; nothing is closed."""
     linux = sys.platform.startswith("linux")
     version = _LIBC.syscall(_RULESET, None, 0, 1) if linux else 0
-    calls = linux and platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").is_dir()
+    calls = bool(supported_machine()) and Path("/proc/sys/kernel/seccomp").is_dir()
     return {
         "files": f"Landlock {version}" if version >= 1 else "none",
         "calls": "seccomp" if calls else "none",
@@ -239,7 +254,6 @@ def _without(folder: Path, kept: Path) -> Iterable[Path]:
 class _Numbers:
     """System calls of one machine."""
 
-    audit: int
     clone: int
     execute: tuple[int, ...]
     fork: tuple[int, ...]
@@ -256,14 +270,14 @@ class _Numbers:
 
 _MACHINES = {
     "x86_64": _Numbers(
-        0xC000003E, 56, (59, 322), (57, 58), (90, 91, 268, 452, 160),
+        56, (59, 322), (57, 58), (90, 91, 268, 452, 160),
         (41, 53, 101, 310, 311, 129, 434, 424, 438, 425, 321, 298, 165, 272, 308, 250,
          323, 92, 93, 94, 260, 280, 188, 189, 190, 197, 198, 199, 141, 251, 303, 304, 319, 447,
          29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 166, 155, 428, 429, 430, 431, 432, 442),
         (142, 144, 203, 314), (62, 200, 234), 302, (41, 53), 280,
     ),
     "aarch64": _Numbers(
-        0xC00000B7, 220, (221, 281), (), (52, 53, 452, 164),
+        220, (221, 281), (), (52, 53, 452, 164),
         (198, 199, 117, 270, 271, 138, 434, 424, 438, 425, 280, 241, 40, 97, 268, 219, 282,
          55, 54, 88, 5, 6, 7, 14, 15, 16, 140, 30, 264, 265, 279, 447,
          194, 195, 196, 190, 191, 192, 193, 186, 187, 188, 189, 180, 39, 41, 428, 429, 430, 431,
@@ -272,34 +286,22 @@ _MACHINES = {
     ),
 }  # fmt: skip
 _CLONE3, _CLONE_THREAD = 435, 0x10000
-_NAMESPACES = 0x7E020000
+NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 _AF_VSOCK = 40
-_LOAD, _EQUAL, _SET, _RETURN = 0x20, 0x15, 0x45, 0x06
-_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 
 
 def _seccomp(program: Program | None) -> str:
     """System calls: no sockets, no new processes, no signals to others, no looking into others."""
-    numbers = _MACHINES.get(platform.machine())
-    if numbers is None or not sys.platform.startswith("linux"):
+    machine = supported_machine()
+    if not machine or machine not in _MACHINES:
         return "none"
-    lines = _filter(numbers, program)
-    code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in lines))
-    filter_ = ctypes.create_string_buffer(
-        struct.pack("<HxxxxxxQ", len(lines), ctypes.addressof(code))
-    )
-    done = _LIBC.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_), 0, 0)
-    return "seccomp" if done == 0 else "none"
+    return "seccomp" if install_filter(_filter(machine, program)) == 0 else "none"
 
 
-def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, int, int]]:
+def _filter(machine: str, program: Program | None) -> list[Instruction]:
     """A filter as instructions: each test is followed by the answer that it guards."""
-
-    def when(number: int, *body: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
-        return [(_EQUAL, 0, len(body), number), *body]
-
-    refuse, allow = (_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)
+    numbers = _MACHINES[machine]
     may_fork = program is not None and program.may_fork
     refused = numbers.refused
     refused += () if program else (*numbers.execute, *numbers.modes)
@@ -309,23 +311,23 @@ def _filter(numbers: _Numbers, program: Program | None) -> list[tuple[int, int, 
         # files outside its folder are on read-only mounts: times can be set
         open_again = (*numbers.sockets, numbers.set_times)
         refused = tuple(number for number in refused if number not in open_again)
-    lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, numbers.audit), refuse, (_LOAD, 0, 0, 0)]
+    lines = preamble(machine)
     for number in refused:
-        lines += when(number, refuse)
-    lines += when(_CLONE3, (_RETURN, 0, 0, _ENOSYS))
+        lines += when_call(number, REFUSE)
+    lines += when_call(_CLONE3, MISSING)
     if not may_fork:
-        lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 1, 0, _CLONE_THREAD), refuse, allow)
+        lines += when_call(numbers.clone, argument(0), if_set(_CLONE_THREAD, 1), REFUSE, ALLOW)
     else:  # a new namespace would bring rights that this one does not have
-        lines += when(numbers.clone, (_LOAD, 0, 0, 16), (_SET, 0, 1, _NAMESPACES), refuse, allow)
+        lines += when_call(numbers.clone, argument(0), unless_set(NAMESPACES, 1), REFUSE, ALLOW)
     if alone:  # sockets to the machine below know no network namespace
-        lines += when(
-            numbers.sockets[0], (_LOAD, 0, 0, 16), (_EQUAL, 0, 1, _AF_VSOCK), refuse, allow
+        lines += when_call(
+            numbers.sockets[0], argument(0), unless_equal(_AF_VSOCK, 1), REFUSE, ALLOW
         )
     for number in numbers.own:
-        lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), refuse, allow)
+        lines += when_call(number, argument(0), if_equal(0, 1), REFUSE, ALLOW)
     for number in () if alone else numbers.signals:
-        lines += when(number, (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, os.getpid()), refuse, allow)
+        lines += when_call(number, argument(0), if_equal(os.getpid(), 1), REFUSE, ALLOW)
     # Limits may be read, not set: the third argument is the new limit.
     if program is None:
-        lines += when(numbers.prlimit, (_LOAD, 0, 0, 32), (_EQUAL, 1, 0, 0), refuse, allow)
-    return [*lines, allow]
+        lines += when_call(numbers.prlimit, argument(2), if_equal(0, 1), REFUSE, ALLOW)
+    return [*lines, ALLOW]

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import json
 import os
 import signal
-import socket
 import struct
 import sys
 import threading
@@ -20,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.sandbox.cell import Limits, Program, enter, readable_paths
+from torchstone.sandbox.network import MARK, own_namespace, switch_loopback_on
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_REC, _MS_PRIVATE, _MS_BIND, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 4096, 2, 4
 _MOUNT_SETATTR, _AT_RECURSIVE, _RDONLY = 442, 0x8000, 1
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 SHARED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 """Folders that programs write to by habit: empty ones of its own."""
 _SYSTEM = frozenset(
@@ -58,7 +56,7 @@ def main(handle: int, life: int) -> None:
     with os.fdopen(handle, "rb") as source:
         order = Order(**json.loads(source.read()))
     if order.own_namespaces:
-        _switch_loopback_on()
+        switch_loopback_on()
         _hide(order)
     child = os.fork()
     if not child:
@@ -101,18 +99,11 @@ def _become(order: Order) -> None:
         )  # fmt: skip
         enter(Path(order.folder), limits, program=program)
         os.chdir(order.start)
-        os.execve(order.command[0], list(order.command), order.environment)
+        environment = order.environment | ({MARK: own_namespace()} if own else {})
+        os.execve(order.command[0], list(order.command), environment)
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
     os._exit(NOT_STARTED)
-
-
-def _switch_loopback_on() -> None:
-    """Ranks on this machine talk to each other; nothing else is reachable."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh14x", b"lo", 0)
-        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[1]
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _UP))
 
 
 def _hide(order: Order) -> None:

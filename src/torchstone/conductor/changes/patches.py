@@ -133,9 +133,13 @@ def edits_of(root: Path, texts: Iterable[TextEdit]) -> tuple[Edit, ...]:
     for item in texts:
         text = read_text(root, item.path)
         if not item.old or text.count(item.old) != 1:
+            count = text.count(item.old) if item.old else 0
             raise _refused(
                 item.path,
-                f"an old text that stands {text.count(item.old) if item.old else 0} times in it",
+                f"an old text that stands {count} times in it, expected exactly once; "
+                "add a line before or after it"
+                if count > 1
+                else f"an old text that stands {count} times in it",
             )
         start = text.index(item.old)
         found.append(

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
+from torchstone.conductor.experiments.checks.check import Check
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.core.text import Text
 
@@ -72,6 +73,8 @@ class Request:
 
     facts: ProjectFacts
     scope: Scope
+    checks: tuple[Check, ...] = ()
+    """Claims about the project that somebody handed in."""
 
 
 _LONGEST = 60

@@ -16,6 +16,7 @@ from torchstone.conductor.changes.patches import (
     is_silencing,
     read_text,
 )
+from torchstone.conductor.changes.policy import refuse_reach
 from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Choice, Lead, Option, Proposal
 from torchstone.conductor.phases.problems import Interpretation, Problem
@@ -31,6 +32,9 @@ _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 MOST_PROBLEMS = 20
 """Solutions are worked out for so many; the rest is in the JSON and SARIF files."""
 _EXCERPT_LINES = 20
+_WRITTEN_BY_OTHERS = Text(
+    "not written by our tools: read it before you accept it", "并非由本工具编写：接受前请先阅读"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Solution:
     silencing: str = ""
     provable: bool = False
     """A run has shown what it repairs, so that a run can show that it is gone."""
+    by: str = ""
+    """Who wrote it: "model", "agent" or "person"; empty for edits of our own tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,10 @@ def design(
     refused: list[RefusedProposal] = []
     chosen: dict[str, Solution] = {}
     came: list[Proposal] = []
-    for problem in found.problems[:MOST_PROBLEMS]:
+    wanted = {item.problem for item in proposals}
+    for place, problem in enumerate(found.problems):
+        if place >= MOST_PROBLEMS and problem.id not in wanted:
+            continue
         ways = _ways(problem, root)
         offered = [item for item in proposals if item.problem == problem.id]
         if not any(way.edits for way in ways) and not offered:
@@ -199,12 +208,14 @@ def _proposed(
         return RefusedProposal(problem.id, proposal.by, error.say("en"))
     if not changes:
         return RefusedProposal(problem.id, proposal.by, "it changes nothing")
+    if why := refuse_reach(changes, root):
+        return RefusedProposal(problem.id, proposal.by, why)
     said = " ".join(proposal.reason.split())[:300] or "a proposed change"
     return Solution(
         f"{problem.id}-{count + 1}", problem.id, "model", Text(said, said), edits,
         (Text("fits the surrounding code", "贴合上下文"),),
-        (Text("written by a model: only its proof counts", "由模型编写：以验证结果为准"),),
-        changed_lines(changes), "high", silencing=is_silencing(changes),
+        (_WRITTEN_BY_OTHERS,), changed_lines(changes), "high", silencing=is_silencing(changes),
+        by=proposal.by or "model",
     )  # fmt: skip
 
 

@@ -62,6 +62,8 @@ class Entry:
     patch: str = ""
     """File name below patches/."""
     diff: str = ""
+    way: str = ""
+    """Id of the solution that it describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _entry(
         Text(f"{where.en}: {finding.what.say('en')}. Effect: {effect.en}. {_sentence(finding.why.say('en'))}",
              f"{where.zh}：{finding.what.say('zh')}。影响：{effect.zh}。{finding.why.say('zh')}"),
         way.title, hunks, _explained(way, problem), _steps(name, after, problem), _cautions(way),
-        _how_to_verify(problem), name, diff_of(changes),
+        _how_to_verify(problem), name, diff_of(changes), way.id,
     )  # fmt: skip
 
 
@@ -186,6 +188,12 @@ def _how_to_verify(problem: Problem) -> Text:
     )
 
 
+def is_dropped(entry: Entry, done: Verification) -> bool:
+    """Whether the patch of an entry was tried and does not hold: nobody is asked to apply it."""
+    verdict = done.of(entry.problem)
+    return verdict is not None and verdict.solution == entry.way and verdict.state == "dropped"
+
+
 def guide_markdown(guide: Guide, lang: str, done: Verification = NOT_VERIFIED) -> str:
     """The guide as a document, in the order of the template; `done`: what became of each change."""
 
@@ -226,8 +234,17 @@ def _entry_markdown(entry: Entry, verdict: Verdict | None, say: Say, lang: str) 
     out += [f"### {say('overview')}", entry.overview.get(lang), ""]
     if verdict is not None and verdict.state == "with others":
         return out  # nothing is left to do here
-    out += [f"### {say('solution')}", entry.solution.get(lang), ""]
-    out += [f"### {say('changes')}"]
+    if verdict is not None and verdict.solution == entry.way and verdict.state == "dropped":
+        out += _without_patch(entry, verdict, say, lang)
+    else:
+        out += _with_patch(entry, say, lang)
+    out += [f"### {say('cautions')}", *(f"- {item.get(lang)}" for item in entry.cautions), ""]
+    out += [f"### {say('verify')}", entry.verify.get(lang), ""]
+    return out
+
+
+def _with_patch(entry: Entry, say: Say, lang: str) -> list[str]:
+    out = [f"### {say('solution')}", entry.solution.get(lang), "", f"### {say('changes')}"]
     for hunk in entry.hunks:
         out += [
             f"**{say('file')}**: {hunk.path}",
@@ -238,21 +255,37 @@ def _entry_markdown(entry: Entry, verdict: Verdict | None, say: Say, lang: str) 
             fence = _fence(text)
             out += [f"**{say(key)}**:", f"{fence}python", text, fence, ""]
     if not entry.hunks:
-        out += [
-            "没有工具给出修改；请按上文手动修改。"
-            if lang == "zh"
-            else "No tool has an edit; change it by hand as said above.",
-            "",
-        ]
+        out += [_NO_EDIT.get(lang), ""]
     out += [f"### {say('explained')}", entry.explained.get(lang), ""]
-    out += [
+    steps = (f"{n}. {item.get(lang)}" for n, item in enumerate(entry.steps, 1))
+    return [*out, f"### {say('steps')}", *steps, ""]
+
+
+def _without_patch(entry: Entry, verdict: Verdict, say: Say, lang: str) -> list[str]:
+    """A change that was tried and dropped is described, never offered."""
+    why = verdict.why.get(lang)
+    return [
+        f"### {say('solution')}",
+        _DROPPED.get(lang).format(solution=entry.solution.get(lang), why=why),
+        "",
         f"### {say('steps')}",
-        *(f"{n}. {item.get(lang)}" for n, item in enumerate(entry.steps, 1)),
+        f"1. {_BY_HAND.get(lang)}",
         "",
     ]
-    out += [f"### {say('cautions')}", *(f"- {item.get(lang)}" for item in entry.cautions), ""]
-    out += [f"### {say('verify')}", entry.verify.get(lang), ""]
-    return out
+
+
+_NO_EDIT = Text(
+    "No tool has an edit; change it by hand as described above.",
+    "没有工具给出修改；请按上文手动修改。",
+)
+_DROPPED = Text(
+    "This change was tried in a copy of the project and dropped ({why}): {solution}",
+    "该修改已在项目副本中试过并被放弃（{why}）：{solution}",
+)
+_BY_HAND = Text(
+    "write another change by hand, then run the check below and the project's tests",
+    "请手动编写其他修改，然后运行下述检查与项目测试",
+)
 
 
 def _fence(text: str) -> str:

@@ -189,11 +189,11 @@ def _patterns(groups: list[list[Finding]]) -> list[tuple[list[Finding], list[Fin
 
 def evidence_kind(item: Finding) -> EvidenceKind:
     """How a finding is known."""
-    if item.tool in ("dryrun", "probes", "tests"):
+    if item.tool in ("dryrun", "probes", "tests", "checks"):
         return "shown"
     if item.tool in ("cost", "tensors", "tensor", "flow"):
         return "measured"
-    if item.tool == "model":
+    if item.tool in ("model", "claims"):
         return "suggested"
     if item.tool == "ruff" or item.confidence is Confidence.POSSIBLE:
         return "matched"

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from torchstone.conductor.choices import Choice, Lead, Option
+from torchstone.conductor.experiments.checks.check import Check
 from torchstone.conductor.jobs.job import GOALS, Depth, Job, Request, Scope, Skipped
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
-from torchstone.conductor.tools import all_tools
+from torchstone.conductor.tools import all_tools, checks
 from torchstone.core.text import Text
 
 DEPTHS: dict[Depth, Text] = {
@@ -53,7 +54,13 @@ class Plan:
     reason: str = ""
 
 
-def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: Lead) -> Plan:
+def make_plan(
+    facts: ProjectFacts,
+    scope: Scope,
+    wanted: tuple[str, ...],
+    lead: Lead,
+    given: tuple[Check, ...] = (),
+) -> Plan:
     """Every tool is asked what it would do; the driver chooses among the offers."""
     scenarios = scope.scenarios or tuple(
         name for name, module in all_scenarios().items() if module.applies(facts)
@@ -63,7 +70,7 @@ def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: 
     skipped: list[Skipped] = []
     for name, module in all_tools().items():
         limit = _limit(name, module, scope, wanted)
-        offer = module.offer(Request(facts, scope))
+        offer = module.offer(Request(facts, scope, given))
         if isinstance(offer, Skipped):
             skipped.append(offer)
         elif limit is not None:
@@ -88,6 +95,8 @@ def make_plan(facts: ProjectFacts, scope: Scope, wanted: tuple[str, ...], lead: 
 
 def _limit(name: str, module: ModuleType, scope: Scope, wanted: tuple[str, ...]) -> Text | None:
     """What the user's own limits keep out; whoever leads chooses within them."""
+    if name == checks.NAME:  # they run because somebody gave them
+        return None
     if wanted:
         return None if name in wanted else Text("not among --tools", "不在 --tools 之中")
     if not scope.reaches(module.DEPTH):

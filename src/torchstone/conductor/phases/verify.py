@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.changes.patches import (
+    FileChange,
     PatchError,
     changes_of,
     diff_of,
@@ -16,6 +18,7 @@ from torchstone.conductor.changes.patches import (
 )  # fmt: skip
 from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.jobs.side_by_side import side_by_side
+from torchstone.conductor.phases.confirmation import Proof, is_by_checks, refuse_proof
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.execute import Conditions, Execution, run_job
 from torchstone.conductor.phases.plan import Plan
@@ -34,7 +37,11 @@ from torchstone.core.fix import Edit
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-_SHOWN = ("dryrun", "probes")
+_SHOWN = ("dryrun", "probes", "checks")
+_SHOWN_BY_CALLS = ("DR6", "PR4")
+"""Families of rules that compare which calls the ranks make, or whether ranks are equal: a wrong fix can
+make the right calls with the wrong values, so that their silence proves nothing."""
+_CRASH_ON_ALL_RANKS = "DR600"
 _NEAR = 8
 """Lines: a cause and what a run shows of it stand in one function."""
 _ALWAYS = "lint"
@@ -208,6 +215,7 @@ def try_alone(problem: Problem, solution: Solution, before: Before) -> Verdict:
 def _try(
     problem: Problem, solution: Solution, edits: tuple[Edit, ...], before: Before,
     findings: tuple[Finding, ...], with_tests: bool, looked_for: tuple[Finding, ...] = (),
+    confirm: bool = True,
 ) -> tuple[Verdict, TestRun]:  # fmt: skip
     """`findings` must be gone after the edits; the runs that found `looked_for` are made again, too."""
     try:
@@ -219,29 +227,61 @@ def _try(
     own = [item for item in findings if item.tool not in OUTSIDE]
     more = before.jobs_that_found(item for item in looked_for if item.tool not in OUTSIDE)
     jobs = tuple(dict.fromkeys((*before.jobs_that_found(own), *more)))
-    with copied(before.copy.project, before.copy.original) as copy:
-        write_changes(copy.project, changes)
-        changed = Copy(
-            copy.home,
-            copy.project,
-            before.copy.original,
-            digest_of(copy.project, before.copy.original),
-        )
-        results = [
-            run_job(replace(job, try_fixes=False), changed, before.conditions) for job in jobs
-        ]
+    with changed_copy(before, changes) as changed:
+        reports = _run_again(jobs, changed, before)
         tests = (
             run_tests(changed, before.plan.facts.tests.files, before.conditions.use_cache)
             if with_tests
             else before.tests
         )
-    reports = [result.report for result in results]
     verdict = _judge(problem, solution, before, jobs, reports, tests, own, diff)
+    if confirm and verdict.state == "proven":
+        unproven = _refuse_proof(solution, before, own, changes)
+        if unproven is not None:
+            verdict = replace(verdict, state="applies", why=unproven, check=Text("", ""))
     silencing = "" if solution.kind == "rule fix" else is_silencing(changes)
     if silencing and verdict.outcome == "fixed":
         why = Text(f"silenced by the edit: it {silencing}", f"仅被修改掩盖：{silencing}")
         verdict = Verdict(problem.id, solution.id, "silenced", "dropped", why=why, diff=diff)
     return verdict, tests
+
+
+@contextlib.contextmanager
+def changed_copy(before: Before, changes: tuple[FileChange, ...]) -> Iterator[Copy]:
+    """The project with changes made, in a folder of its own."""
+    original = before.copy.original
+    with copied(before.copy.project, original) as copy:
+        write_changes(copy.project, changes)
+        yield Copy(copy.home, copy.project, original, digest_of(copy.project, original))
+
+
+def _run_again(jobs: Iterable[Job], copy: Copy, before: Before) -> list[Report]:
+    return [run_job(replace(job, try_fixes=False), copy, before.conditions).report for job in jobs]
+
+
+def _refuse_proof(
+    solution: Solution, before: Before, own: list[Finding], changes: tuple[FileChange, ...]
+) -> Text | None:
+    """The fault must come back when the change is taken back, whole or in parts."""
+    shown = [item for item in own if item.tool in _SHOWN]
+    jobs = [job for job in before.jobs_that_found(shown) if job.tool != _ALWAYS]
+    wanted = {item.fingerprint for item in shown}
+    # what a check showed is run anew: a stored answer would repeat itself
+    conditions = replace(
+        before.conditions, use_cache=before.conditions.use_cache and not is_by_checks(own)
+    )
+
+    def shows(parts: tuple[FileChange, ...]) -> bool:
+        with changed_copy(before, parts) as copy:
+            reports = _run_again(jobs, copy, replace(before, conditions=conditions))
+        failed = any(
+            report.failed and not then.failed
+            for then, report in zip(before.reports(jobs), reports, strict=True)
+        )
+        found = {item.fingerprint for report in reports for item in report.findings}
+        return failed or bool(wanted & found)
+
+    return refuse_proof(Proof(changes, shows, bool(solution.by), is_by_checks(own)))
 
 
 def _judge(
@@ -278,14 +318,23 @@ def _judge(
     ran = {report.tool for report in reports}
     check = _check_that_turned([*own, *(item for item in turned if item.tool in ran)])
     state: PatchState = "proven" if check.en else "applies"
-    why = Text("", "") if check.en else Text(
-        "no run showed the fault before the change, so none can show that it is gone",
-        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
-    )  # fmt: skip
+    why = Text("", "") if check.en else _why_unproven(own)
     return Verdict(
         problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff,
         others_gone=others,
     )  # fmt: skip
+
+
+def _why_unproven(own: list[Finding]) -> Text:
+    if any(item.tool in _SHOWN for item in own):
+        return Text(
+            "the ranks no longer part, but no run has compared their values with those of one process",
+            "各 rank 不再分歧，但尚无运行将其数值与单进程比较",
+        )
+    return Text(
+        "no run showed the fault before the change, so none can show that it is gone",
+        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
+    )
 
 
 def _others_gone(
@@ -319,7 +368,7 @@ def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]
     return Text(f"{broken[0].tool} fails after the change", f"修改之后 {broken[0].tool} 运行失败")
 
 
-_PROGRESS = ("optimizer_steps", "steps", "modules")
+_PROGRESS = ("optimizer_steps", "steps", "modules", "decided")
 """Measures that say how far the program came: after a fix it must come as far as before."""
 
 _ENOUGH = 0.5
@@ -339,9 +388,16 @@ def _less_ran(before: list[Report], after: list[Report]) -> Text | None:
     return None
 
 
+def _is_shown_by_calls(item: Finding) -> bool:
+    return item.rule.startswith(_SHOWN_BY_CALLS) and item.rule != _CRASH_ON_ALL_RANKS
+
+
 def _check_that_turned(own: list[Finding]) -> Text:
-    """The run that showed the fault before and does not now."""
-    shown = next((item for item in own if item.tool in _SHOWN), None)
+    """The run that showed the fault before and does not now, by the values or by the crash that it saw."""
+    shown = next(
+        (item for item in own if item.tool in _SHOWN and not _is_shown_by_calls(item)),
+        None,
+    )
     if shown is None:
         return Text("", "")
     return Text(
@@ -360,7 +416,9 @@ def _try_together(
     problem, solution = pairs[0]
     with_tests = before.tests.state == "ran"
     every = tuple(item for problem, _ in tried for item in problem.findings)
-    verdict, tests = _try(problem, solution, edits, before, findings, with_tests, every)
+    verdict, tests = _try(
+        problem, solution, edits, before, findings, with_tests, every, confirm=False
+    )
     return replace(verdict, problem="all", solution="all"), tests
 
 

@@ -36,6 +36,12 @@ class RunFolder:
         write_atomically(target, text)
         return target
 
+    def remove(self, name: str) -> None:
+        """Take back a file that `write` wrote, if it is there."""
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise _not_ours(name)
+        (self.path / name).unlink(missing_ok=True)
+
     def keep(self, name: str, value: object) -> None:
         """A phase's output as JSON."""
         self.write(f"{name}.json", json.dumps(to_data(value), ensure_ascii=False, indent=1))

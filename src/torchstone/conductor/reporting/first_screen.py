@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchstone.conductor.changes.applying import accept_command
 from torchstone.conductor.phases.problems import EffectWords, EvidenceWords
 from torchstone.conductor.phases.verdicts import StateWords, Verdict
 from torchstone.conductor.reporting.outcome import PATCH_STATES, Outcome, who_is_hit
@@ -89,6 +90,13 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
             f"The proven patches are in the tree: {files}. To take them back: {made.undo}",
             f"已验证的补丁已写入工作区：{files}。撤销请运行：{made.undo}",
         ))  # fmt: skip
+    if made.waiting:
+        command = accept_command(made.folder, made.waiting)
+        by = ", ".join(sorted({way.by for way in made.waiting}))
+        warnings.append(Text(
+            f"Proven but not written by our tools ({by}): read the patches, then: {command}",
+            f"已验证但并非由本工具编写（{by}）：请阅读补丁，然后运行：{command}",
+        ))  # fmt: skip
     tests = made.verification.tests_before
     if tests.state == "ran" and tests.failed:
         warnings.append(Text(
@@ -170,7 +178,8 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
 def _is_in_the_tree(made: Outcome, verdict: Verdict) -> bool:
     """Was its patch applied by this review?"""
     left_out = verdict.solution in made.verification.left_out
-    return bool(made.applied) and verdict.state == "proven" and not left_out
+    waits = any(way.id == verdict.solution for way in made.waiting)
+    return bool(made.applied) and verdict.state == "proven" and not left_out and not waits
 
 
 def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
@@ -212,7 +221,7 @@ def _next(made: Outcome) -> tuple[str, ...]:
         ("git apply", "proven", made.verification.together),
         ("less", "all", made.verification.everything),
     ):
-        if not made.applied and joint is not None and joint.outcome == "fixed":
+        if not made.applied and not made.waiting and joint is not None and joint.outcome == "fixed":
             steps.append(f"{command} {made.folder}/patches/{name}.patch")
             break
     return (

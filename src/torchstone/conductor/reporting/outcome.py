@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from torchstone.conductor.checkpoints import CheckpointResult
-from torchstone.conductor.phases.design import Design
+from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.guide import Guide
 from torchstone.conductor.phases.plan import Plan
@@ -40,6 +40,8 @@ class Outcome:
     applied: tuple[str, ...] = ()
     """Files of the user's tree that the proven patches changed."""
     root: str = "."
+    waiting: tuple[Solution, ...] = ()
+    """Proven changes that a model or an agent wrote: a person accepts them, or they stay out."""
 
     @property
     def undo(self) -> str:

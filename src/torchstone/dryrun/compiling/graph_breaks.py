@@ -21,6 +21,7 @@ from torch import nn
 from torchstone.core.codec import from_data, to_data
 from torchstone.dryrun.compiling.recorded_calls import Compiled, shape_of
 from torchstone.dryrun.record import Compilation, CompileNote, Place
+from torchstone.dryrun.script.autograd_engine import check_can_copy
 from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all
 from torchstone.dryrun.script.places import short_path
@@ -41,6 +42,7 @@ _TRIGGER = re.compile(r"Recompiling function (\S+) in (.+):(\d+)")
 def compile_calls(compiled: list[Compiled]) -> Compilation:
     """Compile what was called, in a copy of this process; what breaks the graph and what recompiles."""
     read, write = os.pipe()
+    check_can_copy()
     child = _fork()
     if child == 0:
         os.close(read)

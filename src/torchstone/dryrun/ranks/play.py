@@ -35,6 +35,7 @@ from torchstone.dryrun.ranks.process.replicas import Replicas
 from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
+from torchstone.dryrun.script.autograd_engine import check_can_copy, start_engine
 from torchstone.dryrun.script.fakes.lazy import make_mode
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
@@ -69,6 +70,7 @@ def _clean(played: Played) -> bool:
 
 def warm_up(settings: ScriptSettings) -> None:
     """Import and do once what every rank would do, so that copies share it."""
+    start_engine()
     torch.set_num_threads(1)
     for name in _ALWAYS:
         importlib.import_module(name)
@@ -140,6 +142,7 @@ def _one_pass(
     children: list[int] = []
     gc.collect()
     gc.freeze()  # a collection in a rank would touch, and so copy, all pages that it shares
+    check_can_copy()
     for rank in ranks:
         ours, theirs = socket.socketpair()
         child = _fork()

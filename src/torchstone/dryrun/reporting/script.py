@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchstone.core.finding import Finding
+from torchstone.core.finding import Finding, Severity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
+from torchstone.core.text import Message, Text, words
 from torchstone.dryrun import rules
-from torchstone.dryrun.record import Record
+from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.reporting.annotations import refused_by_type_checker
 from torchstone.dryrun.reporting.answer import script_answer
 from torchstone.dryrun.reporting.compilation import (
@@ -35,8 +36,8 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     findings: list[Finding] = []
     gaps: list[Gap] = []
     measures: list[Measure] = []
-    for record in outcome.records:
-        findings += findings_of(record)
+    for record in sorted(outcome.records, key=lambda item: item.branch is not None, reverse=True):
+        findings += [_on_branch(item, record.branch) for item in findings_of(record)]
         findings += fit_findings(record.memory, device)
         gaps += gaps_of(record, outcome.output)
         if record.compilation is not None:
@@ -61,8 +62,27 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     return replace(made, answer=script_answer(made))
 
 
+def _on_branch(finding: Finding, branch: Assumption | None) -> Finding:
+    """What breaks only where an unknown value goes one way is MEDIUM at most, and names the value."""
+    if branch is None:
+        return finding
+    asked, said, place = words(branch.question, "en"), words(branch.answer, "en"), branch.place
+    why = Message(
+        f"{finding.why.id}-branch",
+        Text(
+            f"{finding.why.say('en')}; seen only where {asked} at {place} is {said}, which a dry run cannot know",
+            f"{finding.why.say('zh')}；仅在 {place} 处的 {asked} 为 {said} 时出现，空跑无法得知该值",
+        ),
+    )
+    return replace(
+        finding,
+        severity=max(finding.severity, Severity.MEDIUM, key=lambda item: item.rank),
+        why=why,
+    )
+
+
 def _once(findings: list[Finding]) -> list[Finding]:
-    """Two paths may break at one line: it is one finding."""
+    """Two paths may break at one line: it is one finding, of the path that rests on the least."""
     return list({(item.rule, item.fingerprint, item.line): item for item in findings}.values())
 
 

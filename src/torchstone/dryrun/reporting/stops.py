@@ -34,6 +34,10 @@ _CLOSE = {
         "leave that line out: a dry run may only signal processes that the program has started",
         "请去掉该行：空跑中只能向程序自己启动的进程发送信号",
     ),
+    "harness": Text(
+        "report this line to Torchstone; the script itself can be run as usual",
+        "请向 Torchstone 报告该行；脚本本身可照常运行",
+    ),
     "pretend": Text(
         "replace the operator, or run that part alone on real tensors",
         "请替换该算子，或单独用真实张量运行该部分",
@@ -58,6 +62,10 @@ _SAYS = {
         "按 --data 的要求，数据集未读取文件，缺少其中的内容（{message}）",
     ),
     "missing-file": Text("a file is missing ({message})", "缺少文件（{message}）"),
+    "harness": Text(
+        "the dry run itself failed, not the program ({kind}: {message})",
+        "空跑本身出错，与程序无关（{kind}：{message}）",
+    ),
     "pretend": Text(
         "fake tensors cannot go on here ({kind}: {message}); before it {operators} operators and {steps} "
         "optimizer steps were checked",
@@ -110,6 +118,8 @@ def gaps_of(record: Record, output: str = "") -> list[Gap]:
         found.append(_out_of_time(record))
     if "unconfined" in record.notes:
         found.append(_unconfined())
+    if "open-network" in record.notes:
+        found.append(_open_network())
     return found
 
 
@@ -192,6 +202,16 @@ def _unconfined() -> Gap:
     )
     return Gap("confinement", Message("unconfined", text), "run on Linux 5.13 or newer", tool=TOOL,
                close_zh="请在 Linux 5.13 或更新版本上运行")  # fmt: skip
+
+
+def _open_network() -> Gap:
+    text = Text(
+        "this system has neither network namespaces nor seccomp: Python code is kept from the "
+        "network, native code and other programs could still reach it",
+        "本系统既没有网络命名空间也没有 seccomp：仅阻止 Python 代码访问网络，原生代码与其他程序仍可能访问",
+    )
+    close = Text("run on Linux with user namespaces", "请在启用用户命名空间的 Linux 上运行")
+    return Gap("confinement", Message("open-network", text), close.en, tool=TOOL, close_zh=close.zh)
 
 
 def nothing_left(subject: str, outcome: Outcome) -> Gap:

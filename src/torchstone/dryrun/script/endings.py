@@ -7,20 +7,22 @@ import traceback
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
 
+from torchstone.dryrun.harness import HarnessError
 from torchstone.dryrun.record import OperatorError, Place, Record, Stop
-from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, kind_of, place_of
+from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, is_ours, kind_of, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 
 _PRETEND_ERRORS = (
     UnsupportedOperatorException,
+    UnsupportedFakeTensorException,
     DataDependentOutputException,
     DynamicOutputShapeException,
 )
-
 
 _NO_STRATEGY = "does not have a sharding strategy registered"
 """Played ranks use operators of the CPU, for some of which DTensor has none while it has those of CUDA."""
@@ -31,6 +33,7 @@ _LIMITS = (
     "Cannot access data pointer of Tensor",
     "Cannot access storage of",
     _NO_STRATEGY,
+    "Unable to handle autograd's threading in combination with fork",
 )
 """What torch says where native code looks for the values of a tensor that has none."""
 _OFFLINE = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
@@ -51,13 +54,16 @@ def failed(session: Session, error: BaseException) -> Record:
     """What an uncaught exception says, with the refused call behind it if there is one."""
     refused = refused_call(session, error)
     place, inside = last_place(error)
+    cause = cause_of(error)
+    if cause == "program" and refused is None and is_own_error(error):
+        cause = "harness"
     stop = Stop(
         exception=type(error).__name__,
-        message=_text_of(error),
+        message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),
         place=place,
         inside=inside,
         module=getattr(error, "_dryrun_module", ""),
-        cause=cause_of(error),
+        cause=cause,
         stack=own_stack(error),
     )
     if refused is not None and stop.cause == "program":
@@ -82,11 +88,42 @@ def cause_of(error: BaseException) -> str:
             return "pretend"
         if type(one).__name__ in _OFFLINE or NO_NETWORK in _text_of(one):
             return "network"
+        if isinstance(one, HarnessError):
+            return "harness"
     if isinstance(error, ModuleNotFoundError):
         return "missing-package"
     if isinstance(error, FileNotFoundError):
         return "missing-file"
     return "program"
+
+
+_SLIPS = (AttributeError, NameError, LookupError, AssertionError, TypeError, RecursionError)
+"""What a fault in our own code raises. Errors of the system and values that torch refuses only pass
+through it, on behalf of the program."""
+
+
+def is_own_error(error: BaseException) -> bool:
+    """Whether what surrounds the program failed, and not the program: no line of it was running, or
+    the innermost line is ours and the error is one of ours."""
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(isinstance(one, HarnessError) for one in _chain(error)):
+        return True
+    if not frames or isinstance(error, SyntaxError):
+        return False
+    if all(kind_of(code) == HIDDEN for code in frames):
+        return True
+    hands_on = "/walls/" in frames[-1].co_filename  # files and sockets: the system's own errors
+    return is_ours(frames[-1]) and isinstance(error, _SLIPS) and not hands_on
+
+
+def _own_place(error: BaseException) -> str:
+    """The innermost line of ours, for whoever has to correct it."""
+    places = [
+        f"{frame.f_code.co_filename.rpartition('/torchstone/')[2]}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_ours(frame.f_code)
+    ]
+    return f"torchstone/{places[-1]}" if places else "torchstone"
 
 
 def _is_our_limit(error: BaseException) -> bool:

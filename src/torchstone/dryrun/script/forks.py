@@ -18,7 +18,8 @@ from typing import Protocol
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Assumption, Record
-from torchstone.dryrun.script.places import library_spot, own_spot, place_of
+from torchstone.dryrun.script.autograd_engine import check_can_copy
+from torchstone.dryrun.script.places import is_asked_by_torch, library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session
 
 TRIAL_SECONDS = 15.0
@@ -65,10 +66,12 @@ class Forks:
         spot = own_spot(2)
         known = spot in self._asked
         self._asked.add(spot)
-        if known or self.in_trial or library_spot(2) is not None or not self._take_path():
+        of_others = library_spot(2) is not None or is_asked_by_torch(2)
+        if known or self.in_trial or of_others or not self._take_path():
             session.assume(question, str(usual))
             return usual
         number = self._number()
+        check_can_copy()
         child = _fork()
         if child:
             _wait(child)
@@ -88,6 +91,7 @@ class Forks:
     def trial(self) -> Record | None:
         """None in the copy, which goes on; its record in the original, when it has ended."""
         read, write = os.pipe()
+        check_can_copy()
         child = _fork()
         if child == 0:
             os.close(read)

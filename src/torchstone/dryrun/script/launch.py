@@ -39,12 +39,12 @@ class Outcome:
 
     records: tuple[Record, ...]
     ranks: RanksRecord | None
-    exit_code: int
-    killed: bool
-    output: str
+    exit_code: int = 0
+    killed: bool = False
+    output: str = ""
     """The end of what the program printed."""
-    cpu_seconds: float
-    wall_seconds: float
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
 
 
 def launch(settings: ScriptSettings) -> Outcome:
@@ -104,27 +104,46 @@ def _run(settings: ScriptSettings) -> Outcome:
     cpu = (
         after.children_user + after.children_system - before.children_user - before.children_system
     )
-    lines = list(_lines(bytes(written)))
-    _raise_wrong(lines)
-    return Outcome(
-        tuple(from_data(Record, line, "record") for line in lines if "world_size" not in line),
-        next(
-            (from_data(RanksRecord, line, "ranks") for line in lines if "world_size" in line), None
-        ),
-        child.returncode,
-        killed,
-        bytes(printed).decode("utf-8", "replace"),
-        cpu,
-        time.monotonic() - started,
+    outcome = outcome_of(bytes(written))
+    return replace(
+        outcome,
+        exit_code=child.returncode,
+        killed=killed,
+        output=bytes(printed).decode("utf-8", "replace"),
+        cpu_seconds=cpu,
+        wall_seconds=time.monotonic() - started,
     )
 
 
-def _raise_wrong(lines: list[dict[str, Any]]) -> None:
+def outcome_of(written: bytes) -> Outcome:
+    """What a child wrote, line by line: records of paths or of ranks, and what it did not reach."""
+    records: list[Record] = []
+    ranks: RanksRecord | None = None
+    tried: tuple[str, ...] = ()
+    for line in _lines(written):
+        _raise_wrong(line)
+        if "tried" in line:
+            tried = tuple(map(str, line["tried"]))
+        elif "world_size" in line:
+            ranks = ranks or from_data(RanksRecord, line, "ranks")
+        else:
+            records.append(from_data(Record, line, "record"))
+    if records:
+        records[0] = _with_addresses(records[0], tried)
+    if ranks is not None and ranks.record is not None:
+        ranks = replace(ranks, record=_with_addresses(ranks.record, tried))
+    return Outcome(tuple(records), ranks)
+
+
+def _with_addresses(record: Record, tried: tuple[str, ...]) -> Record:
+    return replace(record, addresses=tuple(dict.fromkeys((*record.addresses, *tried))))
+
+
+def _raise_wrong(line: dict[str, Any]) -> None:
     """The child could not use what the user named: its error is raised here."""
-    for line in lines:
-        if "wrong" in line:
-            where, given, expected, todo = line["wrong"]
-            raise InputError(where, given, Text(**expected), Text(**todo))
+    if "wrong" in line:
+        where, given, expected, todo = line["wrong"]
+        raise InputError(where, given, Text(**expected), Text(**todo))
 
 
 def _limit(settings: ScriptSettings) -> float:

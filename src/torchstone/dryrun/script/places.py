@@ -80,6 +80,28 @@ def library_spot(depth: int = 1) -> Spot | None:
     return None
 
 
+_CALLED_FOR_THE_USER = ("/torch/_tensor.py", "/torch/overrides.py", "/torch/functional.py")
+"""torch's Python code that only hands on what the user asks."""
+
+
+def is_asked_by_torch(depth: int = 1) -> bool:
+    """Whether torch's own Python code asks, as its checks of arguments do, and not the user's."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if kind_of(frame.f_code) != HIDDEN:
+            return False
+        if name.startswith(_TORCH) and not name.endswith(_CALLED_FOR_THE_USER):
+            return "/torch/utils/_" not in name
+        frame = frame.f_back
+    return False
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether it is code of this package."""
+    return code.co_filename.startswith(_OURS)
+
+
 def place_of(spot: Spot | None) -> Place:
     """The spot as data, with its path relative to the working folder where it can be."""
     if spot is None:

@@ -19,6 +19,8 @@ class ScriptSettings:
     scratch: str = ""
     """The folder that takes all that the program writes."""
     allow_write: bool = False
+    network: str = "OPEN"
+    """Name of the member of `Network` that keeps the program from the network."""
     cuda: bool = True
     devices: int = 1
     device_name: str = "H100"

@@ -37,6 +37,7 @@ from torchstone.dryrun.script.fakes.calls import Calls, follow_modules
 from torchstone.dryrun.script.fakes.conversions import answer_conversions
 from torchstone.dryrun.script.fakes.lazy import PRETEND, convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
+from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.session import EndOfRun, Session
@@ -48,6 +49,7 @@ from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
+from torchstone.sandbox.network import Network
 
 
 def run_program(
@@ -120,7 +122,10 @@ def prepare(session: Session, sink: Sink) -> World:
     settings = session.settings
     quiet_torch()
     torch.set_num_threads(1)  # a thread pool does not survive a fork
-    confined = confine(settings.scratch, settings.allow_write) if settings.scratch else False
+    network = Network[settings.network]
+    confined = bool(settings.scratch) and confine(
+        settings.scratch, settings.allow_write, refuse_tcp=network is Network.OPEN
+    )
     calls = Calls(session)
     forks = Forks(session, sink)
     session.choose = forks.choose
@@ -136,6 +141,7 @@ def prepare(session: Session, sink: Sink) -> World:
         convert_modules(convert_uninitialized)
     follow_modules(session)
     answer_conversions(session, calls)
+    allow_pickling(session)
     shorten_loaders(session)
     if fields := parse_sample(settings.data):
         give_data(session, fields)
@@ -159,6 +165,8 @@ def prepare(session: Session, sink: Sink) -> World:
         guard(session)
         if not confined and not settings.allow_write:
             session.note("unconfined")
+        if network is Network.OPEN:
+            session.note("open-network")
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)

@@ -25,6 +25,14 @@ class Step(NamedTuple):
     spot: Spot | None
     before: Step | None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Code objects cannot be pickled: a tensor that travels leaves its history behind."""
+        return (_forget, ())
+
+
+def _forget() -> None:
+    """In the place of a step that was pickled."""
+
 
 def function_name(func: Any) -> str:
     """The name under which a user knows a function: `F.linear`, `Tensor.view`, `torch.cat`."""

@@ -63,7 +63,7 @@ class RunState(BaseModel):
     state: str
     findings: int
     seconds: float
-    gaps: list[str]
+    gaps: list[Untrusted]
 
 
 class RunAnswer(BaseModel):
@@ -86,7 +86,7 @@ class ProblemRow(BaseModel):
     line: int
     places: int
     priority: float
-    message: str
+    message: Untrusted
     has_edit: bool
 
 
@@ -103,7 +103,7 @@ class ExplainAnswer(BaseModel):
 
     id: str
     rule: str
-    root_cause: list[str]
+    root_cause: list[Untrusted]
     remedy: str
     page: str
     code: Untrusted
@@ -131,12 +131,49 @@ class ProposeAnswer(BaseModel):
     refused: list[str]
 
 
+class FindingAnswer(BaseModel):
+    """What became of a submitted finding."""
+
+    problem: str = Field(description="id of the problem that it is now; empty where it is none")
+    evidence: Literal["shown", "suggested", "none"]
+    check: Literal["broken", "holds", "not decided", "not given"] = Field(
+        description="what the check said of the project as it is; broken means that it shows the fault"
+    )
+    said: Untrusted
+
+
+class FileAnswer(BaseModel):
+    """A page of a source file."""
+
+    text: Untrusted
+    next_cursor: int | None = Field(None, description="pass it on to get the next page")
+
+
+class CheckAnswer(BaseModel):
+    """What a check says of a project."""
+
+    state: Literal["holds", "broken", "not decided"]
+    said: Untrusted
+
+
+class PatchAnswer(BaseModel):
+    """A check before and after a change."""
+
+    proven: bool
+    before: Literal["holds", "broken", "not decided"]
+    after: Literal["holds", "broken", "not decided"]
+    said: Untrusted
+    refused: str = Field("", description="why it may not be made, or why it is not proven")
+    diff: Untrusted
+
+
 class SubmitAnswer(BaseModel):
     """Whether a submitted change can be made."""
 
     applies: bool
+    solution: str = Field("", description="id of the solution; the next verify tries it")
     refused: str = ""
-    diff: str = ""
+    diff: Untrusted
 
 
 class GuideAnswer(BaseModel):
@@ -172,6 +209,11 @@ class ApplyAnswer(BaseModel):
     applied: bool
     diff: str
     undo: str
+    waiting: list[str] = Field(
+        [],
+        description="proven solutions that an agent or a model wrote: only a person applies them",
+    )
+    for_a_person: str = Field("", description="the command to show to a person who has read them")
 
 
 class KernelAnswer(BaseModel):

@@ -8,6 +8,7 @@ from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
+from torchstone.kernels.sessions.confinement import native_gap
 from torchstone.kernels.verdicts.said import SMALLER
 from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
@@ -33,6 +34,10 @@ def verdict_answer(verdict: Verdict) -> Answer:
         ),
         tiles=(*_wrong_tiles(verdict), *_time_tiles(verdict)),
         pictures=(_gates(verdict),),
+        warnings=tuple(
+            Text(gap.reason.say("en"), gap.reason.say("zh"))
+            for gap in native_gap(verdict.problem.name, verdict.candidate.implementation)
+        ),
         lines=tuple(_reason(item) for item in failed),
         next=("torchstone kernel verify --help",) if not verdict.results else (),
     )

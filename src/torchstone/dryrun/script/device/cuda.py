@@ -28,13 +28,7 @@ from torchstone.dryrun.script.session import Session, is_fake
 
 
 def register_backend() -> None:
-    """Once per process, before anything is forked.
-
-    The first backward of a process starts a thread for every device that is registered by then,
-    and a process with such threads cannot be copied. So the first one is done before.
-    """
-    torch.ones(1, requires_grad=True).sum().backward()
-    torch.autograd.set_multithreading_enabled(False)
+    """Once per process, after the autograd engine was started."""
     _setup_privateuseone_for_python_backend(NAME)
 
 

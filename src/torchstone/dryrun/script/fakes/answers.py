@@ -83,7 +83,7 @@ class Answers(TorchDispatchMode):
             )  # DTensor works out shapes in a fake mode of its own
         if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
             return func(*args)
-        kwargs = kwargs or {}
+        kwargs = _with_plain_cpu(kwargs) if kwargs else {}
         self.session.counts.operators += 1
         tensors = tensors_in(args, kwargs) if kwargs else tensors_in(args)
         fake = any(is_fake(item) for item in tensors)
@@ -252,6 +252,14 @@ class Answers(TorchDispatchMode):
         sizes = torch.tensor([sum(n > step for n in known) for step in range(max(known))])
         with self.session.mode:
             return source.new_empty((sum(known), *source.shape[2:])), sizes
+
+
+def _with_plain_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """`cpu:0` as `cpu`: a real tensor never shows the number, and a fake one keeps what it is given."""
+    device = kwargs.get("device")
+    if isinstance(device, torch.device) and device.type == "cpu" and device.index is not None:
+        return {**kwargs, "device": torch.device("cpu")}
+    return kwargs
 
 
 def _replaced(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -1,4 +1,5 @@
-"""The kernel keeps the program from writing outside its scratch folder and from the network.
+"""The kernel keeps the program from writing outside its scratch folder, and from TCP where it has no
+network of its own.
 
 Landlock (Linux 5.13 and newer) binds this process and all that it starts, whatever language they
 are written in. Where it is missing, the Python layer (`overlay`, `guards`) stands alone.
@@ -28,7 +29,7 @@ class _Beneath(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def confine(writable: str, allow_write: bool) -> bool:
+def confine(writable: str, allow_write: bool, refuse_tcp: bool) -> bool:
     """Bind this process and its children; False where the kernel cannot."""
     if not sys.platform.startswith("linux"):
         return False
@@ -41,7 +42,7 @@ def confine(writable: str, allow_write: bool) -> bool:
         files |= _REFER
     if version >= 3 and files:
         files |= _TRUNCATE
-    net = _CONNECT_TCP if version >= 4 else 0
+    net = _CONNECT_TCP if version >= 4 and refuse_tcp else 0
     if not files and not net:
         return False
     rules = _Ruleset(files, net)

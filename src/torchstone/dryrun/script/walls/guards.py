@@ -53,36 +53,99 @@ def _refuse_ranks() -> None:
 
 
 def _refuse_network(session: Session) -> None:
+    """Names and addresses of this machine are answered, all others refused and written down."""
+
     def refused(address: object) -> OSError:
-        error = ConnectionError(f"{NO_NETWORK} (asked for {address})")
-        error._dryrun_cause = "network"  # type: ignore[attr-defined]
         session.addresses[_written_out(address)] = None
-        return error
+        return _mark_network(ConnectionError(f"{NO_NETWORK} (asked for {address})"))
 
     class Socket(socket.socket):
         def connect(self, address: Any) -> None:
-            if self.family == socket.AF_UNIX:
+            if _is_far(self, address):
+                raise refused(address)
+            try:
                 super().connect(address)
-                return
-            raise refused(address)
+            except OSError as error:
+                session.addresses[_written_out(address)] = None
+                _mark_network(error)  # no such service here, or a socket of another program
+                raise
 
         def connect_ex(self, address: Any) -> int:
-            if self.family == socket.AF_UNIX:
-                return super().connect_ex(address)
-            raise refused(address)
+            if _is_far(self, address):
+                raise refused(address)
+            return super().connect_ex(address)
 
-    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refused(host)
+        def sendto(self, data: Any, *rest: Any) -> int:
+            if rest and _is_far(self, rest[-1]):
+                raise refused(rest[-1])
+            return super().sendto(data, *rest)
+
+        def sendmsg(self, buffers: Any, *rest: Any) -> int:
+            if len(rest) > 2 and _is_far(self, rest[2]):
+                raise refused(rest[2])
+            return super().sendmsg(buffers, *rest)
+
+    real_look_up, real_by_name = socket.getaddrinfo, socket.gethostbyname
+    real_create = socket.create_connection
+
+    def look_up(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_here(host):
+            raise refused(host)
+        try:
+            return real_look_up(host, *args, **kwargs)
+        except OSError:  # the name of a machine that no table of it knows
+            return real_look_up("127.0.0.1", *args, **kwargs)
+
+    def find_by_name(host: Any) -> str:
+        if not _is_here(host):
+            raise refused(host)
+        try:
+            return real_by_name(host)
+        except OSError:
+            return "127.0.0.1"
+
+    def create_connection(address: Any, *args: Any, **kwargs: Any) -> socket.socket:
+        if not _is_here(address[0]):
+            raise refused(address)
+        return real_create(address, *args, **kwargs)
 
     socket.socket = Socket  # type: ignore[misc]
-    socket.getaddrinfo = getaddrinfo
-    socket.gethostbyname = getaddrinfo
-    socket.create_connection = lambda address, *a, **k: getaddrinfo(address)
+    socket.getaddrinfo = look_up
+    socket.gethostbyname = find_by_name
+    socket.create_connection = create_connection
+
+
+def _mark_network(error: OSError) -> OSError:
+    error._dryrun_cause = "network"  # type: ignore[attr-defined]
+    return error
+
+
+def _is_far(own: socket.socket, address: object) -> bool:
+    """Whether an address leads out of this machine; sockets that are files are judged elsewhere."""
+    is_internet = own.family in (socket.AF_INET, socket.AF_INET6)
+    return is_internet and isinstance(address, tuple) and not _is_here(address[0])
+
+
+def _is_here(host: object) -> bool:
+    """Whether a name or a number means this machine."""
+    name = os.fsdecode(host) if isinstance(host, (str, bytes)) else ""
+    own = socket.gethostname()
+    return (
+        name.startswith("127.")
+        or name
+        in ("", "localhost", "::1", "0.0.0.0", "::", "ip6-localhost", "localhost.localdomain")
+        or name in (own, own.partition(".")[0])
+    )
 
 
 def _written_out(address: object) -> str:
-    """`example.com:443`."""
-    return ":".join(map(str, address)) if isinstance(address, tuple) else str(address)
+    """`example.com:443`, or `unix:/path`, with an @ before an abstract name."""
+    if isinstance(address, tuple):
+        return ":".join(map(str, address[:2]))
+    text = os.fsdecode(address) if isinstance(address, (str, bytes)) else str(address)
+    if text.startswith("\0"):
+        return f"unix:@{text[1:]}"
+    return f"unix:{text}" if "/" in text else text
 
 
 def _note_processes(session: Session) -> None:

@@ -1,0 +1,113 @@
+"""A change in its separate parts: what the patch is without one of them, or without a function's body."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from torchstone.conductor.changes.patches import FileChange
+from torchstone.core.lines import split_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of one file that a change replaces."""
+
+    path: str
+    start: int
+    """First replaced line before the change, from 0."""
+    end: int
+    new: tuple[str, ...]
+    new_start: int
+    """Where the new lines begin after the change, from 0."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.start + 1}"
+
+
+def hunks_of(changes: tuple[FileChange, ...]) -> tuple[Hunk, ...]:
+    """The separate parts of a change, in order."""
+    return tuple(hunk for change in changes for hunk in _of_file(change))
+
+
+def _of_file(change: FileChange) -> Iterator[Hunk]:
+    old, new = split_lines(change.before), split_lines(change.after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if tag != "equal":
+            yield Hunk(change.path, start, end, tuple(new[new_start:new_end]), new_start)
+
+
+def without(changes: tuple[FileChange, ...], hunk: Hunk) -> tuple[FileChange, ...]:
+    """The change with one part left as it was; a file that then does not change drops out."""
+    made = []
+    for change in changes:
+        if change.path != hunk.path:
+            made.append(change)
+            continue
+        lines = split_lines(change.before)
+        for other in reversed(list(_of_file(change))):
+            if other != hunk:
+                lines[other.start : other.end] = other.new
+        text = "".join(lines)
+        if text != change.before:
+            made.append(replace(change, after=text))
+    return tuple(made)
+
+
+def has_meaning(changes: tuple[FileChange, ...], hunk: Hunk) -> bool:
+    """Whether the program differs without this part: comments and blank lines need no proof."""
+    rest = {change.path: change.after for change in without(changes, hunk)}
+    for change in changes:
+        if change.path == hunk.path:
+            other = rest.get(change.path, change.before)
+            return _tree(other) != _tree(change.after)
+    return False
+
+
+def _tree(text: str) -> str:
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text  # half of a change may not parse: then it certainly differs
+
+
+def without_bodies(changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """The changed files with the bodies of the changed functions removed; empty where no function changed."""
+    made = []
+    for change in changes:
+        lines = {
+            number
+            for hunk in _of_file(change)
+            for number in range(hunk.new_start + 1, hunk.new_start + len(hunk.new) + 2)
+        }
+        text = remove_bodies(change.after, lines)
+        if text != change.after:
+            made.append(replace(change, after=text))
+    return tuple(made)
+
+
+def remove_bodies(text: str, lines: set[int]) -> str:
+    """The source with `raise` in place of every innermost function that holds one of the lines."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return text
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    chosen = []
+    for line in lines:
+        around = [item for item in functions if item.lineno <= line <= (item.end_lineno or 0)]
+        if around:
+            chosen.append(max(around, key=lambda item: item.lineno))
+    rows = split_lines(text)
+    for node in sorted(set(chosen), key=lambda item: -item.lineno):
+        first, last = node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno
+        indent = " " * node.body[0].col_offset
+        if first > node.lineno:  # not a body on the line of its `def`
+            rows[first - 1 : last] = [f'{indent}raise RuntimeError("the body was removed")\n']
+    return "".join(rows)

@@ -1,0 +1,181 @@
+"""Findings and checks that somebody else wrote: when they count, and when a change is proven by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchstone.conductor.changes.hunks import has_meaning, hunks_of, remove_bodies, without
+from torchstone.conductor.changes.patches import FileChange
+from torchstone.conductor.choices import TextEdit
+from torchstone.conductor.experiments.checks.check import make_check
+from torchstone.conductor.experiments.checks.reading import read_checks
+from torchstone.conductor.experiments.checks.running import run_seeds
+from torchstone.conductor.experiments.results import Result, combine
+from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.steps import Steps
+from torchstone.core.errors import TorchstoneError
+from torchstone.sandbox.run import is_confined
+
+METRICS = '''"""Figures of an evaluation."""
+
+import torch
+
+
+def masked_mean(x, mask):
+    """Mean over the positions that count."""
+    return (x * mask).sum() / x.numel()
+
+
+def step_loss(x, mask):
+    return masked_mean(x, mask)
+
+
+def unused(x):
+    return x
+'''
+CHECK = """import torch
+from metrics import step_loss
+
+
+def test_mean_ignores_masked_positions():
+    x, mask = torch.rand(10), torch.zeros(10)
+    mask[:4] = 1
+    assert abs(float(step_loss(x, mask) - x[:4].mean())) < 1e-6
+"""
+RIGHT = TextEdit("metrics.py", "/ x.numel()", "/ mask.sum()")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "metrics.py").write_text(METRICS)
+    return root
+
+
+def check_of(project: Path, code: str, line: int = 8) -> Result:
+    check = make_check("metrics.py", line, "divides by all", "HIGH", code, "agent", project)
+    return combine(run_seeds(check, project, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "said"),
+    [
+        (CHECK, "broken", ""),
+        ("def test_it():\n    assert 1\n", "holds", ""),
+        ("from metrics import gone\ndef test_it():\n    gone()\n", "not decided", "loaded"),
+        ("def test_it():\n    nothing\n", "not decided", "NameError"),
+        ("import metrics\ndef test_it():\n    metrics.masked_mean(1, 2)\n", "broken", "AttributeError"),
+        ("import torch\ndef test_it():\n    torch.zeros(2).cuda()\n", "not decided", "lacks"),
+        ("def test_it():\n    assert 'numel' in open('metrics.py').read()\n", "not decided", "reads"),
+        ("import pytest\ndef test_it():\n    pytest.skip('no')\n", "not decided", "no"),
+        ("import torch\ndef test_it():\n    assert torch.rand(()) < 2\ndef check_two():\n    assert 0\n",
+         "broken", ""),
+    ],
+)  # fmt: skip
+def test_what_a_check_says(project: Path, code: str, state: str, said: str) -> None:
+    result = check_of(project, code)
+    assert (result.state, said in result.said) == (state, True), result
+
+
+def test_seeds_must_agree() -> None:
+    holds, broken = Result("holds"), Result("broken", "1 != 2")
+    assert combine([broken, broken]).state == "broken"
+    assert combine([broken, holds]).state == "not decided"
+    assert combine([holds, Result("not decided", "late")]).said == "late"
+    assert combine([]).state == "not decided"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import inspect\ndef test_it(): pass\n", "inspect"),
+        ("from unittest import mock\ndef test_it(): pass\n", "mock"),
+        ("def test_it(monkeypatch): pass\n", "monkeypatch"),
+        ("import metrics\ndef test_it():\n    metrics.masked_mean = None\n", "replace"),
+        ("from metrics import unused\ndef test_it():\n    unused.__code__\n", "__code__"),
+        ("def it(): pass\n", "test or check"),
+        ("def test_it(:\n", "parse"),
+        ("x" * 30_000, "characters"),
+    ],
+)
+def test_a_check_that_cannot_count_is_refused(project: Path, code: str, why: str) -> None:
+    with pytest.raises(TorchstoneError, match=why):
+        make_check("metrics.py", 8, "claim", "HIGH", code, "agent", project)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "claim", "severity"),
+    [("../x.py", 1, "c", "HIGH"), ("none.py", 1, "c", "HIGH"), ("metrics.py", 999, "c", "HIGH"),
+     ("metrics.py", 1, " ", "HIGH"), ("metrics.py", 1, "c", "TERRIBLE"), ("/etc/passwd", 1, "c", "LOW")],
+)  # fmt: skip
+def test_a_finding_names_a_line_of_the_project(
+    project: Path, path: str, line: int, claim: str, severity: str
+) -> None:
+    with pytest.raises(TorchstoneError):
+        make_check(path, line, claim, severity, "", "agent", project)
+
+
+def test_checks_of_a_folder(project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "mean.py").write_text(f'"""the mean is wrong\n\nplace: metrics.py:8\n"""\n{CHECK}')
+    (check,) = read_checks(str(folder), project)
+    assert (check.path, check.line, check.claim, check.by) == ("metrics.py", 8, "the mean is wrong", "person")  # fmt: skip
+    (folder / "bad.py").write_text("def test_it(): pass\n")
+    with pytest.raises(TorchstoneError, match="bad"):
+        read_checks(str(folder), project)
+
+
+def test_parts_of_a_change() -> None:
+    before = "a = 1\nb = 2\nc = 3\n"
+    changes = (FileChange("x.py", before, "a = 9\nb = 2\nc = 3  # why\n"),)
+    first, second = hunks_of(changes)
+    assert without(changes, first) == (FileChange("x.py", before, "a = 1\nb = 2\nc = 3  # why\n"),)
+    assert has_meaning(changes, first)
+    assert not has_meaning(changes, second)
+    one = (FileChange("x.py", before, "a = 9\nb = 2\nc = 3\n"),)
+    assert without(one, hunks_of(one)[0]) == ()
+
+
+def test_the_innermost_function_loses_its_body() -> None:
+    text = "def f():\n    def g():\n        return 1\n    return g\n\n\ndef h(): return 2\n"
+    made = remove_bodies(text, {3})
+    assert "raise RuntimeError" in made
+    assert "return g" in made
+    assert remove_bodies(text, {7}) == text
+
+
+@pytest.mark.skipif(not is_confined(), reason="this system has no sandbox")
+def test_a_finding_of_an_agent_is_shown_fixed_and_proven(project: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    steps = Steps(RunFolder(out))
+    steps.plan(
+        project, ReviewOptions(path=str(project), depth="quick", tools=("lint",), no_cache=True)
+    )
+    claim = steps.submit_finding("metrics.py", 13, "somebody should look", "HIGH", "")
+    assert (claim.state, claim.problem != "") == ("broken", True)
+    shown = steps.submit_finding("metrics.py", 8, "the mean counts masked positions", "HIGH", CHECK)
+    assert shown.state == "broken"
+    kinds = {item.id: (item.evidence, item.severity) for item in steps.problems().problems}
+    assert kinds[shown.problem] == ("shown", "HIGH")
+    assert kinds[claim.problem] == ("suggested", "MEDIUM")  # a claim alone is never HIGH
+    with pytest.raises(TorchstoneError, match="p-nothing"):
+        steps.submit("p-nothing", [RIGHT], "?")
+
+    def outcome(*edits: TextEdit) -> tuple[str, str, str]:
+        done = steps.submit(shown.problem, edits, "a fix")
+        assert done.applies, done
+        verdict = steps.verify().of(shown.problem)
+        assert verdict is not None
+        assert verdict.solution == done.solution
+        return verdict.outcome, verdict.state, verdict.why.en
+
+    extra = TextEdit("metrics.py", "    return x\n", "    return -x\n")
+    assert outcome(RIGHT, extra)[:2] == ("fixed", "applies")  # nothing proves the second part
+    assert outcome(RIGHT)[:2] == ("fixed", "proven")
+    assert len(steps.propose().of(shown.problem)) > 2  # every submission is a candidate
