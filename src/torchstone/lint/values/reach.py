@@ -41,6 +41,8 @@ def speaks_of_half(scene: Scene) -> bool:
 
 def half_may_reach(scene: Scene, node: ast.AST) -> bool:
     """Whether half precision can come to a place."""
+    if not scene.project.path_of(scene):
+        return speaks_of_half(scene)  # a text that is no file of the project
     if not speakers_of(scene.project).words:
         return False
     scope: ast.AST = node
