@@ -69,6 +69,11 @@ def _prepare(rank: int, world: int, pretend: bool) -> None:
         torch.cuda.is_available = lambda: True
         torch.cuda.device_count = lambda: world
     warnings.simplefilter("ignore")
+    leave_compiler_out()
+
+
+def leave_compiler_out() -> None:
+    """Compiled functions run as they are written, and the compiler is not loaded for it."""
     torch.compile = lambda model=None, **_: model or (lambda function: function)  # type: ignore[assignment]
     if "torch._dynamo" not in sys.modules:
         sys.modules["torch._dynamo"] = torch._dynamo = _CompilerLeftOut("torch._dynamo")
