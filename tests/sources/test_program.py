@@ -246,6 +246,26 @@ class A:
 for _ in DataLoader(A()):
     pass
 """
+APPENDED = """\
+import torch
+class A(torch.nn.Module):
+    def forward(self, x): pass
+class B(torch.nn.Module):
+    def forward(self, x): pass
+class Net(torch.nn.Module):
+    def __init__(self):
+        blocks = []
+        for _ in range(2):
+            blocks.append(A())
+        self.blocks = torch.nn.Sequential(*blocks)
+        self.heads = torch.nn.ModuleList()
+        self.heads.append(B())
+    def forward(self, x):
+        for head in self.heads:
+            head(x)
+        return self.blocks(x)
+Net()(1)
+"""
 WRAPPED = """\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -277,6 +297,8 @@ m.module.g()
         (LOADED, "A.__getitem__"),
         ("class B:\n    def f(self): pass\nclass A(B):\n    def f(self):\n        super().f()\nA().f()\n", "B.f"),
         (WRAPPED, "A.g"),
+        (APPENDED, "A.forward"),
+        (APPENDED, "B.forward"),
         ("def deco(g):\n    def inner():\n        g()\n    return inner\n@deco\ndef f(): pass\n", "f"),
     ],
 )  # fmt: skip

@@ -33,6 +33,10 @@ _FEW = 2
 """Classes with a method of a name up to which a call on an unknown object is taken for theirs."""
 _OF_BUILTINS = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
 """Methods of Python's own objects: of an unknown one they say nothing."""
+_PUTS = frozenset(
+    "append appendleft extend insert add update setdefault add_module register_module".split()
+)
+"""Methods of Python's containers, and of torch's, that put something into them."""
 _WRAPPED = ("module", "_orig_mod", "_fsdp_wrapped_module")
 """Attributes under which libraries keep the model that they wrap."""
 _BY_LIBRARIES = ("forward", "__call__", "__getitem__", "__iter__", "__next__", "__len__")
@@ -422,9 +426,22 @@ class Flow:
                 for method in self._used_by_libraries(ref.key):
                     self.edges[Edge(function.key, call.site, method, handed=True)] = None
         if isinstance(call.function, Attribute):
+            if call.function.name in _PUTS:
+                self._put_into(call.function.base, given, function)
             base = self._value(call.function.base, function)
             given |= {ref: None for ref in base if ref.kind is Kind.OBJECT}
         return given | {OUTSIDE: None}
+
+    def _put_into(self, container: Expression, given: Refs, function: Function) -> None:
+        """`blocks.append(Block())`: a container holds what is put into it."""
+        if isinstance(container, Name):
+            home = self._home(self._outlines[function.key.path], function.key.scope, container.id)
+            if home is not None:
+                self._add(Slot("local", Key(function.key.path, home), container.id), given)
+        elif isinstance(container, Attribute):
+            for ref in tuple(self._value(container.base, function)):
+                if ref.kind in (Kind.OBJECT, Kind.CLASS):
+                    self._add(Slot("attribute", ref.key, container.name), given)
 
     def _used_by_libraries(self, key: Key) -> Iterator[Key]:
         """Methods that a library calls of an object: those of its protocols, and every method of a

@@ -9,13 +9,11 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
@@ -27,6 +25,7 @@ from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import DRIFT
 from torchstone.dryrun.script.session import Session, is_fake
 from torchstone.dryrun.shapes.history import operand
+from torchstone.observe.training import TRAINING, StepBegins
 from torchstone.observe.where import PROGRAM
 
 _EQUAL_RESULTS = ("all_reduce", "broadcast", "all_gather")
@@ -58,7 +57,7 @@ class Replicas:
         self._local: list[weakref.ref[torch.Tensor]] = []
         session.on_training_forward = self.before_forward
         session.replicas = self.result
-        register_optimizer_step_pre_hook(self.before_step)
+        TRAINING.subscribe(self.before_step, StepBegins)
 
     def exchanged(self, tensor: torch.Tensor, post: Post, sequence: tuple[int, int]) -> None:
         """A collective gives a tensor its value: one for all members, or one for each."""
@@ -92,9 +91,9 @@ class Replicas:
             if members := self._uniform.members(tensor):
                 self._groups.setdefault(id(tensor), members)
 
-    def before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def before_step(self, event: StepBegins) -> None:
         """Replicas need gradients that are equal on all members of their group."""
-        parameters = [item for group in optimizer.param_groups for item in group["params"]]
+        parameters = [item for group in event.optimizer.param_groups for item in group["params"]]
         replicated, local, spot = 0, [], PROGRAM.here(2)
         for parameter in parameters:
             self._stepped[id(parameter)] = spot

@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.record import Memory, MemoryPart
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.observe.training import TRAINING, StepBegins, StepEnds
 from torchstone.observe.where import PROGRAM
 
 PARAMETER, GRADIENT, OPTIMIZER, ACTIVATION = (
@@ -159,17 +156,17 @@ def follow_memory(session: Session, everywhere: bool) -> DeviceMemory:
     session.live_bytes = lambda: memory.live
     session.peak_bytes = lambda: memory.peak
 
-    def before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        for group in optimizer.param_groups:
+    def before_step(event: StepBegins) -> None:
+        for group in event.optimizer.param_groups:
             for parameter in group["params"]:
                 _mark_parameter(memory, parameter)
         memory.in_step = True
 
-    def after_step(*_: Any) -> None:
+    def after_step(_: StepEnds) -> None:
         memory.in_step = False
 
-    register_optimizer_step_pre_hook(before_step)
-    register_optimizer_step_post_hook(after_step)
+    TRAINING.subscribe(before_step, StepBegins)
+    TRAINING.subscribe(after_step, StepEnds)
     return memory
 
 

@@ -27,6 +27,7 @@ from torchstone.conductor.probes.harvest.recording import (
     Recomputed,
 )
 from torchstone.core.place import Place
+from torchstone.observe.training import TRAINING, ClipBegins, ClipEnds
 
 
 def watch_backward(hooks: Hooks) -> None:
@@ -142,26 +143,28 @@ def _left_gradients(hooks: Hooks) -> Iterator[torch.Tensor | None]:
 
 
 def watch_clipping(hooks: Hooks) -> None:
-    clip = torch.nn.utils.clip_grad.clip_grad_norm_
+    before: list[float] = []
 
-    @functools.wraps(clip)
-    def recorded(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
-        chosen = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
-        before = gradient_norm(chosen)
+    def begins(event: ClipBegins) -> None:
+        before.append(gradient_norm(list(event.parameters)))
         if hooks.run.world > 1 and not hooks.run.parameters:
             hooks.unclipped |= {
-                id(item): signature_of(item.grad) for item in chosen if item.grad is not None
+                id(item): signature_of(item.grad)
+                for item in event.parameters
+                if item.grad is not None
             }
-        result = clip(chosen, max_norm, *args, **kwargs)
+
+    def ends(event: ClipEnds) -> None:
+        norm = before.pop()
         if not hooks.quiet:
             hooks.note(Clip(
-                hooks.where.own(2), hooks.run.steps, float(max_norm), before, gradient_norm(chosen),
-                hooks.scale if hooks.backwards else 1.0, frozenset(map(id, chosen)),
+                hooks.where.own(), hooks.run.steps, float(event.max_norm), norm,
+                gradient_norm(list(event.parameters)),
+                hooks.scale if hooks.backwards else 1.0, frozenset(map(id, event.parameters)),
             ))  # fmt: skip
-        return result
 
-    torch.nn.utils.clip_grad.clip_grad_norm_ = recorded
-    torch.nn.utils.clip_grad_norm_ = recorded
+    TRAINING.subscribe(begins, ClipBegins)
+    TRAINING.subscribe(ends, ClipEnds)
 
 
 def watch_recomputation(hooks: Hooks) -> None:
