@@ -77,8 +77,18 @@ class Before:
         }
         ids |= {result.job for result in self.execution.results if result.tool == _ALWAYS}
         if any(_is_shown_by_calls(item) for item in given):  # only values can prove their fix
-            ids |= {item.job for item in self.execution.results if item.job.startswith(RANKS_JOB)}
+            ids |= {job.id for job in self._against_one(ids)}
         return tuple(job for job in self.plan.jobs if job.id in ids)
+
+    def _against_one(self, ids: set[str]) -> list[Job]:
+        """The comparisons with one process of the scripts that these jobs run."""
+        words = {word for job in self.plan.jobs if job.id in ids for word in job.arguments}
+        ran = {result.job for result in self.execution.results}
+        return [
+            job
+            for job in self.plan.jobs
+            if job.id.startswith(RANKS_JOB) and job.id in ran and job.arguments[1] in words
+        ]
 
     def shown_near(self, findings: Iterable[Finding]) -> list[Finding]:
         """What runs have shown in the functions of these findings."""
