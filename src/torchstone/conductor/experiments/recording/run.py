@@ -82,6 +82,8 @@ class Run:
     broadcasts: list[Broadcast] = field(default_factory=list)
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
+    scheduled: dict[int, Place] = field(default_factory=dict)
+    """Optimizers whose rate a scheduler of torch sets, and where it was made."""
     live: list[tuple[int, int]] = field(default_factory=list)
     """Optimizer steps so far, and tensors with a history that were alive then."""
     non_finite: NonFinite | None = None

@@ -58,6 +58,7 @@ class TrainingRecorder:
         self._until = time.process_time() + self.cpu_seconds
         self._watch_backward()
         self._watch_optimizers()
+        self._watch_schedulers()
         self._watch_restores()
         self._watch_loaders()
 
@@ -127,6 +128,17 @@ class TrainingRecorder:
         self.at_step(count)
         if time.process_time() > self._until:
             raise EnoughError
+
+    def _watch_schedulers(self) -> None:
+        base = torch.optim.lr_scheduler.LRScheduler
+        init = base.__init__
+
+        def recorded(scheduler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            init(scheduler, optimizer, *args, **kwargs)
+            if not self.quiet:
+                self.run.scheduled.setdefault(id(optimizer), self.places.own(2))
+
+        base.__init__ = recorded  # type: ignore[method-assign, assignment]
 
     def _watch_restores(self) -> None:
         load = nn.Module.load_state_dict

@@ -7,6 +7,7 @@ from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examine
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 USED_UP = ProbeRule(
@@ -23,7 +24,14 @@ ZERO = ProbeRule(
     Text("nothing is learned", "模型学不到任何东西"),
     Text("look at how the scheduler computes its first value", "检查调度器如何计算其初始值"),
 )  # fmt: skip
-RULES = (USED_UP, ZERO)
+NEVER_CHANGES = ProbeRule(
+    "EX115", "schedule-without-effect", Severity.MEDIUM, "wrong result",
+    Text("a scheduler was made, and the learning rate never changes", "创建了学习率调度器，但学习率从未改变"),
+    Text("the schedule is not in force: its step is never called, or it belongs to another optimizer",
+         "调度未生效：从未调用其 step，或它属于另一个优化器"),
+    Text("call scheduler.step() after every optimizer step or epoch, as the schedule counts", "请按调度的计数方式，在每次更新或每个 epoch 之后调用 scheduler.step()"),
+)  # fmt: skip
+RULES = (USED_UP, ZERO, NEVER_CHANGES)
 _FEWEST = 12
 _LOW = 0.02
 """Of the peak."""
@@ -40,7 +48,20 @@ def examine(subject: Subject) -> Examined:
         own = [item for item in run.steps if item.optimizer == optimizer and item.rates]
         if len(own) >= _FEWEST:
             shown += _look(own)
+            made_at = run.scheduled.get(optimizer)
+            if made_at and len({item.rates for item in own}) == 1 and max(own[0].rates) > 0:
+                shown.append(_never_changes(own, made_at))
     return Examined(tuple(shown), decided=True)
+
+
+def _never_changes(steps: list[Step], made_at: Place) -> Shown:
+    rate = max(steps[0].rates)
+    return Shown(
+        NEVER_CHANGES, made_at,
+        Text("all {count} steps have a rate of {rate}", "全部 {count} 步的学习率均为 {rate}"),
+        {"count": str(len(steps)), "rate": f"{rate:.3g}"},
+        (number("rate", "学习率", rate, "", IN_THE_RUN),),
+    )  # fmt: skip
 
 
 def _look(steps: list[Step]) -> list[Shown]:
