@@ -17,6 +17,7 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.observe.where import PROGRAM
 from torchstone.sandbox.network import close_network
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    PROGRAM.start_in(os.getcwd())
     network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
     try:
         run(replace(settings, network=network.name), write)

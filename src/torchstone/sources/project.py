@@ -240,6 +240,10 @@ class Project:
         """The path under which the project knows a file."""
         return self._paths.get(scene.path, "")
 
+    def path_named(self, name: str) -> str:
+        """The path under which the project knows the file of this name."""
+        return self._paths[name]
+
     def files_that_name(self, paths: list[str], word: str) -> list[str]:
         """Those of the files in which a word stands, in code or not."""
         needle = word.encode("utf-8", "surrogateescape")

@@ -47,8 +47,8 @@ from torchstone.dryrun.script.walls.confine import confine
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
+from torchstone.observe.undo import Undo
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
-from torchstone.runtime.undo import Undo
 from torchstone.sandbox.network import Network
 
 
