@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from torchstone.conductor.choices import Choice, Decision, Lead, Proposal
+from torchstone.conductor.choices import Choice, Decision, Lead, Proposal, Suggestion
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.phases.design import Design, design
 from torchstone.conductor.phases.plan import Plan, make_plan
@@ -42,6 +42,9 @@ class RecordedDriver:
 
     def propose(self, _problem: str, _data: str) -> Proposal | None:
         return None
+
+    def suggest(self, _data: str, _failed: str) -> tuple[Suggestion, ...]:
+        return ()
 
 
 def recorded_decisions(folder: RunFolder) -> tuple[Decision, ...]:
