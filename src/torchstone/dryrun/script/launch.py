@@ -24,6 +24,9 @@ from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.starting.applying import write_files
+from torchstone.starting.interpreters import Interpreter
+from torchstone.starting.supplies import Supply
 
 GRACE_SECONDS = 10.0
 """The program ends itself at its limit; code that never comes back to Python is killed later."""
@@ -45,11 +48,15 @@ class Outcome:
     """The end of what the program printed."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    supplies: tuple[Supply, ...] = ()
+    """What was put in the place of what is missing."""
 
 
 def launch(settings: ScriptSettings) -> Outcome:
     """Run the program and read what it leaves; processes it started are ended, files removed."""
     with _scratch() as folder:
+        if not settings.allow_write:
+            write_files(settings.supplies, Path(folder, "files"))
         return _run(replace(settings, scratch=folder))
 
 
@@ -69,7 +76,7 @@ def _run(settings: ScriptSettings) -> Outcome:
     started = time.monotonic()
     before = os.times()
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "torchstone.dryrun.child", str(to_child), str(their_end)],
+        [*_command(settings.interpreter), str(to_child), str(their_end)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -115,6 +122,20 @@ def _run(settings: ScriptSettings) -> Outcome:
     )
 
 
+_PACKAGE_HOME = str(Path(__file__).resolve().parents[3])
+_BOOT = (
+    "import sys; sys.path.insert(0, {home!r}); "
+    "from torchstone.dryrun.child import main; main(sys.argv[1:])"
+)
+
+
+def _command(interpreter: Interpreter) -> list[str]:
+    """Another environment's packages, and what they run on their own, wait for the sandbox: -S."""
+    if interpreter.executable:
+        return [interpreter.executable, "-I", "-S", "-c", _BOOT.format(home=_PACKAGE_HOME)]
+    return [sys.executable, "-P", "-m", "torchstone.dryrun.child"]
+
+
 def outcome_of(written: bytes) -> Outcome:
     """What a child wrote, line by line: records of paths or of ranks, and what it did not reach."""
     records: list[Record] = []
@@ -158,6 +179,7 @@ def _environment(mark: str) -> dict[str, str]:
     environment.setdefault("HF_HUB_OFFLINE", "1")
     environment.setdefault("WANDB_MODE", "disabled")
     environment.setdefault("TQDM_DISABLE", "1")
+    environment.setdefault("HYDRA_FULL_ERROR", "1")  # else it hides what the program raised
     return environment
 
 

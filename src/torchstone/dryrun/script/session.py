@@ -13,7 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from torchstone.core.text import Words
+from torchstone.core.text import Text, Words
 from torchstone.dryrun.record import (
     Assumption,
     Hazard,
@@ -103,6 +103,8 @@ class Session:
     """Puts the record where it belongs and ends the process, whatever the program is doing."""
     totals: dict[StorageWeakRef, int] = field(default_factory=dict)
     """What the values of a storage without values add up to, where that is known: counts of elements."""
+    unfound: Callable[[], tuple[str, ...]] = tuple
+    """Paths that the program looked for and did not find, the latest last."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
     peak_bytes: Callable[[], int] = lambda: 0
@@ -110,6 +112,10 @@ class Session:
     def assume(self, question: Words, answer: Words) -> None:
         """Write down a question that was answered without the value."""
         self.answers[question, answer, own_spot(2)] += 1
+
+    def used_stand_in(self, package: str, what: str) -> None:
+        """Write down what the program asked of a package that is not installed."""
+        self.answers[what, Text(f"a stand-in for {package}", f"{package} 的替身"), own_spot(2)] += 1
 
     def note(self, text: str) -> None:
         self.notes[text] = None

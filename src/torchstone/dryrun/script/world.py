@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import os
 import signal
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,16 +39,17 @@ from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
+from torchstone.dryrun.script.places import OWN, kind_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
-from torchstone.dryrun.script.walls.confine import confine
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
 from torchstone.runtime.undo import Undo
 from torchstone.sandbox.network import Network
+from torchstone.starting.applying import apply_supplies
 
 
 def run_program(
@@ -122,10 +122,6 @@ def prepare(session: Session, sink: Sink) -> World:
     settings = session.settings
     quiet_torch()
     torch.set_num_threads(1)  # a thread pool does not survive a fork
-    network = Network[settings.network]
-    confined = bool(settings.scratch) and confine(
-        settings.scratch, settings.allow_write, refuse_tcp=network is Network.OPEN
-    )
     calls = Calls(session)
     forks = Forks(session, sink)
     session.choose = forks.choose
@@ -161,18 +157,25 @@ def prepare(session: Session, sink: Sink) -> World:
     overlay = None
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
-        _use_own_temporary_folder(settings.scratch)
+        if overlay is not None:
+            session.unfound = lambda: tuple(overlay.unfound)
         guard(session)
-        if not confined and not settings.allow_write:
+        if not settings.confined and not settings.allow_write:
             session.note("unconfined")
-        if network is Network.OPEN:
+        if settings.network == Network.OPEN.name:
             session.note("open-network")
+    apply_supplies(settings.supplies, _is_own_file, session.used_stand_in)
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
     return World(
         session, calls, answers, forks, overlay, memory, observe_functions(session), recorded
     )
+
+
+def _is_own_file(name: str) -> bool:
+    """Whether a file is the program's: neither a package's nor part of Python."""
+    return bool(name) and kind_of(compile("", name, "exec")) == OWN
 
 
 def observe_functions(session: Session) -> ShapeObserver:
@@ -185,13 +188,6 @@ def observe_functions(session: Session) -> ShapeObserver:
         functions.observers.append(shapes.observe)
         functions.start()
     return shapes
-
-
-def _use_own_temporary_folder(scratch: str) -> None:
-    folder = os.path.join(scratch, "tmp")
-    os.makedirs(folder, exist_ok=True)
-    os.environ["TMPDIR"] = folder
-    tempfile.tempdir = folder
 
 
 def quiet_torch() -> None:
