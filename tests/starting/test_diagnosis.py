@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,22 @@ def test_a_stand_in_whose_value_is_needed_is_a_missing_package(
     with pytest.raises(Exception, match="No module named 'pack'") as caught:
         use(value)
     assert find_obstacle(caught.value) == MissingPackage("pack")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("raise RuntimeError('No input in data/imgs, put them there')", EmptyData(("{here}/data/imgs", "{here}/x"))),
+        ("raise FileNotFoundError('../data/cora.content not found.')", MissingFile("../data/cora.content")),
+        ("raise FileNotFoundError(\"unable to open (name = 'a/b.h5', errno = 2)\")", MissingFile("a/b.h5")),
+        ("raise RuntimeError('something else')", None),
+    ],
+)  # fmt: skip
+def test_a_complaint_about_a_path_that_was_not_found(
+    code: str, expected: Obstacle | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    unfound = (str(tmp_path / "x"), str(tmp_path / "data/imgs"))
+    if isinstance(expected, EmptyData):
+        expected = EmptyData(tuple(path.format(here=tmp_path) for path in expected.paths))
+    assert find_obstacle(raised_by(code), unfound) == expected

@@ -31,6 +31,10 @@ OTHER_BATCH = 7
 """A batch size that no other axis is likely to have: with it a run tells a batch axis from others."""
 
 
+_NOT_MISSING = ("harness", "pretend")
+"""Causes for which nothing is supplied, whatever the program looked for."""
+
+
 def dry_run(
     target: str | Path,
     arguments: Sequence[str] = (),
@@ -96,7 +100,7 @@ def _start(settings: ScriptSettings) -> Outcome:
         outcome = replace(launch(replace(settings, supplies=supplies)), supplies=supplies)
         record = outcome.ranks.record if outcome.ranks else next(iter(outcome.records), None)
         stop = record.stop if record is not None else None
-        if stop is None or stop.obstacle is None or stop.cause != stop.obstacle.kind:
+        if stop is None or stop.obstacle is None or stop.cause in _NOT_MISSING:
             return Attempt(outcome, None, (), outcome.cpu_seconds)
         stack = tuple(place.path for place in reversed(stop.stack))
         return Attempt(outcome, stop.obstacle, stack, outcome.cpu_seconds)

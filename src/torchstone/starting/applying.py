@@ -8,8 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.replacements.datasets import replace_dataset
+from torchstone.starting.replacements.pretrained import replace_pretrained
 from torchstone.starting.stand_ins.finder import Note, StandInFinder
-from torchstone.starting.supplies import MadeFile, OldName, SearchPath, StandIn, Supply
+from torchstone.starting.supplies import (
+    MadeDataset,
+    MadeFile,
+    MadePretrained,
+    OldName,
+    SearchPath,
+    StandIn,
+    Supply,
+)
 
 
 def apply_supplies(supplies: Sequence[Supply], is_own: Callable[[str], bool], note: Note) -> None:
@@ -19,6 +29,10 @@ def apply_supplies(supplies: Sequence[Supply], is_own: Callable[[str], bool], no
             sys.path.append(supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
+        elif isinstance(supply, MadeDataset):
+            replace_dataset(supply.name)
+        elif isinstance(supply, MadePretrained):
+            replace_pretrained(note)
     packages = [item.package for item in supplies if isinstance(item, StandIn)]
     if packages:
         sys.meta_path.append(StandInFinder(packages, is_own, note))

@@ -18,8 +18,10 @@ from types import ModuleType
 from torchstone.starting.obstacles import (
     EmptyData,
     MissingCommand,
+    MissingDataset,
     MissingFile,
     MissingPackage,
+    MissingPretrained,
     NoNetwork,
     Obstacle,
     OtherVersion,
@@ -37,6 +39,10 @@ _NO_SAMPLES = re.compile(
 )
 _OF_OLDER_PYTHON = re.compile(r"mutable default .* use default_factory|bad escape \\\\\w")
 """What older versions of Python accept."""
+_OF_FETCHING = (OSError, ValueError, RuntimeError)
+"""What libraries raise where files cannot be fetched; other errors inside of them are their callers'."""
+_SHORTEST = 5
+"""Letters of a path that is looked for in a text: shorter ones stand in any sentence."""
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 
 
@@ -44,7 +50,8 @@ def find_obstacle(error: BaseException, unfound: tuple[str, ...] = ()) -> Obstac
     """The obstacle behind an exception, looked for in the whole chain; None where it is the program's
     own. `unfound` are paths that the program looked for, the latest last."""
     for one in chain_of(error):
-        found = _of_one(one, unfound)
+        found = _of_frames(one) if isinstance(one, _OF_FETCHING) else None
+        found = found or _of_one(one, unfound)
         if found is not None:
             return found
     return None
@@ -70,15 +77,51 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
     if isinstance(error, subprocess.CalledProcessError):
         command = error.cmd if isinstance(error.cmd, str) else " ".join(map(str, error.cmd))
         return NoNetwork(command[:120]) if _fetches(command) else None
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)) and error.filename:
-        path = os.fsdecode(error.filename) if not isinstance(error.filename, int) else ""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        path = _path_of(error, unfound)
         if _is_inside(error, subprocess.__file__):
             return MissingCommand(path)
         return MissingFile(path, error.errno == errno.ENOENT and _lists_folders(error))
     if isinstance(error, ValueError) and _OF_OLDER_PYTHON.search(_text(error)):
         return OtherVersion("python", _text(error).partition(":")[0], platform.python_version())
-    if _NO_SAMPLES.search(_text(error)):
-        return EmptyData(tuple(reversed(unfound))[:8])
+    if _NO_SAMPLES.search(_text(error)) or _named(error, unfound):
+        named = _named(error, unfound)
+        rest = tuple(path for path in reversed(unfound) if path not in named)
+        return EmptyData((*named, *rest)[:8])
+    return None
+
+
+def _path_of(error: OSError, unfound: tuple[str, ...]) -> str:
+    """The path that an error is about: libraries of C put it into the text only."""
+    if isinstance(error.filename, (str, bytes)):
+        return os.fsdecode(error.filename)
+    quoted = re.search(r"'([^']+\.\w+)'|(\S+\.\w+) not found", _text(error))
+    if quoted:
+        return str(quoted[1] or quoted[2])
+    return unfound[-1] if unfound else ""
+
+
+def _named(error: BaseException, unfound: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths that the program looked for in vain and now complains about, in words of its own."""
+    text = _text(error)
+    names = {path: os.path.relpath(path) for path in reversed(unfound)}
+    return tuple(
+        path
+        for path, name in names.items()
+        if len(name) >= _SHORTEST and (path in text or name in text)
+    )
+
+
+def _of_frames(error: BaseException) -> Obstacle | None:
+    """A dataset or weights that a library was about to fetch, by the frames that the error went through."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path, scope = frame.f_code.co_filename, frame.f_code.co_name
+        if "/torchvision/datasets/" in path and "self" in frame.f_locals:
+            return MissingDataset(type(frame.f_locals["self"]).__name__)
+        if "/transformers/" in path and scope == "from_pretrained":
+            name = frame.f_locals.get("pretrained_model_name_or_path")
+            if isinstance(name, (str, os.PathLike)):
+                return MissingPretrained(os.fspath(name))
     return None
 
 

@@ -60,4 +60,29 @@ class MissingCommand:
     name: str
 
 
-Obstacle = MissingPackage | OtherVersion | MissingFile | EmptyData | NoNetwork | MissingCommand
+@dataclass(frozen=True, slots=True)
+class MissingDataset:
+    """A dataset of torchvision that is not on this machine."""
+
+    kind: ClassVar[str] = "missing-dataset"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPretrained:
+    """Weights, a configuration or a tokenizer of transformers that are not on this machine."""
+
+    kind: ClassVar[str] = "missing-pretrained"
+    name: str
+
+
+Obstacle = (
+    MissingPackage
+    | OtherVersion
+    | MissingFile
+    | EmptyData
+    | NoNetwork
+    | MissingCommand
+    | MissingDataset
+    | MissingPretrained
+)

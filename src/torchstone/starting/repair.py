@@ -10,14 +10,25 @@ from torchstone.core.files import read_regular
 from torchstone.starting.files.forms import forms_of
 from torchstone.starting.obstacles import (
     EmptyData,
+    MissingDataset,
     MissingFile,
     MissingPackage,
+    MissingPretrained,
     Obstacle,
     OtherVersion,
 )
 from torchstone.starting.old_names import successor_of
 from torchstone.starting.project import Imports, is_importable, read_imports
-from torchstone.starting.supplies import MadeFile, OldName, SearchPath, StandIn, Supply
+from torchstone.starting.replacements.datasets import SHAPES
+from torchstone.starting.supplies import (
+    MadeDataset,
+    MadeFile,
+    MadePretrained,
+    OldName,
+    SearchPath,
+    StandIn,
+    Supply,
+)
 
 _BYTES = 1 << 20
 _NEVER = frozenset(("torch", "numpy"))
@@ -45,6 +56,10 @@ class Repair:
         elif isinstance(obstacle, OtherVersion):
             successor = successor_of(obstacle.package, obstacle.name)
             found = (OldName(obstacle.package, obstacle.name, successor),) if successor else ()
+        elif isinstance(obstacle, MissingDataset):
+            found = (MadeDataset(obstacle.name),) if obstacle.name in SHAPES else ()
+        elif isinstance(obstacle, MissingPretrained):
+            found = (MadePretrained(obstacle.name),)
         elif isinstance(obstacle, MissingFile):
             found = self._files(obstacle.path, obstacle.is_folder, stack)
         elif isinstance(obstacle, EmptyData):

@@ -70,4 +70,33 @@ class MadeFile:
         )
 
 
-Supply = SearchPath | StandIn | OldName | MadeFile
+@dataclass(frozen=True, slots=True)
+class MadeDataset:
+    """A dataset of torchvision with made images of its shape and classes."""
+
+    kind: ClassVar[str] = "made-dataset"
+    name: str
+
+    def say(self) -> Text:
+        return Text(
+            f"torchvision.datasets.{self.name} is not on this machine: made images of its shape",
+            f"本机没有 torchvision.datasets.{self.name}：使用相同形状的生成图像",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MadePretrained:
+    """Models and tokenizers of transformers from the configuration of their kind."""
+
+    kind: ClassVar[str] = "made-pretrained"
+    name: str
+
+    def say(self) -> Text:
+        return Text(
+            f"{self.name} is not on this machine: the architecture that its name says, in its default "
+            "size, with new weights and a tokenizer of bytes",
+            f"本机没有 {self.name}：使用其名称所示的架构（默认大小）、新权重与字节级分词器",
+        )
+
+
+Supply = SearchPath | StandIn | OldName | MadeFile | MadeDataset | MadePretrained

@@ -13,10 +13,13 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
-from torchstone.starting.supplies import MadeFile, StandIn, Supply
+from torchstone.starting.supplies import MadeDataset, MadeFile, MadePretrained, StandIn, Supply
 
 SUPPLIED = "supplied"
 _NAMED = 3
+_MADE = (MadeFile, MadeDataset, MadePretrained)
+_VALUES = (*_MADE, StandIn)
+"""Supplies whose values are not those of the real thing."""
 
 
 def supply_measures(supplies: Sequence[Supply]) -> list[Measure]:
@@ -35,14 +38,14 @@ def comes_from_supplies(stop: Stop | None, supplies: Sequence[Supply]) -> bool:
     defined is missing whatever the data."""
     if stop is None or stop.cause != "program" or stop.exception == "NameError":
         return False
-    return any(isinstance(item, MadeFile | StandIn) for item in supplies)
+    return any(isinstance(item, _VALUES) for item in supplies)
 
 
 def supplies_do_not_fit(record: Record, supplies: Sequence[Supply]) -> Gap:
     """The program does not go on with what was supplied: nothing is said about the program."""
     stop = record.stop
     assert stop is not None
-    made = [item.say() for item in supplies if isinstance(item, MadeFile | StandIn)]
+    made = [item.say() for item in supplies if isinstance(item, _VALUES)]
     text = Text(
         "the program does not go on with what was supplied in the place of what is missing "
         "({kind}: {message}); supplied: {made}",
@@ -75,7 +78,7 @@ def rest_on_supplies(finding: Finding, supplies: Sequence[Supply]) -> Finding:
     Made data may lead to anything. A stand-in cannot enter a computation, so that it leads to
     exceptions of the program only.
     """
-    causes = [item for item in supplies if isinstance(item, MadeFile)]
+    causes = [item for item in supplies if isinstance(item, _MADE)]
     if not causes and finding.rule == rules.RAISED.id:
         causes = [item for item in supplies if isinstance(item, StandIn)]  # type: ignore[misc]
     if not causes:

@@ -17,6 +17,8 @@ from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, is_ours, kind_
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.starting.diagnosis import chain_of, find_obstacle
+from torchstone.starting.obstacles import EmptyData
+from torchstone.starting.supplies import MadeFile
 
 _PRETEND_ERRORS = (
     UnsupportedOperatorException,
@@ -61,6 +63,9 @@ def failed(session: Session, error: BaseException) -> Record:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
+    if cause == "program" and any(isinstance(item, MadeFile) for item in session.settings.supplies):
+        # part of the data was made: what the program looked for beside it may be the next part
+        obstacle = EmptyData(tuple(reversed(session.unfound()))[:8])
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import uuid
@@ -73,11 +76,12 @@ def _run(settings: ScriptSettings) -> Outcome:
     mark = f"{_MARK}={uuid.uuid4().hex}"
     to_child, our_end = os.pipe()
     from_child, their_end = os.pipe()
+    keyboard, terminal = _open_terminal()
     started = time.monotonic()
     before = os.times()
     child = subprocess.Popen(
         [*_command(settings.interpreter), str(to_child), str(their_end)],
-        stdin=subprocess.DEVNULL,
+        stdin=terminal if terminal is not None else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=(to_child, their_end),
@@ -86,6 +90,8 @@ def _run(settings: ScriptSettings) -> Outcome:
     )
     os.close(to_child)
     os.close(their_end)
+    if terminal is not None:
+        os.close(terminal)
     printed, written = bytearray(), bytearray()
     readers = [
         _reader(child.stdout.fileno() if child.stdout else -1, printed, TAIL_BYTES),
@@ -105,6 +111,8 @@ def _run(settings: ScriptSettings) -> Outcome:
         for reader in readers:
             reader.join(5.0)
         os.close(from_child)
+        if keyboard is not None:
+            os.close(keyboard)
         if child.stdout:
             child.stdout.close()
     after = os.times()
@@ -120,6 +128,21 @@ def _run(settings: ScriptSettings) -> Outcome:
         cpu_seconds=cpu,
         wall_seconds=time.monotonic() - started,
     )
+
+
+_END_OF_INPUT = b"\x04" * 64
+"""Who reads the terminal is told each time that nobody writes there."""
+
+
+def _open_terminal() -> tuple[int | None, int | None]:
+    """A terminal of 80 by 24 for programs that ask how wide theirs is; its keyboard has nobody."""
+    try:
+        keyboard, terminal = os.openpty()
+    except OSError:  # a sandbox around us may have none
+        return None, None
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.write(keyboard, _END_OF_INPUT)
+    return keyboard, terminal
 
 
 _PACKAGE_HOME = str(Path(__file__).resolve().parents[3])

@@ -65,7 +65,8 @@ class Overlay:
     def note_unfound(self, path: Any) -> None:
         """Data that are missing are named by what was looked for."""
         text = self.absolute(path)
-        if text is not None and not text.startswith(_PYTHON) and "/." not in text:
+        is_data = text is not None and not text.startswith(_PYTHON) and "-packages/" not in text
+        if text is not None and is_data and "/." not in text:
             self.unfound.pop(text, None)
             self.unfound[text] = None
             if len(self.unfound) > _MOST_UNFOUND:
@@ -131,7 +132,7 @@ class Overlay:
             return _real_listdir(path)  # raises what it should
         if not _real_isdir(copy) and self.is_gone(text):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        if not found:
+        if all(name.startswith(".") for name in found):  # a mark that keeps an empty folder
             self.note_unfound(text)
         return list(found)
 
