@@ -19,7 +19,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from torchstone.cost import count_step, measure_cost
 from torchstone.cost.counting.engine import run
 from torchstone.cost.records.ledger import BACKWARD, FORWARD
-from torchstone.runtime.undo import Undo, heal
+from torchstone.observe.undo import Undo, heal
 
 
 class Threaded(nn.Module):

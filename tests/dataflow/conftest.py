@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.dataflow.tracing import instrument
+from torchstone.observe.where import LIBRARY, PROGRAM
 
 _HERE = Path(__file__).parent
 
@@ -24,5 +24,5 @@ def _other_tests_are_not_the_users() -> Iterator[None]:
     ]
     with pytest.MonkeyPatch.context() as patch:
         for name in others:
-            patch.setitem(instrument._known_files, name, False)
+            patch.setitem(PROGRAM._kinds, name, LIBRARY)
         yield

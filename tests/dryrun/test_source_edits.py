@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from torchstone.core.fix import apply_edits
-from torchstone.dryrun.record import OperatorError, Place, SourceChange, TriedFix
+from torchstone.core.place import Place
+from torchstone.dryrun.record import OperatorError, SourceChange, TriedFix
 from torchstone.dryrun.shapes.source_edits import fix_of
 
 NET = """import torch

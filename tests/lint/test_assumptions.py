@@ -170,9 +170,9 @@ program(
     "HIGH",
     main=_BCE.format(call='with torch.autocast("cuda"): measure(net, val)'),
 )
-program("nobody is seen to call it", "TS102", "MEDIUM", main=_BCE.format(call="pass"))
+program("nobody is seen to call it", "TS102", "HIGH", main=_BCE.format(call="pass"))
 
-# a loss outside autocast: only a square overflows
+# a loss outside autocast keeps its level whatever it computes
 _OUTSIDE = """import torch
 import torch.nn.functional as F
 def step(model, x, y, scaler):
@@ -190,7 +190,7 @@ program(
 program(
     "a cross entropy outside autocast",
     "TS103",
-    "MEDIUM",
+    "HIGH",
     main=_OUTSIDE.format(loss="loss = F.cross_entropy(out, y)"),
 )
 program(
@@ -431,7 +431,12 @@ program(
     "",
     main=_FUNCTION.format(region='with torch.autocast("cuda", enabled=False)'),
 )
-program("applied outside", "TS106", "", main=_FUNCTION.format(region="if x is not None"))
+program(
+    "applied where nobody can tell",
+    "TS106",
+    "MEDIUM",
+    main=_FUNCTION.format(region="if x is not None"),
+)
 
 # a move to the device that a parameter is on gives the parameter back
 _MOVED = """import torch

@@ -323,7 +323,7 @@ def test_a_file_that_does_not_parse_is_a_finding(
     (here / "broken.py").write_text("import torch\n\n\ndef f(:\n    pass\n")
     assert run(["check", "broken.py"]) == 1
     said = capsys.readouterr().out
-    assert "Line 4: [MEDIUM] line 4 does not parse as Python 3: invalid syntax" in said
+    assert "Line 4: [MEDIUM] line 4 does not parse as Python 3.11: invalid syntax" in said
     assert "broken.py:4:1 · TS002" in said
     assert run(["check", "--fail-on", "high", "broken.py"]) == 0
     assert run(["check", "--select", "TS101", "broken.py"]) == 1

@@ -267,11 +267,30 @@ def test_since_outside_a_repository_is_an_error(tmp_path: Path) -> None:
         ("pyproject.toml", '[project]\ndependencies=["torch ~= 2.0"]\n', (2, 0)),
         ("pyproject.toml", "torch [", None),
         ("setup.py", "setup(install_requires=[\n  'torch>=1.8',\n])\n", (1, 8)),
+        ("environment.yml", "dependencies:\n  - python=3.9\n  - pytorch=1.12.1\n", (1, 12)),
+        ("conda_env.yml", "dependencies:\n- pytorch::pytorch=1.7.0=py3.8_cuda11\n", (1, 7)),
+        ("environment_gpu.yaml", "dependencies:\n- pip\n- pip:\n  - torch==1.9.0+cu111\n", (1, 9)),
+        ("environment.yml", "dependencies: &a [*a, 'pytorch >=1.8,<2']\n", (1, 8)),
+        ("environment.yml", "dependencies: [pytorch-lightning=1.5, torchvision=0.13]\n", None),
+        ("environment.yml", "- [", None),
+        (
+            "requirements/train.txt",
+            "-r base.txt\ntorch == 1.10.* ; python_version < '3.11'\n",
+            (1, 10),
+        ),
+        ("requirements_dev.txt", "torch==1.6.0 \\\n  --hash=sha256:00\n", (1, 6)),
+        ("Dockerfile", "FROM nvcr.io/x\nRUN pip install -q \\\n  'torch==1.11.0' && ls\n", (1, 11)),
+        ("docker/Dockerfile.gpu", "FROM pytorch/pytorch:1.13.1-cuda11.6\n", None),
+        ("Dockerfile.gpu", "FROM pytorch/pytorch:1.13.1-cuda11.6\n", (1, 13)),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.12"\n', (1, 12)),
+        ("Pipfile", '[packages]\ntorch = {version = "==1.5.1"}\n', (1, 5)),
+        ("setup.cfg", "[options]\ninstall_requires =\n    numpy\n    torch>=1.4\n", (1, 4)),
     ],
 )
 def test_the_torch_of_a_project(
     name: str, text: str, version: tuple[int, int] | None, tmp_path: Path
 ) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
     (tmp_path / ".git").mkdir()
     (tmp_path / "src").mkdir()

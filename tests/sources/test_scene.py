@@ -137,6 +137,10 @@ def test_decorators_open_regions() -> None:
     [
         ("with torch.no_grad():", True),
         ("with torch.inference_mode():", True),
+        ("with torch.inference_mode(mode=True):", True),
+        ("with torch.inference_mode(False):", False),
+        ("with torch.inference_mode(mode=False):", False),
+        ("with torch.no_grad():\n  with torch.inference_mode(mode=False):", False),
         ("with torch.set_grad_enabled(False):", True),
         ("with torch.set_grad_enabled(train):", False),
         ("with torch.no_grad():\n  with torch.enable_grad():", False),

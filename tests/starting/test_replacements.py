@@ -50,16 +50,13 @@ def test_datasets_have_the_shape_of_the_real_ones(
 
 
 PRETRAINED = """
-import torch
 from torchstone.starting.replacements.pretrained import replace_pretrained
 noted = []
 replace_pretrained(lambda package, what: noted.append(what))
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Model
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 name = 'nobody/gpt2-of-nobody'
 assert AutoConfig.from_pretrained(name).model_type == 'gpt2'
-with torch.device('meta'):
-    assert type(AutoModelForCausalLM.from_pretrained(name)).__name__ == 'GPT2LMHeadModel'
-    assert len(GPT2Model.from_pretrained(name).h) == 12
+assert type(AutoModelForCausalLM.from_pretrained(name)).__name__ == 'GPT2LMHeadModel'
 batch = AutoTokenizer.from_pretrained(name)(['one sentence', 'two'], return_tensors='pt', padding=True)
 assert batch['input_ids'].shape == (2, 12)
 assert noted and all('gpt2' in what for what in noted)

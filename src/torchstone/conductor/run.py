@@ -32,6 +32,7 @@ from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.records import documents as text_of
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes, marks_of
+from torchstone.conductor.reporting.coverage import cover
 from torchstone.conductor.reporting.outcome import Outcome
 from torchstone.conductor.reporting.report import report_on_review
 from torchstone.conductor.scenarios import all_scenarios
@@ -285,6 +286,7 @@ class Review:
             checkpoints_of(parts.plan, parts.execution), self._documents(), interrupted,
             self.driver.name, self.folder.path.as_posix(), applied, self.root.as_posix(),
             self._waiting(parts),
+            cover(parts.plan, parts.execution.results, tuple(map(tool_named, self.options.tools))),
         )  # fmt: skip
         return report_on_review(outcome)
 

@@ -20,6 +20,7 @@ from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.walls.confine import confine
+from torchstone.observe.where import PROGRAM
 from torchstone.sandbox.network import Network, close_network
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    PROGRAM.start_in(os.getcwd())
     network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
     confined = bool(settings.scratch) and confine(
         settings.scratch, settings.allow_write, refuse_tcp=network is Network.OPEN

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchstone.dryrun.record import Hazard, Memory, OperatorError, Place, Record
+from torchstone.core.place import Place
+from torchstone.dryrun.record import Hazard, Memory, OperatorError, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchstone.core.place import Place
 from torchstone.core.text import Words
 from torchstone.starting.obstacles import Obstacle
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One line of code."""
-
-    path: str = ""
-    line: int = 0
-    scope: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}" if self.line else self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular, write_atomically
-from torchstone.core.finding import Finding
+from torchstone.core.finding import Finding, Severity
 from torchstone.core.text import Text
 
-SCHEMA = "torchstone/baseline/1"
+SCHEMA = "torchstone/baseline/2"
+_WITHOUT_LEVELS = "torchstone/baseline/1"
 
 
 def write(findings: Iterable[Finding], path: Path) -> None:
     """One line a finding, so that a merge of two branches merges their baselines."""
     rows = sorted(
-        (item.path, item.rule, item.fingerprint, " ".join(item.message("en").split()))
+        (
+            item.path,
+            item.rule,
+            item.fingerprint,
+            item.severity.name,
+            " ".join(item.message("en").split()),
+        )
         for item in findings
     )
     lines = ",\n".join("  " + json.dumps(list(row), ensure_ascii=False) for row in rows)
@@ -26,18 +33,24 @@ def write(findings: Iterable[Finding], path: Path) -> None:
 
 
 def without_known(findings: list[Finding], path: Path) -> list[Finding]:
-    """The findings that the baseline does not have."""
-    known = Counter(_read(path))
+    """The findings that the baseline does not have, or has at a lower level."""
+    known: dict[str, list[Severity]] = defaultdict(list)
+    for mark, severity in _read(path):
+        known[mark].append(severity)
     fresh: list[Finding] = []
     for finding in findings:
-        if known[finding.fingerprint]:
-            known[finding.fingerprint] -= 1
-        else:
+        levels = known[finding.fingerprint]
+        hidden = next((level for level in levels if level.rank <= finding.severity.rank), None)
+        if hidden is None:
             fresh.append(finding)
+        else:
+            levels.remove(hidden)
     return fresh
 
 
-def _read(path: Path) -> list[str]:
+def _read(path: Path) -> list[tuple[str, Severity]]:
+    """The fingerprints with their levels; a file from before levels were kept hides every level."""
+
     def wrong(given: str) -> InputError:
         return InputError(
             f"--baseline {path}",
@@ -55,11 +68,17 @@ def _read(path: Path) -> list[str]:
         raise wrong(error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError):
         raise wrong("no JSON") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema not in (SCHEMA, _WITHOUT_LEVELS):
         raise wrong("another document")
-    rows = data.get("findings")
+    rows, width = data.get("findings"), 5 if schema == SCHEMA else 4
     if not isinstance(rows, list) or not all(
-        isinstance(row, list) and len(row) == 4 and isinstance(row[2], str) for row in rows
+        isinstance(row, list) and len(row) == width and all(isinstance(part, str) for part in row)
+        for row in rows
     ):
         raise wrong("rows of another shape")
-    return [row[2] for row in rows]
+    if schema == _WITHOUT_LEVELS:
+        return [(row[2], Severity.HIGH) for row in rows]
+    if any(row[3] not in Severity.__members__ for row in rows):
+        raise wrong("a level that does not exist")
+    return [(row[2], Severity[row[3]]) for row in rows]

@@ -15,6 +15,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.lint.catalog import all_rules, matching, selected
+from torchstone.lint.findings import HARMLESS
 from torchstone.lint.options import CheckOptions
 from torchstone.lint.parallel import Progress
 from torchstone.lint.reading import Reading, no_collector
@@ -50,6 +51,8 @@ def check(
     required = _torch_version(options.torch, paths)
     torch = required.oldest if required else None
     project.torch_open = required.open if required else False
+    project.strict = options.strict
+    project.torch_known = required is not None or bool(options.torch)
     run = Reading(rules, project, torch, options.no_cache, cache_folder, paths)
     with no_collector():
         run.all(files, progress, _jobs(options.jobs, may_fork))
@@ -62,6 +65,8 @@ def check(
     findings += broken
     if not files:
         gaps.append(_nothing(options.paths))
+    elif rules and not run.rules and any(b"torch" in _bytes(file) for file in files):
+        gaps.append(_no_rules(options.paths, torch))
     findings, hidden = _without_baseline(_narrowed(findings, options, paths), options)
     extra = _outside(options, paths)
     report = Report(
@@ -116,6 +121,29 @@ def _nothing(paths: tuple[str, ...]) -> Gap:
     )
 
 
+def _bytes(file: File) -> bytes:
+    data = file.read()
+    return data if isinstance(data, bytes) else b""
+
+
+def _no_rules(paths: tuple[str, ...], torch: versions.Version | None) -> Gap:
+    """A version that switches every rule off must not look like a clean project."""
+    given = ".".join(map(str, torch or ()))
+    return Gap(
+        " ".join(paths),
+        Message(
+            "check.no-rules",
+            Text(
+                f"the project asks for torch {given}, which is older than every rule that was "
+                "selected: nothing was checked",
+                f"项目要求 torch {given}，早于所有选中的规则所适用的版本：未做任何检查",
+            ),
+        ),
+        f"torchstone check --torch latest {' '.join(paths)}",
+        failed=True,
+    )
+
+
 def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
     if not options.with_tools:
         return None
@@ -127,7 +155,11 @@ def _outside(options: CheckOptions, paths: list[str]) -> Report | None:
 
 def _narrowed(findings: list[Finding], options: CheckOptions, paths: list[str]) -> list[Finding]:
     floor = Confidence(options.min_confidence).rank
-    findings = [item for item in findings if item.confidence.rank <= floor]
+    findings = [
+        item
+        for item in findings
+        if item.confidence.rank <= floor or (options.strict and item.why.id.endswith(HARMLESS))
+    ]
     if options.since:
         from torchstone.sources.git import changed_lines
 

@@ -11,7 +11,7 @@ from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Finding, Location, fingerprint
 from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.lines import split_lines
-from torchstone.core.text import Message
+from torchstone.core.text import Message, Text
 from torchstone.lint.comments import with_right_comment
 from torchstone.lint.rule import Hit
 from torchstone.sources.scene import Scene
@@ -58,7 +58,7 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         hit.severity,
         hit.confidence,
         Message(f"{rule.code}.say", hit.say, hit.args),
-        Message(f"{rule.code}.why", hit.why, hit.args),
+        _why(hit),
         _remedy(hit, scene, line),
         where,
         (
@@ -69,6 +69,20 @@ def _finding(hit: Hit, scene: Scene, scope: str, mark: str) -> Finding:
         mark,
         hit.fix,
     )
+
+
+HARMLESS = ".why.harmless"
+"""How the id of a reason ends that says why a finding was thought harmless."""
+
+
+def _why(hit: Hit) -> Message:
+    if hit.harmless is None:
+        return Message(f"{hit.rule.code}.why", hit.why, hit.args)
+    why = Text(
+        f"{hit.why.en}; thought harmless: {hit.harmless.en}",
+        f"{hit.why.zh}；被认为无害：{hit.harmless.zh}",
+    )
+    return Message(f"{hit.rule.code}{HARMLESS}", why, hit.args)
 
 
 def _remedy(hit: Hit, scene: Scene, line: int) -> Message:

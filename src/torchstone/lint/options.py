@@ -33,6 +33,10 @@ class CheckOptions:
         "medium", "exit 1 only for findings at least this severe", "仅当存在不低于此级别的问题时以 1 退出",
         choices=("high", "medium", "low", "never"),
     )  # fmt: skip
+    strict: bool = option(
+        False, "also report what the precision rules took for harmless, with the reason",
+        "同时报告精度规则认为无害的情况，并说明原因",
+    )  # fmt: skip
     low: bool = option(
         False, "show LOW findings too, not only their number", "同时显示 LOW 级问题，而不只是数量",
     )  # fmt: skip

@@ -81,7 +81,8 @@ class Reading:
         self._trigger_words = frozenset(self._by_word)
         codes = ",".join(rule.code for rule in self.rules)
         own = "" if no_cache else _own_digest()
-        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}|{own}"
+        basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}"
+        basis += f"|{project.torch_known}|{project.strict}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None, jobs: int | None) -> None:
@@ -179,7 +180,8 @@ class Reading:
         borrowed = self.lending.to(words, data) - words
         if not borrowed and b"torch" not in data:
             # a helper may go backward and never name torch; other libraries have a backward too
-            if b"backward" not in words or not words.isdisjoint(_OTHERS):
+            trains = b"backward" in words or b".half()" in data or b".bfloat16()" in data
+            if not trains or not words.isdisjoint(_OTHERS):
                 return []
         words |= borrowed
         found = {
@@ -230,6 +232,7 @@ def _own_digest() -> str:
         home / "rules",
         home / "knowledge",
         home / "facts",
+        home / "values",
         home.parent / "sources",
     ):
         for path in sorted(folder.glob("*.py")):

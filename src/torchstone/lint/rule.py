@@ -37,6 +37,8 @@ class Hit(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     about: tuple[ast.expr, ...] = ()
     """What the severity rests on: HIGH needs to know how these were made and who gets them."""
+    harmless: Text | None = None
+    """Why it was thought harmless: reported with `--strict` alone, with this reason."""
 
 
 Check = Callable[[Any, Scene], Iterable[Hit]]
@@ -72,6 +74,8 @@ class Rule:
     """Codes of other tools that this rule answers to."""
     torch_from: Version = (1, 0)
     """The first torch version in which the advice is right."""
+    in_every_torch: bool = False
+    """Whether an upgrade rule's advice holds for every release that rules speak of."""
     default: bool = True
     on_calls: dict[str, list[Check]] = field(default_factory=dict)
     on_nodes: dict[type[ast.AST], list[Check]] = field(default_factory=dict)
@@ -114,18 +118,24 @@ class Rule:
         fix: Fix | None = None,
         evidence: tuple[Evidence, ...] = (),
         about: tuple[ast.expr, ...] = (),
+        harmless: Text | None = None,
         **args: str,
     ) -> Hit:
         """This rule fired at a node; `args` fill the `{names}` of the texts."""
         return Hit(
             self, node, args, severity or self.severity, confidence or self.confidence,
-            say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about,
+            say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about, harmless,
         )  # fmt: skip
 
     @property
     def triggers(self) -> frozenset[str]:
         """Identifiers of which a file must hold at least one; empty means every file."""
         return frozenset((*self.words, *self.on_calls))
+
+    @property
+    def follows_version(self) -> bool:
+        """Whether what it advises exists only in some releases of torch."""
+        return not self.in_every_torch and (self.group == "upgrade" or self.torch_from > (1, 0))
 
     @property
     def fixable(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import torch
 from torch import nn
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 Place = TypeVar("Place")
 

@@ -11,8 +11,6 @@ import importlib
 import importlib.util
 import re
 import sys
-import sysconfig
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,10 +19,10 @@ from typing import Any
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
+from torchstone.observe.where import PROGRAM, STANDARD
 
 MESSAGE_LENGTH = 200
 _NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_OURS = str(Path(__file__).parents[1])
 
 
 @contextlib.contextmanager
@@ -65,19 +63,7 @@ def place_of(error: BaseException) -> str:
     """`file:line` of the last line of the user's own code that the error went through."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}:{error.lineno}"
-    frames = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith((_OURS, "<frozen"))
-    ]
-    installed = tuple(
-        path
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-        if (path := sysconfig.get_path(name))
-    )
-    own = [frame for frame in frames if not frame[0].startswith(installed)]
-    chosen = (own or frames)[-1:]
-    return f"{_short(chosen[0][0])}:{chosen[0][1]}" if chosen else ""
+    return str(PROGRAM.last_raised(error) or PROGRAM.last_raised(error, STANDARD))
 
 
 def _told(what: str, error: BaseException) -> InputError:

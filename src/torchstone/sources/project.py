@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -41,21 +42,9 @@ _TORCH_HOMES = ("torch", "torch.nn", "torch.nn.functional", "torch.distributed",
 def parse(source: Source) -> ast.Module | Gap:
     """The syntax tree, or why there is none; the source is never executed."""
     try:
-        flags = ast.PyCF_ONLY_AST
-        if source.cell_starts:
-            flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        tree: ast.Module = compile(source.text, source.path, "exec", flags, dont_inherit=True)
+        return _tree(source, source.text)
     except SyntaxError as error:
-        line = error.lineno or 1
-        hint = " (Python 2?)" if "Missing parentheses" in str(error.msg) else ""
-        return gap(
-            source.path,
-            "source.syntax",
-            f"line {line} does not parse as Python 3: {error.msg}{hint}",
-            f"第 {line} 行无法按 Python 3 解析：{error.msg}{hint}",
-            f"python -m py_compile {source.path}",
-            line=line,
-        )
+        return _newer(source) or _syntax_gap(source, error)
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         why = str(error) or type(error).__name__
         return gap(
@@ -65,7 +54,41 @@ def parse(source: Source) -> ast.Module | Gap:
             f"嵌套层次超过 Python 解析器的上限（{why}）",
             "break the expression into parts",
         )
+
+
+def _tree(source: Source, text: str) -> ast.Module:
+    flags = ast.PyCF_ONLY_AST
+    if source.cell_starts:
+        flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree: ast.Module = compile(text, source.path, "exec", flags, dont_inherit=True)
     return tree
+
+
+def _newer(source: Source) -> ast.Module | None:
+    """The tree of a file whose syntax is newer than the interpreter that runs this."""
+    from torchstone.sources.newer_syntax import rewritten  # few files need it
+
+    text = rewritten(source.text)
+    if text == source.text:
+        return None
+    try:
+        return _tree(source, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return None
+
+
+def _syntax_gap(source: Source, error: SyntaxError) -> Gap:
+    line = error.lineno or 1
+    here = "{}.{}".format(*sys.version_info[:2])
+    hint = " (Python 2?)" if "Missing parentheses" in str(error.msg) else ""
+    return gap(
+        source.path,
+        "source.syntax",
+        f"line {line} does not parse as Python {here}: {error.msg}{hint}",
+        f"第 {line} 行无法按 Python {here} 解析：{error.msg}{hint}",
+        f"python -m py_compile {source.path}",
+        line=line,
+    )
 
 
 class Project:
@@ -94,6 +117,10 @@ class Project:
         """The oldest torch the project says it runs with."""
         self.torch_open = False
         """Whether the project admits everything from that torch on."""
+        self.strict = False
+        """Whether what is thought harmless is to be reported too."""
+        self.torch_known = True
+        """Whether the project, or whoever asked, says which torch it is."""
         self.begin_file()
 
     def begin_file(self) -> None:
@@ -185,16 +212,23 @@ class Project:
         """Whether any file of the project holds a word, in code or not."""
         self.shared = True
         if word not in self._words:
-            needle = word.encode()
+            needle = word.encode("utf-8", "surrogateescape")
             found = (file.read() for file in self._files.values())
             self._words[word] = any(isinstance(data, bytes) and needle in data for data in found)
         return self._words[word]
+
+    def contents(self) -> Iterator[bytes]:
+        """What the files of the project hold; those that cannot be read are left out."""
+        for file in self._files.values():
+            data = file.read()
+            if isinstance(data, bytes):
+                yield data
 
     def files_that_call(self, name: str) -> list[str]:
         """The paths of the files in which a name is followed by a bracket."""
         self.shared = True
         if name not in self._called:
-            needle = f"{name}(".encode()
+            needle = f"{name}(".encode("utf-8", "surrogateescape")
             self._called[name] = [
                 path
                 for path, file in self._files.items()
@@ -206,9 +240,13 @@ class Project:
         """The path under which the project knows a file."""
         return self._paths.get(scene.path, "")
 
+    def path_named(self, name: str) -> str:
+        """The path under which the project knows the file of this name."""
+        return self._paths[name]
+
     def files_that_name(self, paths: list[str], word: str) -> list[str]:
         """Those of the files in which a word stands, in code or not."""
-        needle = word.encode()
+        needle = word.encode("utf-8", "surrogateescape")
         return [
             path
             for path in paths
@@ -218,6 +256,13 @@ class Project:
     def load(self, path: str, scene: Scene) -> Scene | None:
         """Another file as a scene; the one that asks stands for itself."""
         return scene if self._paths.get(scene.path) == path else self._load(path)
+
+    def named(self, name: str, scene: Scene) -> Scene | None:
+        """A file by its name in reports; the one that asks stands for itself."""
+        if scene.path == name:
+            return scene
+        path = self._paths.get(name)
+        return self._load(path) if path is not None else None
 
     # -- names of other files -------------------------------------------------------------------
 

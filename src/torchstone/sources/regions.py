@@ -220,8 +220,9 @@ def _grad(scene: Scene, context: ast.expr) -> str:
     if full in NO_GRAD:
         return "no_grad"
     if full in INFERENCE:
-        on = isinstance(context, ast.Call) and scene.literal(scene.argument(context, 0, "mode"))
-        return "" if on is False and isinstance(context, ast.Call) and context.args else "inference"
+        mode = scene.argument(context, 0, "mode") if isinstance(context, ast.Call) else None
+        # `inference_mode(False)` also switches gradients on, inside `no_grad` too
+        return "enabled" if scene.literal(mode) is False else "inference"
     if full in ENABLE_GRAD:
         return "enabled"
     if full in SET_GRAD and isinstance(context, ast.Call):

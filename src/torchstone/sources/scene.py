@@ -47,6 +47,7 @@ class Scene(Writing):
         """Answers that rules or helpers want to keep for this file."""
         self._inside: dict[ast.AST, list[ast.AST]] = {}
         self._qualified: dict[ast.AST, str] = {}
+        self._calls_by_scope: dict[str, dict[ast.AST, list[ast.Call]]] = {}
 
     # -- the tree -------------------------------------------------------------------------------
 
@@ -195,6 +196,15 @@ class Scene(Writing):
                 name = func.id
                 found[renamed.get(name, name)].append(call)
         return found
+
+    def calls_in(self, scope: ast.AST, name: str) -> list[ast.Call]:
+        """The calls of one last name that stand in a scope, inner scopes left out."""
+        by_scope: dict[ast.AST, list[ast.Call]] | None = self._calls_by_scope.get(name)
+        if by_scope is None:
+            by_scope = self._calls_by_scope[name] = defaultdict(list)
+            for call in self.calls.get(name, ()):
+                by_scope[self.scope(call)].append(call)
+        return by_scope.get(scope, [])
 
     def qualified(self, node: ast.AST | None) -> str:
         """The full name of a name or attribute chain (`torch.nn.functional.softmax`), or ""."""

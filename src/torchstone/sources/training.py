@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,13 +14,45 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def backward_calls(scene: Scene) -> list[ast.Call]:
+class Calls(tuple[ast.Call, ...]):
+    """Calls of one file in order: membership and "those inside a block" cost no walk over all."""
+
+    _members: frozenset[ast.Call]
+
+    def __new__(cls, calls: Iterable[ast.Call]) -> Calls:
+        found = super().__new__(cls, sorted(calls, key=_position))
+        found._members = frozenset(found)
+        return found
+
+    def __contains__(self, call: object) -> bool:
+        return call in self._members
+
+    def inside(self, scene: Scene, outer: ast.AST) -> list[ast.Call]:
+        """Those that stand below a node."""
+        end = getattr(outer, "end_lineno", None)
+        if end is None:
+            return list(self)
+        first = bisect_left(self, (outer.lineno, -1), key=_position)  # type: ignore[attr-defined]
+        last = bisect_left(self, (end + 1, -1), key=_position)
+        return [call for call in self[first:last] if scene.within(call, outer)]
+
+    def of(self, scene: Scene, function: ast.AST | None) -> list[ast.Call]:
+        """Those whose innermost function is this one; those of no function for None."""
+        rows = self.inside(scene, function) if function is not None else list(self)
+        return [call for call in rows if scene.function(call) is function]
+
+
+def _position(call: ast.Call) -> tuple[int, int]:
+    return call.lineno, call.col_offset
+
+
+def backward_calls(scene: Scene) -> Calls:
     """`loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`."""
-    found = scene.cache.get("backward")
+    found: Calls | None = scene.cache.get("backward")
     if found is None:
-        found = [call for call in scene.calls.get("backward", ()) if _is_backward(scene, call)]
-        scene.cache["backward"] = found
-    return list(found)
+        rows = scene.calls.get("backward", ())
+        found = scene.cache["backward"] = Calls(c for c in rows if _is_backward(scene, c))
+    return found
 
 
 def _is_backward(scene: Scene, call: ast.Call) -> bool:
@@ -30,11 +64,11 @@ def _is_backward(scene: Scene, call: ast.Call) -> bool:
     return function is None or function.name not in ("backward",)
 
 
-def step_calls(scene: Scene) -> list[ast.Call]:
+def step_calls(scene: Scene) -> Calls:
     """`optimizer.step()` and `scaler.step(optimizer)`."""
-    found = scene.cache.get("step")
+    found: Calls | None = scene.cache.get("step")
     if found is None:
-        found = [
+        found = scene.cache["step"] = Calls(
             call
             for call in scene.calls.get("step", ())
             if isinstance(call.func, ast.Attribute)
@@ -42,9 +76,8 @@ def step_calls(scene: Scene) -> list[ast.Call]:
                 scene.is_optimizer(call.func.value)
                 or (len(call.args) == 1 and scene.is_optimizer(call.args[0]))
             )
-        ]
-        scene.cache["step"] = found
-    return list(found)
+        )
+    return found
 
 
 def step_loops(scene: Scene) -> dict[ast.AST, ast.Call]:
@@ -65,7 +98,7 @@ def step_loops(scene: Scene) -> dict[ast.AST, ast.Call]:
     for call in backward:
         function = scene.function(call)
         if function is not None and _innermost_loop(scene, call) is None:
-            if any(scene.function(step) is function for step in steps):
+            if steps.of(scene, function):
                 found.setdefault(function, call)
     scene.cache["step_loops"] = found
     return found

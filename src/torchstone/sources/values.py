@@ -371,17 +371,20 @@ def _used_as(scene: Scene, node: ast.AST | None, methods: tuple[str, ...]) -> bo
     name = scene.dotted(node)
     if node is None or not name:
         return False
-    table: dict[tuple[ast.AST | None, str, str], bool] = scene.cache.setdefault("used as", {})
-    own = name.startswith("self.")
-    home = scene.class_of(node) if own else scene.scope(node)
+    home = scene.class_of(node) if name.startswith("self.") else scene.scope(node)
     for method in methods:
-        key = (home, name, method)
-        if key not in table:
-            table[key] = any(
-                scene.dotted(scene.receiver(call)) == name
-                and (scene.class_of(call) if own else scene.scope(call)) is home
-                for call in scene.calls.get(method, ())
-            )
-        if table[key]:
+        if (home, name) in _receivers(scene, method):
             return not (method == "state_dict" and _used_as(scene, node, ("step",)))
     return False
+
+
+def _receivers(scene: Scene, method: str) -> set[tuple[ast.AST | None, str]]:
+    """What a method is called on, with the scope of a name or the class of an attribute."""
+    table: dict[str, set[tuple[ast.AST | None, str]]] = scene.cache.setdefault("used as", {})
+    if method not in table:
+        found = table[method] = set()
+        for call in scene.calls.get(method, ()):
+            name = scene.dotted(scene.receiver(call))
+            own = name.startswith("self.")
+            found.add((scene.class_of(call) if own else scene.scope(call), name))
+    return table[method]

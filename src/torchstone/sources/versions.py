@@ -6,17 +6,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from torchstone.core.files import read_regular
-from torchstone.core.pattern import pattern
+from torchstone.sources.requirements import stated_in
 
 Version = tuple[int, int]
 
-_REQUIREMENT = pattern(r"^[ \t]*[\"']?torch[ \t]*(?:\[[^\]]*\])?\s*([=~!<>][^;#\"'\n]*)", re.M)
-_CLAUSE = pattern(r"(==|~=|>=|>)\s*v?(\d{1,4})\.(\d{1,4})")
-_BOUND = pattern(r"==|~=|<")
-_FILES = ("requirements.txt", "requirements/base.txt", "setup.cfg", "setup.py", "environment.yml")
-_LEVELS = 4
-_BYTES = 200_000
+_LEVELS = 4  # folders upwards in which the requirements of a package are looked for
 
 
 class Requirement(NamedTuple):
@@ -42,46 +36,36 @@ def torch_requirement(folder: Path) -> Requirement | None:
     """The nearest requirement on torch; None when there is none."""
     at = folder.resolve()
     for _ in range(_LEVELS):
-        found = _declared(at)
-        if found is not None:
-            return found
+        found = [item for text in stated_in(at, "torch") if (item := _of_torch(text))]
+        if found:
+            # files of one folder serve different machines: what is advised must hold on all
+            return Requirement(min(item.oldest for item in found), all(i.open for i in found))
         if (at / ".git").exists() or at.parent == at:
             return None
         at = at.parent
     return None
 
 
-def _declared(folder: Path) -> Requirement | None:
-    texts = [_pyproject(folder / "pyproject.toml")]
-    texts += [_read(folder / name) for name in _FILES]
-    for text in texts:
-        for match in _REQUIREMENT.finditer(text):
-            clauses = [(int(a), int(b)) for _, a, b in _CLAUSE.findall(match[1])]
-            if clauses:
-                return Requirement(min(clauses), not _BOUND.search(match[1]))
-    return None
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_regular(path, _BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _pyproject(path: Path) -> str:
-    """The dependency strings, a line each; a broken file is the configuration reader's business."""
-    text = _read(path)
-    if "torch" not in text:
-        return ""
-    import tomllib
+def _of_torch(text: str) -> Requirement | None:
+    if not text.lstrip().lower().startswith("torch"):
+        return None
+    # loaded only for projects that state a torch
+    from packaging.requirements import InvalidRequirement
+    from packaging.requirements import Requirement as Stated
+    from packaging.version import InvalidVersion
+    from packaging.version import Version as Release
 
     try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return ""
-    project = data.get("project", {})
-    groups = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
-    lists = [project.get("dependencies", [])] if isinstance(project, dict) else []
-    lists += groups.values() if isinstance(groups, dict) else []
-    return "\n".join(item for rows in lists if isinstance(rows, list) for item in map(str, rows))
+        stated = Stated(text)
+        if stated.name.lower() != "torch":
+            return None
+        rows = [(item.operator, item.version.removesuffix(".*")) for item in stated.specifier]
+        below = [sign for sign, _ in rows if sign in ("<", "<=")]
+        least = [Release(text) for sign, text in rows if sign in ("==", "~=", ">=", ">", "===")]
+    except (InvalidRequirement, InvalidVersion):
+        return None
+    if not least:
+        return None
+    pinned = any(sign in ("==", "===", "~=") for sign, _ in rows)
+    oldest = max(least)  # every clause holds at once
+    return Requirement((oldest.major, oldest.minor), not pinned and not below)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.sources.requirements import Requirement, declared_requirements
 from torchstone.starting.project import read_imports
+from torchstone.starting.requirements import Requirement, declared_requirements
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _SPEC = re.compile(r"[=<>!~,.\w*+-]{0,80}")

@@ -133,8 +133,8 @@ class Watch:
         ranks = join_ranks(self._parts.models, self.settings.ranks_every, self.settings.lang)
         self._judge.ranks = ranks
         writes = ranks is None or ranks.rank == 0
-        self._judge.recorder = open_recorder(
-            self.settings, self._parts.by_kind(), writes, self._clock
+        self._judge.record_to(
+            open_recorder(self.settings, self._parts.by_kind(), writes, self._clock)
         )
         atexit.register(_close_at_exit, weakref.ref(self))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
 from torchstone.conductor.probes.replay.copies import case_of
+from torchstone.core.place import Place
 
 
 class Block(nn.Module):

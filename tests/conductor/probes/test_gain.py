@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from torchstone.conductor.probes.checks.precision.work_left_wide import RULE
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.rules import (
     Shown,
     expected,
@@ -16,6 +15,7 @@ from torchstone.conductor.probes.rules import (
     significant_bits,
 )
 from torchstone.core.evidence import Number
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 _HOW = Text("measured", "测得")

@@ -7,10 +7,11 @@ import pytest
 from torchstone.conductor.checkpoints import decide
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.ranks import ALL_RULES
-from torchstone.conductor.project.facts import Feature, Place, ProjectFacts
+from torchstone.conductor.project.facts import Feature, ProjectFacts
 from torchstone.conductor.project.survey import survey
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools
+from torchstone.core.place import Place
 
 
 @pytest.mark.parametrize("name", ["mla", "moe", "dist-sync", "amp"])

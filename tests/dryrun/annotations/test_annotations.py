@@ -9,9 +9,10 @@ import pytest
 
 from torchstone.core.errors import UsageError
 from torchstone.core.evidence import Diff
+from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.dryrun.annotations.axis_names import AxisNames, shapes_of
-from torchstone.dryrun.record import ObservedArray, ObservedFunction, Place
+from torchstone.dryrun.record import ObservedArray, ObservedFunction
 
 Run = Callable[..., Report]
 
@@ -140,3 +141,31 @@ def test_axes_share_a_name_when_they_are_equal_in_all_calls() -> None:
     assert names.text(shapes["mask"]) == "time time"
     assert names.text(shapes["scale"]) == "1 dim"
     assert names.text([(2,), (2, 3)]) == "..."
+
+
+TWO_HEADS = """\
+import torch
+import first, second
+
+first.head(torch.zeros(2, 3))
+second.head(torch.zeros(2, 4))
+"""
+HEAD = """\
+from torch import Tensor
+from jaxtyping import Float
+
+
+def head(x: Float[Tensor, "b {size}"]):
+    return x + 1
+"""
+
+
+def test_equal_functions_of_two_files_have_their_own_annotations(run: Run, tmp_path: Path) -> None:
+    """Their code objects are equal: annotations are no part of them, nor is the file."""
+    for name, size in (("first", 3), ("second", 4)):
+        (tmp_path / f"{name}.py").write_text(HEAD.format(size=size))
+    assert run(TWO_HEADS).findings == ()
+    (tmp_path / "second.py").write_text(HEAD.format(size=5))
+    (found,) = run(TWO_HEADS).findings
+    assert (found.rule, found.line) == ("DR203", 5)
+    assert "Float[Tensor, 'b 5']" in found.message()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchstone.core.place import Place
 from torchstone.dryrun.ranks.branches import find_branch
-from torchstone.dryrun.record import Place
 
 SOURCE = """\
 def step(rank):

@@ -8,7 +8,7 @@ import pytest
 
 from torchstone.lint.knowledge import amp
 from torchstone.lint.knowledge.dtypes import complex_source, integer_dtype
-from torchstone.lint.knowledge.half_values import half_here
+from torchstone.lint.values.half_operands import half_here
 from torchstone.sources.project import Project
 from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source

@@ -34,6 +34,13 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """,
+    """\
+import torch
+
+class Head(torch.nn.Module):
+    def forward(self, x):
+        return self.out(self.norm(x).half())
+""",
 )
 
 GOOD = (
@@ -113,13 +120,6 @@ def train(model, x):
     """\
 import torch
 
-class Head(torch.nn.Module):
-    def forward(self, x):
-        return self.out(self.norm(x).half())
-""",
-    """\
-import torch
-
 def train_one_epoch(model, loader, loss_scaler):
     for x, y in loader:
         if loss_scaler is None:
@@ -166,5 +166,10 @@ FIXED = (
     """\
 @@ -4 +3,0 @@
 -model.half()
+""",
+    """\
+@@ -5 +5 @@
+-        return self.out(self.norm(x).half())
++        return self.out(self.norm(x))
 """,
 )

@@ -10,6 +10,15 @@ def attend(q, k):
         scores = q.matmul(k)
         return scores.log_softmax(-1)
 """,
+    """\
+import torch
+import torch.nn.functional as F
+
+def attend(scores, v, small):
+    if small:
+        scores = scores.half()
+    return F.softmax(scores, dim=-1) @ v
+""",
 )
 
 GOOD = (
@@ -39,15 +48,6 @@ def attend(scores, v):
 """,
     """\
 import torch
-import torch.nn.functional as F
-
-def attend(scores, v, small):
-    if small:
-        scores = scores.half()
-    return F.softmax(scores, dim=-1) @ v
-""",
-    """\
-import torch
 
 @torch.inference_mode()
 def answer(scores):
@@ -60,5 +60,10 @@ FIXED = (
 @@ -7 +7 @@
 -        return scores.log_softmax(-1)
 +        return scores.log_softmax(-1, dtype=torch.float32)
+""",
+    """\
+@@ -7 +7 @@
+-    return F.softmax(scores, dim=-1) @ v
++    return F.softmax(scores, dim=-1, dtype=torch.float32) @ v
 """,
 )

@@ -7,10 +7,10 @@ import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.templates import SourceFile, called, fix, parsed
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 
 _RANK = ("rank", "is_main", "is_master", "main_process")
 

@@ -67,5 +67,7 @@ def _idle(parts: list[Hunk]) -> Text:
 
 def is_by_checks(findings: list[Finding]) -> bool:
     """Whether only checks that somebody wrote show the fault."""
-    shown = [item for item in findings if item.tool in ("checks", "dryrun", "probes")]
+    shown = [
+        item for item in findings if item.tool in ("checks", "dryrun", "probes", "experiments")
+    ]
     return bool(shown) and all(item.tool == "checks" for item in shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from torchstone.conductor.changes.patches import (
     together,
     write_changes,
 )  # fmt: skip
+from torchstone.conductor.experiments import against_one
 from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.jobs.side_by_side import side_by_side
 from torchstone.conductor.phases.confirmation import Proof, is_by_checks, refuse_proof
@@ -31,17 +33,20 @@ from torchstone.conductor.phases.verdicts import (
 )
 from torchstone.conductor.project.copying import Copy, copied, digest_of
 from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.tools.experiments import RANKS_JOB
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.fix import Edit
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 
-_SHOWN = ("dryrun", "probes", "checks")
+_SHOWN = ("dryrun", "probes", "experiments", "checks")
 _SHOWN_BY_CALLS = ("DR6", "PR4")
 """Families of rules that compare which calls the ranks make, or whether ranks are equal: a wrong fix can
 make the right calls with the wrong values, so that their silence proves nothing."""
 _CRASH_ON_ALL_RANKS = "DR600"
+_SAME_GRADIENT = 1e-4
+"""Relative; the same program on the same data differs by rounding only."""
 _NEAR = 8
 """Lines: a cause and what a run shows of it stand in one function."""
 _ALWAYS = "lint"
@@ -71,7 +76,19 @@ class Before:
             if any(item.fingerprint in wanted for item in result.report.findings)
         }
         ids |= {result.job for result in self.execution.results if result.tool == _ALWAYS}
+        if any(_is_shown_by_calls(item) for item in given):  # only values can prove their fix
+            ids |= {job.id for job in self._against_one(ids)}
         return tuple(job for job in self.plan.jobs if job.id in ids)
+
+    def _against_one(self, ids: set[str]) -> list[Job]:
+        """The comparisons with one process of the scripts that these jobs run."""
+        words = {word for job in self.plan.jobs if job.id in ids for word in job.arguments}
+        ran = {result.job for result in self.execution.results}
+        return [
+            job
+            for job in self.plan.jobs
+            if job.id.startswith(RANKS_JOB) and job.id in ran and job.arguments[1] in words
+        ]
 
     def shown_near(self, findings: Iterable[Finding]) -> list[Finding]:
         """What runs have shown in the functions of these findings."""
@@ -317,6 +334,8 @@ def _judge(
     turned = [item for item in before.shown_near(own) if item.fingerprint not in now]
     ran = {report.tool for report in reports}
     check = _check_that_turned([*own, *(item for item in turned if item.tool in ran)])
+    if not check.en and any(_is_shown_by_calls(item) for item in own):
+        check = _agree_with_one(before.reports(jobs), reports)
     state: PatchState = "proven" if check.en else "applies"
     why = Text("", "") if check.en else _why_unproven(own)
     return Verdict(
@@ -386,6 +405,28 @@ def _less_ran(before: list[Report], after: list[Report]) -> Text | None:
                     f"修改之后程序运行得更少（{item.name}：之前 {item.value:g}，现在 {now.get(item.name, 0):g}）",
                 )
     return None
+
+
+def _agree_with_one(before: list[Report], after: list[Report]) -> Text:
+    """The values behind the calls: after the change the ranks have the gradients of one process, and
+    those of one process are what they were before it."""
+    pairs = [
+        ({item.name: item.value for item in then.measures}, {item.name: item.value for item in now.measures})
+        for then, now in zip(before, after, strict=True)
+        if now.tool == against_one.TOOL
+    ]  # fmt: skip
+    compared = [(then, now) for then, now in pairs if against_one.HELD in now]
+    same = all(
+        math.isclose(then.get(name, 0.0), now.get(name, 1.0), rel_tol=_SAME_GRADIENT)
+        for then, now in compared
+        for name in against_one.ALONE
+    )
+    if not compared or not same or not all(now[against_one.HELD] for _, now in compared):
+        return Text("", "")
+    return Text(
+        "the gradients on 2 ranks equal those of one process with the same data, which did not change",
+        "2 个 rank 上的梯度等于使用同样数据的单进程梯度，且后者保持不变",
+    )
 
 
 def _is_shown_by_calls(item: Finding) -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.core.evidence import Number, Snippet
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.fix import Fix
 from torchstone.core.pictures import Evidence
+from torchstone.core.place import Place
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import Message, Text
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import torch  # noqa: F401  loaded once, before the forks
 
 from torchstone.conductor.probes.checks import all_checks
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
@@ -28,6 +27,7 @@ from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Fix, apply_edits
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
+from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.sources.discover import SKIPPED

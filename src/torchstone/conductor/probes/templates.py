@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.core.fix import Edit, Fix, Safety
+from torchstone.core.place import Place
 from torchstone.core.text import Message, Text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

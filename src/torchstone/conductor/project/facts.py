@@ -6,17 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchstone.core.place import Place
+
 _AXIS = re.compile(r"(^|[-_])(tp|pp|ep|sp|cp|dp|\w*parallel|stages|shards)([-_]|$)")
 """Options for the size of one axis of a layout of ranks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of a file, and what stands there."""
-
-    path: str
-    line: int
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +121,7 @@ class ProjectFacts:
     """What its data code is written with."""
     entry_points: tuple[EntryPoint, ...] = ()
     models: tuple[Place, ...] = ()
+    """Classes of models; their names are the scopes."""
     training_loops: tuple[Place, ...] = ()
     parallel: tuple[Feature, ...] = ()
     precision: tuple[Feature, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchstone.conductor.project.facts import Place
+from torchstone.core.place import Place
 
 
 @dataclass

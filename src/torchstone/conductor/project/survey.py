@@ -12,12 +12,12 @@ from torchstone.conductor.project.entry_points import find_entry_points
 from torchstone.conductor.project.facts import (
     Feature,
     GitState,
-    Place,
     ProjectFacts,
     Tests,
 )  # fmt: skip
 from torchstone.conductor.project.gathered import Gathered, relative
 from torchstone.core.errors import InputError
+from torchstone.core.place import Place
 from torchstone.sources.discover import File, discover
 from torchstone.sources.git import git_state
 from torchstone.sources.project import parse
@@ -148,10 +148,10 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
                     found.libraries.add(top)
         for word in _words(node):
             words.add(word)
-            found.names.setdefault(word, []).append(Place(name, line, word))
+            found.names.setdefault(word, []).append(Place(name, line))
             backward = backward or word == "backward"
             if word == "DataLoader" and isinstance(node, ast.Name):
-                found.data.append(Place(name, line, word))
+                found.data.append(Place(name, line))
     trains = backward or bool(words & _TRAINERS)
     starts = any(map(_STARTS.search, words))
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
@@ -257,7 +257,7 @@ def _features(table: dict[str, set[str]], found: Gathered) -> tuple[Feature, ...
             seen += told
             places = sorted(
                 {place for word in seen for place in found.names[word]},
-                key=lambda place: (place.path, place.line, place.name),
+                key=lambda place: (place.path, place.line),
             )
             features.append(Feature(name, tuple(places[:_MOST_PLACES])))
     return tuple(features)

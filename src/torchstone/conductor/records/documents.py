@@ -101,7 +101,7 @@ def _facts(facts: ProjectFacts, lang: str) -> list[str]:
         ("框架" if zh else "frameworks", ", ".join(facts.frameworks) or "-"),
         ("入口" if zh else "entry points", ", ".join(
             " ".join((item.path, *item.arguments)) for item in facts.entry_points[:8]) or "-"),
-        ("模型" if zh else "models", ", ".join(f"{item.name} ({item.path}:{item.line})" for item in facts.models[:8]) or "-"),
+        ("模型" if zh else "models", ", ".join(f"{item.scope} ({item})" for item in facts.models[:8]) or "-"),
         ("训练循环" if zh else "training loops", ", ".join(f"{item.path}:{item.line}" for item in facts.training_loops) or "-"),
         ("并行" if zh else "parallel", _features(facts.parallel)),
         ("精度" if zh else "precision", _features(facts.precision)),

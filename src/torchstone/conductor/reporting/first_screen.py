@@ -28,19 +28,56 @@ def first_screen(made: Outcome) -> Answer:
     worst = [item for item in problems if item.severity.value == "HIGH"]
     proven = len(done.proven)
     return Answer(
-        headline=_headline(len(problems), len(worst), proven, len(done.with_others))
+        headline=_judged(made, _headline(len(problems), len(worst), proven, len(done.with_others)))
         if problems or not made.interrupted
         else _INTERRUPTED,
-        state="bad" if worst else "warning" if problems or made.interrupted else "good",
+        state="bad" if worst else "good" if _is_clean(made) else "warning",
         about=_about(made),
         warnings=_warnings(made),
         tiles=_tiles(made, len(worst), proven),
-        pictures=(*_tasks(made), *_checkpoints(made), *_not_looked_at(made)),
+        pictures=(*_tasks(made), *_programs(made), *_checkpoints(made), *_not_looked_at(made)),
         next=_next(made),
     )
 
 
 _INTERRUPTED = Text("Interrupted before the problems were worked out", "在得出问题之前被中断")
+
+
+def _is_clean(made: Outcome) -> bool:
+    """A tick says that the programs ran and nothing was found: not that nothing was run."""
+    return not (made.found.problems or made.interrupted) and made.coverage.judged and _was_run(made)
+
+
+def _was_run(made: Outcome) -> bool:
+    return any(item.judged for item in made.coverage.started)
+
+
+def _judged(made: Outcome, headline: Text) -> Text:
+    """The headline, with what was not run before anything else."""
+    if made.coverage.judged:
+        if made.found.problems or _was_run(made):
+            return headline
+        return Text(
+            "Nothing found by reading; nothing was run", "阅读代码未发现问题；未运行任何程序"
+        )
+    why = made.coverage.why
+    if not made.found.problems:
+        return Text(f"Not judged: no training step was reached ({why.en})",
+                    f"未判定：没有到达任何训练步（{why.zh}）")  # fmt: skip
+    return Text(f"Not judged: no training step was reached; by reading: {headline.en}",
+                f"未判定：没有到达任何训练步；阅读代码：{headline.zh}")  # fmt: skip
+
+
+def _programs(made: Outcome) -> tuple[Evidence, ...]:
+    """Every start that was found, and how far it came."""
+    rows = [
+        (item.path, Text(f"{item.steps} optimizer steps", f"{item.steps} 个优化步") if item.steps else item.stopped)
+        for item in made.coverage.started
+    ]  # fmt: skip
+    if not rows:
+        return ()
+    columns = (Text("program", "程序"), Text("how far it came", "进展"))
+    return (Table(Text("Programs", "程序"), columns, tuple(rows)),)
 
 
 def _headline(total: int, worst: int, proven: int, with_others: int) -> Text:

@@ -12,6 +12,7 @@ from torchstone.conductor.phases.guide import Guide
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import Interpretation, Problem
 from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.reporting.coverage import Coverage
 from torchstone.core.answer import State
 from torchstone.core.pictures import Document
 from torchstone.core.text import Text
@@ -42,6 +43,9 @@ class Outcome:
     root: str = "."
     waiting: tuple[Solution, ...] = ()
     """Proven changes that a model or an agent wrote: a person accepts them, or they stay out."""
+
+    coverage: Coverage = Coverage((), wanted=False)
+    """How far the programs of the project came."""
 
     @property
     def undo(self) -> str:

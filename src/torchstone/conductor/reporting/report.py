@@ -38,7 +38,7 @@ def report_on_review(made: Outcome) -> Report:
         TOOL,
         findings=findings,
         measures=_measures(made),
-        gaps=(*_interrupted(made), *gaps, *_skipped(made)),
+        gaps=(*_interrupted(made), *_not_judged(made), *gaps, *_skipped(made)),
         environment={item.tool: item.version for item in made.execution.results},
         rules=rules,
         subject=made.plan.facts.name,
@@ -57,6 +57,24 @@ def _interrupted(made: Outcome) -> tuple[Gap, ...]:
             f"torchstone review --resume {made.folder}", failed=True, tool=TOOL,
         ),
     )  # fmt: skip
+
+
+def _not_judged(made: Outcome) -> tuple[Gap, ...]:
+    """No program came to a step: whoever reads the exit code must not take it for a clean project."""
+    if made.coverage.judged or made.interrupted:
+        return ()
+    why = made.coverage.why
+    reason = Message(
+        "review.not-judged",
+        Text("no training step was reached: {en}", "没有到达任何训练步：{zh}"),
+        {"en": why.en, "zh": why.zh},
+    )
+    close = Text(
+        "start it as a person would and give the command in the README, or: torchstone dryrun SCRIPT -- ARGUMENTS",
+        "请像人工启动那样运行并在 README 中写明命令，或运行：torchstone dryrun 脚本 -- 参数",
+    )
+    name = made.plan.facts.name
+    return (Gap(name, reason, close.en, failed=True, tool=TOOL, close_zh=close.zh),)
 
 
 def _findings(problem: Problem, verdict: Verdict | None) -> list[Finding]:

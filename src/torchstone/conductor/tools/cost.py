@@ -21,7 +21,7 @@ def version() -> str:
 
 
 def offer(request: Request) -> Offer:
-    ready = [item for item in request.facts.models if item.name in request.facts.buildable]
+    ready = [item for item in request.facts.models if item.scope in request.facts.buildable]
     if not ready:
         return Skipped(
             NAME,
@@ -32,8 +32,8 @@ def offer(request: Request) -> Offer:
     chosen = sorted(ready, key=lambda item: -item.line)[:_MOST_MODELS]
     return tuple(
         Job(
-            f"cost-{item.name}", NAME, LAYER, (f"{item.path}:{item.name}",), request.scope.seconds,
-            Text(f"cost of {item.name} ({item.path}:{item.line})", f"{item.name} 的成本（{item.path}:{item.line}）"),
+            f"cost-{item.scope}", NAME, LAYER, (f"{item.path}:{item.scope}",), request.scope.seconds,
+            Text(f"cost of {item.scope} ({item.path}:{item.line})", f"{item.scope} 的成本（{item.path}:{item.line}）"),
             Text("parameters, FLOPs, memory, time per device", "参数量、FLOPs、内存与各设备时间"),
             runs_project=True,
         )

@@ -18,8 +18,8 @@ from torchstone.cost.counting.session import Session
 from torchstone.cost.counting.stepping import MakeOptimizer
 from torchstone.cost.equal_layers.copied import Disagreement
 from torchstone.cost.records.ledger import Cost
+from torchstone.observe.undo import Undo, heal, keep_modes, leave_inference_mode
 from torchstone.runtime.on_meta.autocast import MetaAutocast
-from torchstone.runtime.undo import Undo, heal, keep_modes, leave_inference_mode
 
 __all__ = ["ALONE", "Inputs", "MakeOptimizer", "alone", "output_of", "run", "unwrapped"]
 

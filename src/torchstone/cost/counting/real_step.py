@@ -12,14 +12,9 @@ from __future__ import annotations
 import contextlib
 import time
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from torchstone.cost.arguments import module
 from torchstone.cost.counting.engine import alone, unwrapped
@@ -30,11 +25,12 @@ from torchstone.cost.records.facts import facts_of, tensors_of
 from torchstone.cost.records.ledger import FORWARD, OPTIMIZER, Cost, Memory, thinned
 from torchstone.cost.reporting.report import CostReport
 from torchstone.cost.stages import StageMap
+from torchstone.observe.training import TRAINING, StepBegins, StepEnds
+from torchstone.observe.undo import Undo, keep_modes
 from torchstone.runtime.modules import Paths, parts_of
 from torchstone.runtime.on_meta.branches import as_plain_code
 from torchstone.runtime.on_meta.eager import uncompiled
 from torchstone.runtime.on_meta.storage import Storages
-from torchstone.runtime.undo import Undo, keep_modes
 
 
 class count_step:  # noqa: N801  reads as a verb where it is used
@@ -127,22 +123,19 @@ class _Stepping:
         self._before: list[Scope] = []
 
     def open(self, undo: Undo) -> None:
-        for register, hook in (
-            (register_optimizer_step_pre_hook, self._begin),
-            (register_optimizer_step_post_hook, self._end),
-        ):
-            undo.later(register(hook).remove)
+        undo.later(TRAINING.subscribe(self._begin, StepBegins).close)
+        undo.later(TRAINING.subscribe(self._end, StepEnds).close)
 
-    def _begin(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def _begin(self, event: StepBegins) -> None:
         self._there_before += sum(
-            self._storages.watch(item, "optimizer", None) for item in _states(optimizer)
+            self._storages.watch(item, "optimizer", None) for item in _states(event.optimizer)
         )
         self._before.append(self._paths.current)
         self._paths.current = self._books.scope("", OPTIMIZER)
 
-    def _end(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def _end(self, event: StepEnds) -> None:
         self._paths.current = self._before.pop()
-        for item in _states(optimizer):
+        for item in _states(event.optimizer):
             self._storages.turn(item, "optimizer")
         self.state_bytes = self._storages.size_of("optimizer")
 

@@ -26,6 +26,7 @@ from torchstone.cost.records.ledger import (
     Memory,
     thinned,
 )
+from torchstone.observe.undo import Undo
 from torchstone.runtime.modules import Part, Paths, parts_of
 from torchstone.runtime.on_meta.attention import fused_attention
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
@@ -34,7 +35,6 @@ from torchstone.runtime.on_meta.content import Content
 from torchstone.runtime.on_meta.eager import as_written, no_fast_path
 from torchstone.runtime.on_meta.stand_ins import on_meta
 from torchstone.runtime.on_meta.threads import watch_threads
-from torchstone.runtime.undo import Undo
 
 
 class Session:

@@ -31,9 +31,9 @@ from torchstone.cost.equal_layers.copied import (
 from torchstone.cost.equal_layers.layers import has_hooks, stacks
 from torchstone.cost.records.books import Books
 from torchstone.cost.records.ledger import BACKWARD, FORWARD
+from torchstone.observe.undo import Undo
 from torchstone.runtime.modules import Part, graph_task
 from torchstone.runtime.on_meta.autocast import MetaAutocast
-from torchstone.runtime.undo import Undo
 
 
 class Replay:

@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from torchstone.cost.records.ledger import Cost, ancestors
+from torchstone.observe.undo import Undo
 from torchstone.runtime.modules import Part
-from torchstone.runtime.undo import Undo
 
 
 class _Observed(dict[str, Any]):

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchstone.dataflow.migration.patching.bindings import is_user_file
 from torchstone.dataflow.plan import MigrationPlan, context_key, device_in
+from torchstone.observe.where import PROGRAM
 
 _FRAMES = 64
 """Frames that are looked at: a pipeline is rarely called from deeper."""
@@ -34,7 +34,6 @@ class ContextTracker:
 
     def __init__(self) -> None:
         self._local = threading.local()
-        self._is_user: dict[str, bool] = {}
 
     @property
     def _stack(self) -> list[str]:
@@ -61,13 +60,13 @@ class ContextTracker:
         """The site of the call, `above` frames above the caller of this."""
         frame = sys._getframe(above + 1)
         caller, line = frame.f_code.co_filename, frame.f_lineno
-        from_user = self._of_user(caller)
+        from_user = PROGRAM.is_own(caller)
         file, at = (caller, line) if from_user else ("", 0)
         names: list[str] = []
         walked = frame
         for _ in range(_FRAMES):
             code = walked.f_code
-            if self._of_user(code.co_filename):
+            if PROGRAM.is_own(code.co_filename):
                 if not file:
                     file, at = code.co_filename, walked.f_lineno
                 if not code.co_name.startswith("<") or code.co_name not in _NO_FUNCTIONS:
@@ -80,11 +79,6 @@ class ContextTracker:
     def current_key(self) -> str:
         """The context of the innermost replaced function that is running."""
         return context_key(self.call_site().path, self._stack[-1] if self._stack else "")
-
-    def _of_user(self, file: str) -> bool:
-        if file not in self._is_user:
-            self._is_user[file] = is_user_file(file)
-        return self._is_user[file]
 
 
 class Placement:

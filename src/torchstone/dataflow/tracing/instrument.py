@@ -11,7 +11,6 @@ import functools
 import gc
 import inspect
 import linecache
-import sysconfig
 import tokenize
 import warnings
 import weakref
@@ -27,6 +26,7 @@ from torchstone.dataflow.tracing.hooks.operators import make_hook
 from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.rewrite import MARK, SLICE, Rewriter
 from torchstone.dataflow.tracing.sites import FunctionSites
+from torchstone.observe.where import PROGRAM
 
 _TRANSPARENT: dict[str, tuple[str, ...]] = {
     "torch/utils/data/_utils/fetch.py": ("self.dataset", "self.collate_fn"),
@@ -37,7 +37,6 @@ _TRANSPARENT: dict[str, tuple[str, ...]] = {
 }
 """Library files that only pass the user's data on, and what of them belongs to the pipeline: what
 they call or index by these names."""
-_HERE = str(Path(__file__).parents[2])
 _LARGEST = 4 * 2**20  # bytes of a source file; generated tables are larger
 
 
@@ -210,30 +209,7 @@ def transparent_names(name: str) -> tuple[str, ...]:
 
 def is_user_file(name: str) -> bool:
     """Neither of the standard library nor of an installed package nor of Torchstone itself."""
-    found = _known_files.get(name)
-    if found is None:
-        found = _known_files[name] = _is_user_file(name)
-    return found
-
-
-_known_files: dict[str, bool] = {}
-
-
-def _is_user_file(name: str) -> bool:
-    path = name.replace("\\", "/")
-    if not name or (name.startswith("<") and not linecache.getlines(name)):
-        return False
-    if "/site-packages/" in path or "/dist-packages/" in path or name.startswith(_HERE):
-        return False
-    if name.startswith("<frozen"):
-        return False
-    return not path.startswith(_standard_library())
-
-
-@functools.cache
-def _standard_library() -> tuple[str, ...]:
-    folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib")}
-    return tuple(folder.replace("\\", "/").rstrip("/") + "/" for folder in folders if folder)
+    return bool(name) and PROGRAM.is_own(name)
 
 
 def source_of(name: str) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from torchstone.core.place import Place
 from torchstone.dryrun.annotations.function_calls import FunctionCall
 from torchstone.dryrun.record import Hazard, Operand
 from torchstone.dryrun.rules import ANNOTATION
-from torchstone.dryrun.script.places import Spot, place_of
 from torchstone.dryrun.script.session import Session
 from torchstone.dryrun.shapes.history import operand
 
@@ -32,14 +32,15 @@ class AnnotationCheck:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._hints: dict[CodeType, Hints] = {}
+        self._hints: dict[tuple[str, CodeType], Hints] = {}
 
     def observe(self, call: FunctionCall) -> None:
         if "jaxtyping" not in sys.modules:
             return
-        hints = self._hints.get(call.code)
+        key = (call.code.co_filename, call.code)  # equal code of two files is equal
+        hints = self._hints.get(key)
         if hints is None:
-            hints = self._hints[call.code] = array_hints(call.code, call.frame)
+            hints = self._hints[key] = array_hints(call.code, call.frame)
         if hints:
             self._check(call, hints)
 
@@ -61,7 +62,7 @@ class AnnotationCheck:
 
     def _violated(
         self, call: FunctionCall, item: Operand, wanted: Alternatives, bound: dict[str, int],
-        spot: Spot | None,
+        spot: Place,
     ) -> None:  # fmt: skip
         session = self._session
         key = (ANNOTATION.id, f"{call.code.co_qualname} {item.name}", spot)
@@ -71,8 +72,8 @@ class AnnotationCheck:
         text = " | ".join(one.__name__ for one in wanted)
         axes = ", ".join(f"{name} = {size}" for name, size in bound.items())
         session.hazards[key] = Hazard(
-            ANNOTATION.id, call.code.co_qualname, place_of(spot), session.module_path(), (item,),
-            text, declared=place_of((call.code, call.code.co_firstlineno)), axes=axes,
+            ANNOTATION.id, call.code.co_qualname, spot, session.module_path(), (item,),
+            text, declared=call.defined_at(), axes=axes,
         )  # fmt: skip
 
 

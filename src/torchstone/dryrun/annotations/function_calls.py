@@ -10,7 +10,8 @@ from importlib.abc import MetaPathFinder
 from types import CodeType, FrameType
 from typing import Any
 
-from torchstone.dryrun.script.places import OWN, Spot, kind_of, own_spot_from
+from torchstone.core.place import Place
+from torchstone.observe.where import OWN, PROGRAM
 
 _SKIPPED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """A generator comes back at every `yield`: its return event is no return."""
@@ -24,10 +25,16 @@ class FunctionCall:
     frame: FrameType
     arguments: dict[str, Any]
     result: Any
-    caller: Spot | None
+    caller: Place
 
-    def returned_at(self) -> Spot:
-        return (self.code, self.frame.f_lineno)
+    def returned_at(self) -> Place:
+        """The line that returned."""
+        return PROGRAM.line_of(self.frame)
+
+    def defined_at(self) -> Place:
+        """The first line of the function."""
+        code = self.code
+        return PROGRAM.place(code.co_filename, code.co_firstlineno, code.co_qualname)
 
 
 Observer = Callable[[FunctionCall], None]
@@ -57,7 +64,7 @@ class FunctionCalls:
 
     def _event(self, frame: FrameType, event: str, value: Any) -> None:
         code = frame.f_code
-        if kind_of(code) != OWN or self._inside:
+        if PROGRAM.kind_of(code.co_filename) != OWN or self._inside:
             return
         if code.co_name[0] == "<" or code.co_flags & _SKIPPED:
             return
@@ -71,7 +78,7 @@ class FunctionCalls:
         elif event == "return" and (arguments := self._open.pop(frame, None)) is not None:
             self._inside = True
             try:
-                call = FunctionCall(code, frame, arguments, value, own_spot_from(frame.f_back))
+                call = FunctionCall(code, frame, arguments, value, PROGRAM.around(frame.f_back))
                 for observe in self.observers:
                     observe(call)
             finally:

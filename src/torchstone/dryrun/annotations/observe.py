@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from torchstone.core.place import Place
 from torchstone.dryrun.annotations.function_calls import FunctionCall
 from torchstone.dryrun.record import ObservedArray, ObservedFunction
-from torchstone.dryrun.script.places import Spot, place_of
 
 MOST_CALLS = 16
 """Different calls kept of one function: more say nothing new about its axes."""
@@ -19,11 +19,11 @@ class ShapeObserver:
     """Is told of every call; keeps those whose shapes are new."""
 
     def __init__(self) -> None:
-        self._calls: dict[Spot, Seen] = {}
-        self._others: dict[Spot, dict[tuple[str, str], None]] = {}
+        self._calls: dict[Place, Seen] = {}
+        self._others: dict[Place, dict[tuple[str, str], None]] = {}
 
     def observe(self, call: FunctionCall) -> None:
-        spot = (call.code, call.code.co_firstlineno)
+        spot = call.defined_at()
         seen = self._calls.setdefault(spot, {})
         if len(seen) >= MOST_CALLS:
             return
@@ -38,7 +38,7 @@ class ShapeObserver:
 
     def functions(self) -> tuple[ObservedFunction, ...]:
         return tuple(
-            ObservedFunction(place_of(spot), tuple(calls), tuple(self._others[spot]))
+            ObservedFunction(spot, tuple(calls), tuple(self._others[spot]))
             for spot, calls in self._calls.items()
             if any(calls)
         )

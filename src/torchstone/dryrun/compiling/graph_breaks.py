@@ -19,12 +19,13 @@ import torch
 from torch import nn
 
 from torchstone.core.codec import from_data, to_data
+from torchstone.core.place import Place
 from torchstone.dryrun.compiling.recorded_calls import Compiled, shape_of
-from torchstone.dryrun.record import Compilation, CompileNote, Place
+from torchstone.dryrun.record import Compilation, CompileNote
 from torchstone.dryrun.script.autograd_engine import check_can_copy
 from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all
-from torchstone.dryrun.script.places import short_path
+from torchstone.observe.where import PROGRAM
 
 SECONDS = 60
 """A whole model of a few hundred layers is traced in half of it."""
@@ -142,7 +143,7 @@ def _place(stack: list[traceback.FrameSummary]) -> Place:
     if not stack:
         return Place()
     frame = stack[-1]
-    return Place(short_path(frame.filename), frame.lineno or 0, frame.name)
+    return Place(PROGRAM.shown(frame.filename), frame.lineno or 0, frame.name)
 
 
 def _parts(reason: str) -> tuple[str, str, str]:
@@ -186,7 +187,7 @@ class _Listener(logging.Handler):
         found = _TRIGGER.search(lines[0])
         if found is None or found[1].startswith(_RESUMED):
             return  # the rest of a function that was cut: told for the function itself
-        place = Place(short_path(found[2]), int(found[3]), found[1])
+        place = Place(PROGRAM.shown(found[2]), int(found[3]), found[1])
         reasons = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
         text = re.sub(r"^\d+/\d+: ", "", reasons[0]) if reasons else ""
         _add(self._notes, CompileNote("recompile", place, text))

@@ -6,7 +6,7 @@ import ast
 import functools
 from pathlib import Path
 
-from torchstone.dryrun.record import Place
+from torchstone.core.place import Place
 
 _BRANCHES = (ast.If, ast.While, ast.For, ast.Try, ast.IfExp, ast.ExceptHandler)
 

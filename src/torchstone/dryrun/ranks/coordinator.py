@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchstone.core.codec import from_data
+from torchstone.core.place import Place
 from torchstone.dryrun.ranks.matching import Disagreement, Match, Matcher
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.values import results
 from torchstone.dryrun.ranks.wire import Wire
-from torchstone.dryrun.record import Place, Record
+from torchstone.dryrun.record import Record
 
 
 @dataclass(frozen=True, slots=True)

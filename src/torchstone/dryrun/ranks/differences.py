@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from torchstone.core.place import Place
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks_record import RankFault, Side
-from torchstone.dryrun.record import Place, Replica
+from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import BUFFERS, REPLICAS
 
 _SHARES_DATA = ("all_to_all", "reduce_scatter", "scatter", "send", "recv")

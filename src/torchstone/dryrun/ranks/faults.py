@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from torchstone.core.place import Place
 from torchstone.core.text import words
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Blocked, Played
@@ -13,7 +14,7 @@ from torchstone.dryrun.ranks.matching import Disagreement
 from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
 from torchstone.dryrun.ranks.process.uniform import EQUAL, OF_ONE_RANK
 from torchstone.dryrun.ranks_record import RankFault, Side, Wait
-from torchstone.dryrun.record import Place, Record
+from torchstone.dryrun.record import Record
 
 _ENDED = "(the program has ended)"
 _ENDED_ZH = "（程序已结束）"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torchstone.dryrun.record import Place
+from torchstone.core.place import Place
 
 SEND, RECV, NEW_GROUP = "send", "recv", "new_group"
 ANY = -1

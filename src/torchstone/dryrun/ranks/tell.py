@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from torchstone.core.codec import to_data
+from torchstone.core.place import Place
 from torchstone.dryrun.ranks.classes import ranks_to_play
 from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.faults import faults_of, out_of_time
 from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks_record import RankHazard, RanksRecord
-from torchstone.dryrun.record import Hazard, Place, Record
+from torchstone.dryrun.record import Hazard, Record
 from torchstone.dryrun.rules import DRIFT
 from torchstone.dryrun.script.settings import ScriptSettings
 

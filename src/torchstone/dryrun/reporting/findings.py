@@ -10,8 +10,8 @@ from torchstone._version import __version__
 from torchstone.core.evidence import Snippet
 from torchstone.core.finding import Confidence, Finding, Location, fingerprint
 from torchstone.core.pictures import Evidence
+from torchstone.core.place import Place
 from torchstone.core.text import Message, Text
-from torchstone.dryrun.record import Place
 from torchstone.dryrun.rules import Rule
 
 TOOL = "dryrun"

@@ -12,8 +12,8 @@ from torchstone.core.text import Message, Text, words
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
-from torchstone.sources.requirements import declared_requirements
 from torchstone.starting.obstacles import EmptyData, MissingCommand, OtherVersion
+from torchstone.starting.requirements import declared_requirements
 
 _CLOSE = {
     "network": Text(

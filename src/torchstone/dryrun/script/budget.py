@@ -6,32 +6,26 @@ import signal
 import sys
 import time
 from types import FrameType
-from typing import Any
-
-import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 
 
 def limit_run(session: Session) -> None:
     """End the program when it has done enough."""
     settings, counts = session.settings, session.counts
 
-    def before_step(*_: Any) -> None:
+    def before_step(_: StepBegins) -> None:
         if counts.optimizer_steps >= settings.max_steps:
             most = settings.max_steps
             session.end("budget", Text(f"{most} optimizer steps", f" {most} 个优化步"))
 
-    def after_step(*_: Any) -> None:
+    def after_step(_: StepEnds) -> None:
         counts.optimizer_steps += 1
 
-    register_optimizer_step_pre_hook(before_step)
-    register_optimizer_step_post_hook(after_step)
+    TRAINING.subscribe(before_step, StepBegins)
+    TRAINING.subscribe(after_step, StepEnds)
     _count_backwards(session)
     _limit_seconds(session)
 
@@ -42,17 +36,15 @@ def _count_backwards(session: Session) -> None:
     A pipeline schedule runs many in one step, on some ranks more than on others: those do not count, or
     a rank would be ended in the middle of a step that the others still need it for.
     """
-    original = torch.autograd.backward
     settings, counts = session.settings, session.counts
 
-    def backward(*args: Any, **kwargs: Any) -> None:
+    def backward(_: BackwardBegins) -> None:
         counts.backwards += not _inside_a_pipeline(sys._getframe(1))
         if counts.backwards > settings.max_backwards and not counts.optimizer_steps:
             most = settings.max_backwards
             session.end("budget", Text(f"{most} backward passes", f" {most} 次反向传播"))
-        original(*args, **kwargs)
 
-    torch.autograd.backward = backward
+    TRAINING.subscribe(backward, BackwardBegins)
 
 
 def _inside_a_pipeline(frame: FrameType | None) -> bool:

@@ -11,11 +11,12 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+from torchstone.core.place import Place
 from torchstone.dryrun.harness import HarnessError
-from torchstone.dryrun.record import OperatorError, Place, Record, Stop
-from torchstone.dryrun.script.places import HIDDEN, LIBRARY, OWN, is_ours, kind_of, place_of
+from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
+from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
 from torchstone.starting.diagnosis import chain_of, find_obstacle
 from torchstone.starting.obstacles import EmptyData
 from torchstone.starting.supplies import MadeFile
@@ -44,7 +45,7 @@ _OFFLINE = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
 
 
 def ended(end: EndOfRun) -> Record:
-    return Record(ending=end.how, ending_detail=end.detail, ending_place=place_of(end.spot))
+    return Record(ending=end.how, ending_detail=end.detail, ending_place=end.spot)
 
 
 def exited(end: SystemExit) -> Record:
@@ -116,10 +117,10 @@ def is_own_error(error: BaseException) -> bool:
         return True
     if not frames or isinstance(error, SyntaxError):
         return False
-    if all(kind_of(code) == HIDDEN for code in frames):
+    if all(PROGRAM.kind_of(code.co_filename) == HIDDEN for code in frames):
         return True
     hands_on = "/walls/" in frames[-1].co_filename  # files and sockets: the system's own errors
-    return is_ours(frames[-1]) and isinstance(error, _SLIPS) and not hands_on
+    return is_ours(frames[-1].co_filename) and isinstance(error, _SLIPS) and not hands_on
 
 
 def _own_place(error: BaseException) -> str:
@@ -127,7 +128,7 @@ def _own_place(error: BaseException) -> str:
     places = [
         f"{frame.f_code.co_filename.rpartition('/torchstone/')[2]}:{line}"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if is_ours(frame.f_code)
+        if is_ours(frame.f_code.co_filename)
     ]
     return f"torchstone/{places[-1]}" if places else "torchstone"
 
@@ -143,21 +144,17 @@ def last_place(error: BaseException) -> tuple[Place, Place]:
     """The last line of the user's own code, and the library line below it if there is one."""
     own, library = Place(), Place()
     for frame, line in traceback.walk_tb(error.__traceback__):
-        kind = kind_of(frame.f_code)
-        if kind == OWN:
-            own, library = place_of((frame.f_code, line)), Place()
-        elif kind == LIBRARY:
-            library = place_of((frame.f_code, line))
+        kind = PROGRAM.kind_of(frame.f_code.co_filename)
+        if kind is OWN:
+            own, library = PROGRAM.line_of(frame, line), Place()
+        elif kind is not HIDDEN:
+            library = PROGRAM.line_of(frame, line)
     return own, library
 
 
 def own_stack(error: BaseException) -> tuple[Place, ...]:
     """The lines that the exception went through, without torch's and ours."""
-    return tuple(
-        place_of((frame.f_code, line))
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if kind_of(frame.f_code) != HIDDEN
-    )[-12:]
+    return tuple(PROGRAM.raised(error.__traceback__, STANDARD))[-12:]
 
 
 def _text_of(error: BaseException) -> str:

@@ -19,8 +19,8 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.script.autograd_engine import check_can_copy
-from torchstone.dryrun.script.places import is_asked_by_torch, library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.where import PROGRAM
 
 TRIAL_SECONDS = 15.0
 """A fix that has not come to the next optimizer step by then is judged by how far it came."""
@@ -63,10 +63,10 @@ class Forks:
     def choose(self, question: str, usual: bool) -> bool:
         """The answer to a question of the program: one here, the other in a copy of it."""
         session = self.session
-        spot = own_spot(2)
+        spot = PROGRAM.here(2)
         known = spot in self._asked
         self._asked.add(spot)
-        of_others = library_spot(2) is not None or is_asked_by_torch(2)
+        of_others = bool(PROGRAM.library(2)) or PROGRAM.is_asked_by_torch(2)
         if known or self.in_trial or of_others or not self._take_path():
             session.assume(question, str(usual))
             return usual
@@ -83,7 +83,7 @@ class Forks:
             return usual
         other = not usual
         session.parent, session.path = session.path, number
-        session.branch = Assumption(question, str(other), place_of(spot))
+        session.branch = Assumption(question, str(other), spot)
         session.assume(question, str(other))
         self._restart_clock(session.settings.max_seconds)
         return other

@@ -13,18 +13,11 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from torchstone.core.place import Place
 from torchstone.core.text import Text, Words
-from torchstone.dryrun.record import (
-    Assumption,
-    Hazard,
-    Operand,
-    OperatorError,
-    Place,
-    Progress,
-    Replica,
-)
-from torchstone.dryrun.script.places import Spot, own_spot, place_of
+from torchstone.dryrun.record import Assumption, Hazard, Operand, OperatorError, Progress, Replica
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.observe.where import PROGRAM
 
 
 class EndOfRun(BaseException):
@@ -34,7 +27,7 @@ class EndOfRun(BaseException):
         super().__init__(how, detail)
         self.how = how
         self.detail = detail
-        self.spot = own_spot(2)
+        self.spot = PROGRAM.here(2)
 
 
 @dataclass
@@ -65,9 +58,9 @@ class Session:
     counts: Counts = field(default_factory=Counts)
     modules: list[nn.Module] = field(default_factory=list)
     batch: str = ""
-    answers: Counter[tuple[Words, Words, Spot | None]] = field(default_factory=Counter)
-    hazards: dict[tuple[str, str, Spot | None], Hazard] = field(default_factory=dict)
-    hazard_counts: Counter[tuple[str, str, Spot | None]] = field(default_factory=Counter)
+    answers: Counter[tuple[Words, Words, Place]] = field(default_factory=Counter)
+    hazards: dict[tuple[str, str, Place], Hazard] = field(default_factory=dict)
+    hazard_counts: Counter[tuple[str, str, Place]] = field(default_factory=Counter)
     errors: dict[int, OperatorError] = field(default_factory=dict)
     """Refused calls by the id of the exception, which `kept` keeps alive."""
     kept: list[BaseException] = field(default_factory=list)
@@ -111,18 +104,20 @@ class Session:
 
     def assume(self, question: Words, answer: Words) -> None:
         """Write down a question that was answered without the value."""
-        self.answers[question, answer, own_spot(2)] += 1
+        self.answers[question, answer, PROGRAM.here(2)] += 1
 
     def used_stand_in(self, package: str, what: str) -> None:
         """Write down what the program asked of a package that is not installed."""
-        self.answers[what, Text(f"a stand-in for {package}", f"{package} 的替身"), own_spot(2)] += 1
+        self.answers[
+            what, Text(f"a stand-in for {package}", f"{package} 的替身"), PROGRAM.here(2)
+        ] += 1
 
     def note(self, text: str) -> None:
         self.notes[text] = None
 
     def assumptions(self) -> tuple[Assumption, ...]:
         return tuple(
-            Assumption(question, answer, place_of(spot), count)
+            Assumption(question, answer, spot, count)
             for (question, answer, spot), count in self.answers.items()
         )
 
@@ -130,12 +125,10 @@ class Session:
         self, rule: str, op: str, operands: Callable[[], tuple[Operand, ...]], detail: Words = ""
     ) -> None:
         """Write down a hazard once per line; the operands are described the first time only."""
-        key = (rule, op, own_spot(2))
+        key = (rule, op, PROGRAM.here(2))
         self.hazard_counts[key] += 1
         if key not in self.hazards:
-            self.hazards[key] = Hazard(
-                rule, op, place_of(key[2]), self.module_path(), operands(), detail
-            )
+            self.hazards[key] = Hazard(rule, op, key[2], self.module_path(), operands(), detail)
 
     def module_path(self) -> str:
         """The dotted path of the module that runs now, from the outermost one."""
@@ -172,7 +165,7 @@ class Session:
             raise error
 
     def where(self) -> Place:
-        return place_of(own_spot(2))
+        return PROGRAM.here(2)
 
 
 def is_fake(value: object) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 from torchstone.dryrun.record import Record, TriedFix
 from torchstone.dryrun.script.forks import Forks
-from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session
 from torchstone.dryrun.shapes.fixes import Candidate, candidates
+from torchstone.observe.where import PROGRAM
 
 MOST = 5
 """Fixes tried for one refused call: the list is sorted by likelihood."""
@@ -26,7 +26,7 @@ class Trials:
 
     def repair(self, error: BaseException, func: Any, args: Any, kwargs: Any) -> tuple[bool, Any]:
         """In a copy that tries a fix: the result of the fixed call. Else nothing."""
-        spot = own_spot(3)
+        spot = PROGRAM.here(3)
         if spot in self._applied:
             return True, self._applied[spot].call(func, args, kwargs)
         if not self._session.settings.try_fixes or self._forks.in_trial or spot in self._tried:

@@ -39,15 +39,15 @@ from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
-from torchstone.dryrun.script.places import OWN, kind_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
+from torchstone.observe.undo import Undo
+from torchstone.observe.where import PROGRAM
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
-from torchstone.runtime.undo import Undo
 from torchstone.sandbox.network import Network
 from torchstone.starting.applying import apply_supplies
 
@@ -164,18 +164,13 @@ def prepare(session: Session, sink: Sink) -> World:
             session.note("unconfined")
         if settings.network == Network.OPEN.name:
             session.note("open-network")
-    apply_supplies(settings.supplies, _is_own_file, session.used_stand_in)
+    apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in)
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
     return World(
         session, calls, answers, forks, overlay, memory, observe_functions(session), recorded
     )
-
-
-def _is_own_file(name: str) -> bool:
-    """Whether a file is the program's: neither a package's nor part of Python."""
-    return bool(name) and kind_of(compile("", name, "exec")) == OWN
 
 
 def observe_functions(session: Session) -> ShapeObserver:

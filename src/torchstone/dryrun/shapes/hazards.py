@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from torchstone.core.place import Place
 from torchstone.core.text import Text
-from torchstone.dryrun.record import Place
-from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
 from torchstone.dryrun.shapes.history import Step, function_name, operands_of, step_of
+from torchstone.observe.where import PROGRAM
 
 _PAIRED = frozenset(
     "sub __sub__ __rsub__ add __add__ mul __mul__ div __truediv__ eq __eq__ ne lt gt le ge "
@@ -25,7 +25,7 @@ class Hazards:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._writes: list[tuple[tuple[int, ...], int, Spot | None]] = []
+        self._writes: list[tuple[tuple[int, ...], int, Place]] = []
 
     def check(self, func: Any, args: Any, kwargs: dict[str, Any], result: Any) -> None:
         name = func.__name__
@@ -74,7 +74,7 @@ class Hazards:
     def _written(self, args: Any) -> None:
         target = args[0] if args else None
         if isinstance(target, torch.Tensor) and is_fake(target):
-            self._writes.append((tuple(target.shape), target._version, own_spot(4)))
+            self._writes.append((tuple(target.shape), target._version, PROGRAM.here(4)))
             del self._writes[:-2000]  # an in-place write is met by the next backward
 
     def writers(self, message: str) -> tuple[Place, ...]:
@@ -88,7 +88,7 @@ class Hazards:
         now, expected = int(versions[1]), int(versions[2])
         wanted = tuple(int(n) for n in shape[1].split(",") if n.strip()) if shape else None
         found = [
-            place_of(spot)
+            spot
             for size, version, spot in self._writes
             if expected < version <= now and (wanted is None or size == wanted)
         ]
@@ -100,7 +100,7 @@ _INSERTS = ("__getitem__", "unsqueeze")
 
 def _is_written_out(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Was an axis inserted on the very line of the call: `a[:, None] * b` is an outer product."""
-    here = own_spot(5)
+    here = PROGRAM.here(5)
     steps = [step for item in (left, right) if (step := step_of(item)) is not None]
     return any(step.spot == here and _inserts_axis(step) for step in steps)
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torchstone.core.place import Place
 from torchstone.dryrun.record import Made, Operand
-from torchstone.dryrun.script.places import Spot, own_spot, place_of
+from torchstone.observe.where import PROGRAM
 
 LONGEST = 12
 """Steps shown of one tensor's history: a screen; what lies before is seldom the cause."""
@@ -22,7 +23,7 @@ class Step(NamedTuple):
     op: str
     shape: tuple[int, ...]
     dtype: torch.dtype
-    spot: Spot | None
+    spot: Place
     before: Step | None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,7 +62,7 @@ def step_of(tensor: torch.Tensor) -> Step | None:
     return tensor.__dict__.get(_KEY)
 
 
-def remember(tensor: torch.Tensor, op: str, spot: Spot | None, before: Step | None) -> None:
+def remember(tensor: torch.Tensor, op: str, spot: Place, before: Step | None) -> None:
     """Keep how a tensor was made, on the tensor itself."""
     tensor.__dict__[_KEY] = Step(op, tuple(tensor.shape), tensor.dtype, spot, before)
 
@@ -69,11 +70,11 @@ def remember(tensor: torch.Tensor, op: str, spot: Spot | None, before: Step | No
 def remember_result(func: Any, args: Any, result: Any) -> None:
     """Every tensor in a result gets its step; the history continues with the first argument."""
     if isinstance(result, torch.Tensor):
-        remember(result, function_name(func), own_spot(3), _first_step(args))
+        remember(result, function_name(func), PROGRAM.here(3), _first_step(args))
     elif isinstance(result, (tuple, list)):
         for item in result:
             if isinstance(item, torch.Tensor):
-                remember(item, function_name(func), own_spot(3), _first_step(args))
+                remember(item, function_name(func), PROGRAM.here(3), _first_step(args))
 
 
 def _first_step(args: Any) -> Step | None:
@@ -92,7 +93,7 @@ def history_of(tensor: torch.Tensor) -> tuple[Made, ...]:
     step = step_of(tensor)
     while step is not None and len(found) < LONGEST:
         name = str(step.dtype).removeprefix("torch.")
-        found.append(Made(step.op, step.shape, name, place_of(step.spot)))
+        found.append(Made(step.op, step.shape, name, step.spot))
         step = step.before
     return tuple(found)
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from torchstone.core.place import NOWHERE
 from torchstone.dryrun.script.fakes.lazy import PRETEND
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World
@@ -25,7 +26,7 @@ def run_model(settings: ScriptSettings, world: World) -> None:
     model, inputs = build(settings, mode, device)
     for index, tensor in enumerate(tree_leaves(inputs)):
         if isinstance(tensor, torch.Tensor):
-            remember(tensor, f"input {index}", None, None)
+            remember(tensor, f"input {index}", NOWHERE, None)
     with torch.set_grad_enabled(settings.train):
         result = call(model, inputs)
         if settings.train:

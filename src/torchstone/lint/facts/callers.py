@@ -27,12 +27,21 @@ def calls_of(scene: Scene, function: Function) -> list[Site] | None:
     found: list[Site] = []
     for path in homes:
         other = scene.project.load(path, scene)
-        for call in other.calls.get(function.name, ()) if other is not None else ():
-            target = target_of(other, call) if other is not None else None
-            if target is not None and other is not None and _same(target, scene, function):
-                found.append((other, call))
+        if other is not None:
+            rows = _by_target(other, function.name).get((scene.path, function.lineno), ())
+            found += [(other, call) for call in rows]
     return found
 
 
-def _same(target: tuple[Scene, Function], scene: Scene, function: Function) -> bool:
-    return target[0].path == scene.path and target[1].lineno == function.lineno
+def _by_target(scene: Scene, name: str) -> dict[tuple[str, int], list[ast.Call]]:
+    """The calls of a name in one file by the function that they run; worked out once."""
+    tables: dict[str, dict[tuple[str, int], list[ast.Call]]] = scene.cache.setdefault(
+        "by target", {}
+    )
+    if name not in tables:
+        table = tables[name] = {}
+        for call in scene.calls.get(name, ()):
+            target = target_of(scene, call)
+            if target is not None:
+                table.setdefault((target[0].path, target[1].lineno), []).append(call)
+    return tables[name]

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from torchstone.core.finding import Confidence, Severity
+from torchstone.core.fix import Fix, Safety
 from torchstone.core.pattern import pattern
+from torchstone.core.text import Text
 from torchstone.lint.facts.assumed import is_assumed
 from torchstone.lint.facts.paths import special_cases
 from torchstone.lint.rule import Hit
@@ -25,9 +28,35 @@ _DEMO = ("demo", "example_usage", "smoke_test", "self_test", "sanity_check")
 def settle(scene: Scene, hits: list[Hit]) -> list[Hit]:
     """The hits with the confidence and severity that their place and their grounds allow."""
     return [
-        hit._replace(confidence=_allowed(scene, hit), severity=_grounded(scene, hit))
+        hit._replace(
+            confidence=_allowed(scene, hit),
+            severity=_grounded(scene, hit),
+            fix=_fix(scene, hit),
+            harmless=_harmless(scene, hit),
+        )
         for hit in hits
     ]
+
+
+def _harmless(scene: Scene, hit: Hit) -> Text | None:
+    """The rule's reason, or that the place is a test, a demonstration or a fallback."""
+    aside = hit.rule.group == "precision" and hit.confidence is not Confidence.POSSIBLE
+    if hit.harmless is None and aside and _allowed(scene, hit) is Confidence.POSSIBLE:
+        return _ASIDE_REASON
+    return hit.harmless
+
+
+_ASIDE_REASON = Text(
+    "it stands in a test, a demonstration or a fallback", "位于测试、演示或兼容分支中"
+)
+
+
+def _fix(scene: Scene, hit: Hit) -> Fix | None:
+    """A fix that needs some release of torch is unsafe while nobody knows which one runs."""
+    fix = hit.fix
+    if fix is None or fix.safety is not Safety.SAFE or scene.project.torch_known:
+        return fix
+    return replace(fix, safety=Safety.UNSAFE) if hit.rule.follows_version else fix
 
 
 def _grounded(scene: Scene, hit: Hit) -> Severity:
@@ -54,6 +83,8 @@ def _allowed(scene: Scene, hit: Hit) -> Confidence:
     """The rule's own word, unless the place is a test, a demonstration or a fallback."""
     if hit.rule.group == "torchstone" or hit.confidence is Confidence.POSSIBLE:
         return hit.confidence
+    if hit.harmless is not None:
+        return Confidence.POSSIBLE
     if _is_foreign(scene):
         return Confidence.POSSIBLE
     if hit.rule.group == "upgrade":

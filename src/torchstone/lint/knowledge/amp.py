@@ -7,7 +7,7 @@ import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.facts.paths import contradict
@@ -54,7 +54,7 @@ def is_scaler_call(scene: Scene, call: ast.Call, method: str) -> bool:
     return scene.method(call) == method and is_scaler(scene, scene.receiver(call))
 
 
-def _in_scope(scene: Scene, key: str, calls: list[ast.Call], node: ast.AST) -> list[ast.Call]:
+def _in_scope(scene: Scene, key: str, calls: Sequence[ast.Call], node: ast.AST) -> list[ast.Call]:
     """Those of the calls that stand in the function of a node, in order; kept under a key."""
     found: dict[ast.AST, list[ast.Call]] | None = scene.cache.get(("in scope", key))
     if found is None:
@@ -121,11 +121,12 @@ def is_backward(scene: Scene, call: ast.Call) -> bool:
 
 
 def receivers(scene: Scene, method: str) -> set[str]:
-    """The chains, as written, on which a method is called anywhere in the file."""
+    """The chains, as written, on which a method is called anywhere in the file; "" for what is more
+    than names."""
     found: set[str] | None = scene.cache.get(("receivers", method))
     if found is None:
         calls = scene.calls.get(method, ())
-        found = {scene.dotted(scene.receiver(call)) for call in calls} - {""}
+        found = {scene.dotted(scene.receiver(call)) for call in calls}
         scene.cache["receivers", method] = found
     return found
 

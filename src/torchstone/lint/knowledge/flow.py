@@ -132,15 +132,24 @@ def callee(scene: Scene, call: ast.Call, here: bool = False) -> tuple[Scene, Fun
 def callers(scene: Scene, function: Function) -> list[ast.Call]:
     """The calls of a function that its own file holds."""
     owner = scene.parent(function)
-    found = []
-    for call in scene.calls.get(function.name, ()):
-        func = call.func
-        if isinstance(owner, ast.ClassDef):
-            if isinstance(func, ast.Attribute) and scene.dotted(func.value) == "self":
-                if scene.class_of(call) is owner:
-                    found.append(call)
-        elif isinstance(func, ast.Name) and not scene.within(call, function):
-            found.append(call)
+    home = owner if isinstance(owner, ast.ClassDef) else None
+    rows = _calls_by_owner(scene).get((function.name, home), [])
+    return rows if home else [call for call in rows if not scene.within(call, function)]
+
+
+def _calls_by_owner(scene: Scene) -> dict[tuple[str, ast.ClassDef | None], list[ast.Call]]:
+    """Calls of `self.name` by class, and calls of bare names; one walk for all questions."""
+    found: dict[tuple[str, ast.ClassDef | None], list[ast.Call]] | None = scene.cache.get("owners")
+    if found is None:
+        found = scene.cache["owners"] = {}
+        renamed = scene.imports.renamed()
+        for call in scene.all(ast.Call):
+            func = call.func
+            if isinstance(func, ast.Name):
+                name = renamed.get(func.id, func.id)
+                found.setdefault((name, None), []).append(call)
+            elif isinstance(func, ast.Attribute) and scene.dotted(func.value) == "self":
+                found.setdefault((func.attr, scene.class_of(call)), []).append(call)
     return found
 
 

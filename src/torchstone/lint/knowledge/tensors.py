@@ -78,10 +78,10 @@ def backward_names(scene: Scene, around: ast.AST | None = None) -> frozenset[str
 
 def _backward_names(scene: Scene, around: ast.AST | None) -> frozenset[str]:
     found: set[str] = set()
-    for call in training.backward_calls(scene):
-        if around is None or scene.within(call, around):
-            for target in _backward_targets(scene, call):
-                found.update(_leaf_names(scene, target))
+    calls = training.backward_calls(scene)
+    for call in calls if around is None else calls.inside(scene, around):
+        for target in _backward_targets(scene, call):
+            found.update(_leaf_names(scene, target))
     return frozenset(found)
 
 
@@ -177,7 +177,7 @@ def _goes_backward(scene: Scene, node: ast.Name, value: ast.expr) -> bool:
     """Whether `backward` runs on the very value that a name stands for here."""
     return any(
         isinstance(target, ast.Name) and target.id == node.id and scene.value(target) is value
-        for call in training.backward_calls(scene)
+        for call in training.backward_calls(scene).inside(scene, scene.scope(node))
         for target in _backward_targets(scene, call)
     )
 

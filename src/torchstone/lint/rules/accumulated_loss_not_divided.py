@@ -102,8 +102,12 @@ def check_inner(loop: ast.For, scene: Scene) -> Iterator[Hit]:
         return
     if _is_others(scene):
         return
-    inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
-    steps = [item for item in step_calls(scene) if scene.function(item) is scene.function(loop)]
+    inside = [
+        item
+        for item in backward_calls(scene).inside(scene, loop)
+        if loop_around(scene, item) is loop
+    ]
+    steps = step_calls(scene).of(scene, scene.function(loop))
     if not inside or not steps or any(scene.within(item, loop) for item in steps):
         return
     if _divides(scene, loop):
@@ -155,9 +159,13 @@ def check_helper(node: ast.If, scene: Scene) -> Iterator[Hit]:
         and isinstance(part.op, ast.Mod)
         and _COUNT.search(scene.last_name(part.right))
     ]
-    if not counts or any(scene.within(step, node) for step in step_calls(scene)):
+    if not counts or step_calls(scene).inside(scene, node):
         return
-    inside = [item for item in backward_calls(scene) if loop_around(scene, item) is loop]
+    inside = [
+        item
+        for item in backward_calls(scene).inside(scene, loop)
+        if loop_around(scene, item) is loop
+    ]
     inside = [item for item in inside if not scene.within(item, node)]
     if not inside or _is_others(scene) or _divides(scene, loop):
         return

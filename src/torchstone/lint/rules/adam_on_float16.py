@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import asks_precision, before
-from torchstone.lint.knowledge.half_values import number
+from torchstone.lint.knowledge.numbers import number
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 

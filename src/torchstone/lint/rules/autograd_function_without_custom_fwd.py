@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.amp import FUNCTION_BASES, torch_name
-from torchstone.lint.knowledge.autocast_ops import is_lowered
-from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 RULE = Rule(
@@ -116,6 +117,20 @@ def step(x, w):
 """,
     ),
 )
+_COMPUTING = (ast.MatMult, ast.Pow, ast.Div)
+_PASSING = frozenset(
+    "view view_as reshape clone detach neg contiguous expand expand_as round sign clamp mul type_as "
+    "save_for_backward mark_dirty mark_non_differentiable set_materialize_grads to size dim numel "
+    "transpose permute squeeze unsqueeze flatten chunk split cat stack all_reduce all_gather "
+    "reduce_scatter broadcast gather scatter index_select narrow floor ceil empty zeros ones "
+    "new_zeros new_empty append extend get_world_size get_rank wait apply copy_ t T get items".split()
+)
+_NO_AMP = Text("no file of the project opens autocast", "项目中没有文件打开 autocast")
+_UNTOUCHED = Text("it computes nothing that autocast touches", "其中没有 autocast 会影响的运算")
+_SWITCHED_OFF = Text(
+    "autocast is switched off around every call", "所有调用的外层都关闭了 autocast"
+)
+_OUTSIDE = Text("every call of it stands outside autocast", "所有调用都在 autocast 之外")
 _FILES = 8  # a name that more files call is too common to be followed
 _ASKS = frozenset(
     "is_autocast_enabled get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
@@ -131,27 +146,36 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
     if forward is None or backward is None or not scene.derives(owner, FUNCTION_BASES):
         return
     bare = [item for item in (forward, backward) if not _is_decorated(item, scene)]
-    if not bare or scene.is_test:
+    if not bare:
         return
-    asks, lowered, kernel = _work(forward, scene)
-    asks_too, lowered_too, kernel_too = _work(backward, scene)
-    op = lowered or lowered_too or kernel or kernel_too
-    if asks or asks_too or not op:
+    work = [_work(method, scene) for method in (forward, backward)]
+    if any(item.asks for item in work):
         return
-    sites = _sites(scene, owner)
-    if sites and all(home.region(site).autocast_off for home, site in sites):
-        return
-    known = bool(lowered and lowered_too) and any(_may_be_cast(*site) for site in sites)
+    op = next((item.op for item in work if item.op), "")
     fwd, bwd = _decorators(scene)
     yield RULE.at(
         owner,
-        confidence=LIKELY if known else POSSIBLE,
+        harmless=_harmless(scene, owner, op),
         fix=_fix(forward, backward, scene),
         name=owner.name,
-        op=op,
+        op=op or owner.name,
         fwd=fwd,
         bwd=bwd,
     )
+
+
+def _harmless(scene: Scene, owner: ast.ClassDef, op: str) -> Text | None:
+    """Why autocast does not matter to a Function; None where nothing shows that."""
+    if not scene.project.mentions("autocast"):
+        return _NO_AMP
+    if not op:
+        return _UNTOUCHED
+    sites = _sites(scene, owner)
+    if sites and all(home.region(site).autocast_off for home, site in sites):
+        return _SWITCHED_OFF
+    if sites and not any(_may_be_cast(*site) for site in sites):
+        return _OUTSIDE
+    return None
 
 
 def _sites(scene: Scene, owner: ast.ClassDef) -> list[tuple[Scene, ast.Call]]:
@@ -184,11 +208,20 @@ def _renamed(scene: Scene, owner: ast.ClassDef) -> list[ast.Call]:
 
 
 def _may_be_cast(scene: Scene, site: ast.Call) -> bool:
-    """Whether autocast is open at a call, or may be: a module's forward, in a project that uses it."""
+    """Whether autocast is open at a call, or may be: unless all callers are seen, nobody knows."""
     region = scene.region(site)
     if region.autocast is not None or region.autocast_off:
         return region.autocast is not None
-    return scene.forward_of(site) is not None and scene.project.mentions("autocast")
+    function = scene.function(site)
+    if function is None:
+        return False
+    if scene.forward_of(site) is not None:
+        return True
+    sites = calls_of(scene, function) or []
+    return not sites or any(
+        home.region(call).autocast is not None or home.function(call) is not None
+        for home, call in sites
+    )
 
 
 def _is_decorated(method: Function, scene: Scene) -> bool:
@@ -199,22 +232,40 @@ def _is_decorated(method: Function, scene: Scene) -> bool:
     return False
 
 
-def _work(method: Function, scene: Scene) -> tuple[bool, str, str]:
-    """Whether autocast is asked about, the first lowered operator, the first unknown kernel."""
-    asks, lowered, kernel = False, "", ""
+class Work(NamedTuple):
+    """What a method computes that autocast may touch."""
+
+    asks: bool
+    """Whether it asks about autocast itself."""
+    op: str
+    """The first operator that does more than pass its input on."""
+
+
+def _work(method: Function, scene: Scene) -> Work:
+    asks, op = False, ""
     for part in scene.inside(method):
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
-            lowered = lowered or "@"
+        if isinstance(part, ast.BinOp) and isinstance(part.op, _COMPUTING):
+            op = op or ("@" if isinstance(part.op, ast.MatMult) else scene.brief(part, 32))
         if not isinstance(part, ast.Call):
             continue
         name = scene.last_name(part.func)
         asks = asks or name in _ASKS
         full = scene.qualified(part.func)
-        if is_lowered(full or name) and (full.startswith("torch.") or scene.method(part)):
-            lowered = lowered or name
-        if isinstance(part.func, ast.Subscript) or name in ("forward", "fwd"):
-            kernel = kernel or scene.brief(part.func, 32)
-    return asks, lowered, kernel
+        kernel = isinstance(part.func, ast.Subscript) or name in ("forward", "fwd")
+        if kernel or (
+            (full.startswith("torch.") or scene.method(part)) and not _passes(name, full)
+        ):
+            op = op or name or scene.brief(part.func, 32)
+    return Work(asks, op)
+
+
+def _passes(name: str, full: str) -> bool:
+    """Whether a call hands its input on: views, copies, signs, collectives, what a context keeps."""
+    return (
+        name in _PASSING
+        or full.startswith(("torch.distributed.", "torch.cuda."))
+        or "_like" in name
+    )
 
 
 def _decorators(scene: Scene) -> tuple[str, str]:

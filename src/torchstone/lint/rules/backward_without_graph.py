@@ -115,12 +115,19 @@ def _is_made_leaf(scene: Scene, call: ast.Call, source: ast.expr) -> bool:
             return True
         if isinstance(node, ast.Attribute) and node.attr == "requires_grad_":
             return True
-    name = scene.dotted(scene.receiver(call)) if "requires_grad" in scene.source.text else ""
-    return bool(name) and any(
-        node.attr in ("requires_grad", "requires_grad_") and scene.dotted(node.value) == name
-        for node in scene.inside(scene.scope(call))
-        if isinstance(node, ast.Attribute)
-    )
+    name = scene.dotted(scene.receiver(call))
+    return bool(name) and name in _given_gradients(scene).get(scene.scope(call), ())
+
+
+def _given_gradients(scene: Scene) -> dict[ast.AST, set[str]]:
+    """The names whose `requires_grad` a scope touches."""
+    found: dict[ast.AST, set[str]] | None = scene.cache.get("requires_grad")
+    if found is None:
+        found = scene.cache["requires_grad"] = {}
+        for node in scene.all(ast.Attribute):
+            if node.attr in ("requires_grad", "requires_grad_"):
+                found.setdefault(scene.scope(node), set()).add(scene.dotted(node.value))
+    return found
 
 
 def _regains(scene: Scene, source: ast.expr) -> bool:

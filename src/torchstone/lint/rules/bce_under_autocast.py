@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchstone.core.finding import Confidence, Severity
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.amp import uses_gpu_amp
 from torchstone.lint.knowledge.autocast_ops import policy
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule, safe
+from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.values.analysis import value_at
+from torchstone.lint.values.value import Kind
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -19,6 +20,8 @@ RULE = Rule(
     "bce-under-autocast",
     group="precision",
     severity=HIGH,
+    confidence=LIKELY,
+    words=("torch",),
     say=Text(en="{name} usage", zh="{name} usage"),
     why=Text(en="this function raises an error under AMP", zh="该函数在AMP中会报错"),
     suggest=Text(en="use {better} instead", zh="改用{better}"),
@@ -33,14 +36,15 @@ is lost, so CUDA's autocast raises `RuntimeError: binary_cross_entropy and BCELo
 autocast`. `binary_cross_entropy_with_logits` / `BCEWithLogitsLoss` take the values before the
 sigmoid and run in float32.
 
-`certain` inside a CUDA autocast region, also when the region is opened by every caller of the
-function; `likely` when the autocast's device is not written down or the same function casts to half.
-MEDIUM when the file uses AMP and nobody can tell whether it reaches the place; `possible` (hidden)
-when nothing speaks of AMP.
+The function counts, and every call of a `BCELoss` object, wherever it was made: in a container of
+losses, passed to a trainer, kept as an attribute. `certain` inside a CUDA autocast region, also when
+the region is opened by every caller of the function; `likely` where nobody can tell whether autocast
+reaches the place.
 
-Quiet under CPU autocast, which runs the function in float32, under `autocast(enabled=False)`, in
-tests, in a function whose own autocast region has ended before the call, and where every call of the
-function is seen to stand outside of any. The fix is offered
+Quiet where it was thought harmless, which `--strict` reports with the reason: under CPU autocast, which
+runs the function in float32; under `autocast(enabled=False)`; in a function whose own autocast region
+has ended before the call; where every call of the function is seen to stand outside of any; in projects
+without autocast; in tests. The fix is offered
 where the argument is a sigmoid that can be dropped; elsewhere the sigmoid has to be found by
 hand.""",
         zh="""\
@@ -48,12 +52,11 @@ float16 下 sigmoid 在 x 大于 8.4 时舍入为 1、小于 -17.4 时舍入为 
 `RuntimeError: binary_cross_entropy and BCELoss are unsafe to autocast`。
 `binary_cross_entropy_with_logits` / `BCEWithLogitsLoss` 接收 sigmoid 之前的值，并以 float32 计算。
 
-位于 CUDA autocast 区域内（包括所有调用者都在区域内的函数）时为 `certain`（确定）；autocast 的设备未写明，或同一函数
-手动转换为半精度时为 `likely`（很可能）。文件使用 AMP 但无法判断它是否影响此处时为 MEDIUM；没有任何 AMP 迹象时为
-`possible`（可能，默认隐藏）。
+函数本身以及对 `BCELoss` 对象的每次调用都计入，无论对象在哪里创建：损失的容器中、传给训练器，或保存为属性。位于 CUDA
+autocast 区域内（包括所有调用者都在区域内的函数）时为 `certain`（确定）；无法判断 autocast 是否影响此处时为 `likely`（很可能）。
 
-CPU autocast 会以 float32 运行该函数，不报告；`autocast(enabled=False)` 之内、测试中，以及函数自身的
-autocast 区域已在调用前结束，或函数的所有调用都在区域之外时也不报告。仅当参数就是可去掉的 sigmoid 时提供自动修复，其余情况需人工找到
+被认为无害时不报告（`--strict` 会报告并说明原因）：CPU autocast 会以 float32 运行该函数；`autocast(enabled=False)` 之内；
+函数自身的 autocast 区域已在调用前结束；函数的所有调用都在区域之外；项目不使用 autocast；测试。仅当参数就是可去掉的 sigmoid 时提供自动修复，其余情况需人工找到
 sigmoid。""",
     ),
     bad=(
@@ -86,92 +89,65 @@ def step(model, x, y):
 )
 _BCE = "torch.nn.functional.binary_cross_entropy"
 _SIGMOIDS = frozenset(("torch.sigmoid", "torch.nn.functional.sigmoid", "torch.special.expit"))
+_NO_AMP = Text("no file of the project opens autocast", "项目中没有文件打开 autocast")
+_SWITCHED_OFF = Text("autocast is switched off around it", "其外层关闭了 autocast")
+_ALLOWED = Text("autocast on this device does not refuse it", "该设备上的 autocast 不会拒绝它")
+_OUTSIDE = Text("every way to it leads outside autocast", "到达此处的路径都在 autocast 之外")
 
 
 @RULE.on_call("binary_cross_entropy")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """The function."""
-    if scene.qualified(call.func) != _BCE:
+    if scene.qualified(call.func) == _BCE:
+        fix = _fix(call, scene)
+        yield _hit(call, scene, "binary_cross_entropy", "binary_cross_entropy_with_logits", fix)
+
+
+@RULE.on_file
+def check_modules(scene: Scene) -> Iterator[Hit]:
+    """An object of `BCELoss`, wherever it was made, is what must not be called under autocast."""
+    project = scene.project
+    if not project.mentions("BCELoss") or not (project.mentions("autocast") or project.strict):
         return
-    judged = _judged(call, scene)
-    if judged is not None:
-        yield RULE.at(
-            call,
-            severity=judged[0],
-            confidence=judged[1],
-            fix=_fix(call, scene),
-            name="binary_cross_entropy",
-            better="binary_cross_entropy_with_logits",
-        )
+    for call in scene.all(ast.Call):
+        if not isinstance(call.func, ast.Call) and scene.qualified(call.func):
+            continue
+        found = value_at(scene, call.func)
+        if found.kind is Kind.MODULE and found.name.endswith(".BCELoss"):
+            yield _hit(call, scene, "BCELoss", "BCEWithLogitsLoss", None)
 
 
-@RULE.on_call("BCELoss")
-def check_module(made: ast.Call, scene: Scene) -> Iterator[Hit]:
-    """The module: its instance is what must not be called under autocast."""
-    if not scene.qualified(made.func).startswith("torch.nn."):
-        return
-    for call in _calls_of(made, scene):
-        judged = _judged(call, scene)
-        if judged is not None:
-            severity, confidence = judged
-            yield RULE.at(
-                call,
-                severity=severity,
-                confidence=confidence,
-                name="BCELoss",
-                better="BCEWithLogitsLoss",
-            )
+def _hit(call: ast.Call, scene: Scene, name: str, better: str, fix: Fix | None) -> Hit:
+    cast = scene.region(call).autocast
+    sure = cast is not None and cast.device == "cuda" and cast.certain
+    return RULE.at(
+        call,
+        confidence=CERTAIN if sure else LIKELY,
+        harmless=_harmless(call, scene),
+        fix=fix,
+        name=name,
+        better=better,
+    )
 
 
-def _calls_of(made: ast.Call, scene: Scene) -> list[ast.Call]:
-    up = scene.parent(made)
-    if isinstance(up, ast.Call) and up.func is made:
-        return [up]
-    if isinstance(up, ast.Attribute):  # nn.BCELoss().cuda()
-        up = scene.parent(scene.parent(up) or up)
-    names = {scene.dotted(target) for target in up.targets} if isinstance(up, ast.Assign) else set()
-    names.discard("")
-    return [
-        call
-        for call in scene.all(ast.Call)
-        if scene.dotted(call.func) in names and _same_owner(scene, call, made)
-    ]
-
-
-def _same_owner(scene: Scene, call: ast.Call, made: ast.Call) -> bool:
-    """Whether a name means the same thing at both places: a local, a global, a field of one class."""
-    if isinstance(call.func, ast.Attribute):
-        return scene.class_of(call) is scene.class_of(made)
-    home = scene.scope(made)
-    if scene.scope(call) is home:
-        return True
-    bound = scene.bindings(call.func) if isinstance(call.func, ast.Name) else []
-    return any(row.value is not None and scene.within(made, row.value) for row in bound)
-
-
-def _judged(call: ast.Call, scene: Scene) -> tuple[Severity, Confidence] | None:
-    """HIGH where autocast is known to be open, or the same function casts to half; MEDIUM where the
-    file uses AMP and nobody can tell whether it reaches the place."""
-    if scene.is_test:
-        return None
+def _harmless(call: ast.Call, scene: Scene) -> Text | None:
+    """Why autocast does not reach a call; None where nothing shows that."""
     region = scene.region(call)
     if region.autocast_off:
+        return _SWITCHED_OFF
+    if region.autocast is not None:
+        return None if policy(_BCE, region.autocast.device) == "banned" else _ALLOWED
+    function = scene.function(call)
+    casts = (
+        [*scene.calls_in(function, "half"), *scene.calls_in(function, "bfloat16")]
+        if function
+        else []
+    )
+    if casts:
         return None
-    if region.autocast is None:
-        return None if _own_region_ended(call, scene) else _without_region(call, scene)
-    if policy(_BCE, region.autocast.device) != "banned":
-        return None
-    sure = region.autocast.device == "cuda" and region.autocast.certain
-    return HIGH, CERTAIN if sure else LIKELY
-
-
-def _without_region(call: ast.Call, scene: Scene) -> tuple[Severity, Confidence] | None:
-    casts = [*scene.calls.get("half", ()), *scene.calls.get("bfloat16", ())]
-    if any(scene.function(cast) is scene.function(call) for cast in casts):
-        return HIGH, LIKELY
-    if not casts and not uses_gpu_amp(scene):
-        return HIGH, POSSIBLE
-    return None if _known_outside(call, scene) else (MEDIUM, LIKELY)
+    if not uses_gpu_amp(scene) and not scene.project.mentions("autocast"):
+        return _NO_AMP
+    return _OUTSIDE if _own_region_ended(call, scene) or _known_outside(call, scene) else None
 
 
 def _known_outside(call: ast.Call, scene: Scene) -> bool:
@@ -180,18 +156,17 @@ def _known_outside(call: ast.Call, scene: Scene) -> bool:
     if function is None:
         return True
     sites = calls_of(scene, function)
+    if not sites and not uses_gpu_amp(scene):
+        return True  # a file of its own: autocast stands in others, and nobody is seen to call it
     return bool(sites) and all(home.region(site).autocast is None for home, site in sites or ())
 
 
 def _own_region_ended(call: ast.Call, scene: Scene) -> bool:
     """Whether the function opens an autocast of its own and the call stands outside of it."""
-    owners: set[ast.AST | None] | None = scene.cache.get("functions with autocast")
-    if owners is None:
-        casts = [
-            c for c in scene.calls.get("autocast", ()) if isinstance(scene.parent(c), ast.withitem)
-        ]
-        owners = scene.cache["functions with autocast"] = {scene.function(cast) for cast in casts}
-    return scene.function(call) in owners
+    home = scene.function(call) or scene.root
+    return any(
+        isinstance(scene.parent(cast), ast.withitem) for cast in scene.calls_in(home, "autocast")
+    )
 
 
 def _fix(call: ast.Call, scene: Scene) -> Fix | None:

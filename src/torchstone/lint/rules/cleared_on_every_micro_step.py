@@ -90,7 +90,9 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     loop = scene.parent(statement) if isinstance(statement, ast.Expr) else None
     if not name or not isinstance(loop, LOOPS) or not scene.is_optimizer(scene.receiver(call)):
         return
-    if not any(_own(scene, backward, loop) for backward in backward_calls(scene)):
+    if not any(
+        _own(scene, backward, loop) for backward in backward_calls(scene).inside(scene, loop)
+    ):
         return
     steps = [item for item in step_calls(scene) if name in _names(scene, item)]
     inside = [item for item in steps if scene.within(item, loop)]
@@ -98,7 +100,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if not gates or any(gate is None for gate in gates):
         return
     gate, step = gates[0], inside[0]
-    if gate is None or any(scene.within(other, gate) for other in backward_calls(scene)):
+    if gate is None or backward_calls(scene).inside(scene, gate):
         return
     yield RULE.at(
         call,

@@ -9,7 +9,7 @@ from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
-from torchstone.sources.training import backward_calls, step_calls
+from torchstone.sources.training import Calls, backward_calls, step_calls
 
 RULE = Rule(
     "TS220",
@@ -95,9 +95,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     block = scene.block_of(statement)
     backward = _holding(scene, block, backward_calls(scene))
     steps = _holding(scene, block, step_calls(scene))
-    clips = _holding(
-        scene, block, scene.calls["clip_grad_norm_"] + scene.calls.get("clip_grad_value_", [])
-    )
+    clips = _holding(scene, block, _clips(scene))
     place = block.index(statement)
     if len(backward) != 1 or len(steps) != 1 or len(clips) != 1 or backward[0] >= steps[0]:
         return
@@ -113,12 +111,15 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(call, say=say, clip=scene.brief(call, 40), fix=fix)
 
 
-def _holding(scene: Scene, block: list[ast.stmt], calls: list[ast.Call]) -> list[int]:
+def _clips(scene: Scene) -> Calls:
+    found: Calls | None = scene.cache.get("clips")
+    if found is None:
+        names = ("clip_grad_norm_", "clip_grad_value_")
+        rows = [call for name in names for call in scene.calls.get(name, ())]
+        found = scene.cache["clips"] = Calls(rows)
+    return found
+
+
+def _holding(scene: Scene, block: list[ast.stmt], calls: Calls) -> list[int]:
     """The places of a block's statements that are, or hold, one of these calls."""
-    first, last = block[0].lineno, block[-1].end_lineno or 0
-    calls = [call for call in calls if first <= call.lineno <= last]
-    return [
-        number
-        for number, item in enumerate(block)
-        if any(scene.within(call, item) for call in calls)
-    ]
+    return [number for number, item in enumerate(block) if calls.inside(scene, item)]

@@ -162,7 +162,7 @@ def skipped_backward(call: ast.Call, scene: Scene) -> Iterator[Hit]:
 
 def backwards(scene: Scene, item: ast.If) -> bool:
     """Whether the branch goes backward too, over a zero loss, to keep the ranks together."""
-    return any(scene.within(other, item) for other in backward_calls(scene))
+    return bool(backward_calls(scene).inside(scene, item))
 
 
 def _local(scene: Scene, test: ast.expr) -> ast.Call | None:

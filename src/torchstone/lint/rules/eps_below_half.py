@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.autocast_ops import runs_in_fp32
-from torchstone.lint.knowledge.half_values import half_here, number, speaks_of_half, subject
+from torchstone.lint.knowledge.numbers import number
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.values.half_operands import half_here, subject
+from torchstone.lint.values.reach import speaks_of_half
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

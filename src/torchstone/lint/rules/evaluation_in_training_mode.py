@@ -14,6 +14,7 @@ from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.makeup import depends_on_mode
 from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import NOTHING, Summary, calls_below, summary_of, summary_within
+from torchstone.lint.knowledge.amp import receivers
 from torchstone.lint.knowledge.flow import before, loops_around, made, own_nodes, parameters, passed
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
@@ -409,9 +410,7 @@ def _is_own(scene: Scene, func: ast.expr) -> bool:
 
 def _eval_of_all(scene: Scene) -> bool:
     """Whether the file switches whole objects, or models that it gets from a loop."""
-    return any(
-        scene.dotted(scene.receiver(call)) in ("", "self") for call in scene.calls.get("eval", ())
-    )
+    return not receivers(scene, "eval").isdisjoint(("", "self"))
 
 
 def _is_known(scene: Scene, function: Function, run: Run) -> bool:

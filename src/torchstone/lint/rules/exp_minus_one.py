@@ -14,6 +14,7 @@ RULE = Rule(
     "TS511",
     "exp-minus-one",
     group="upgrade",
+    in_every_torch=True,
     severity=LOW,
     aliases=("TOR107",),
     title=Text(

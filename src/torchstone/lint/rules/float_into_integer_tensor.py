@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.dtypes import integer_dtype
-from torchstone.lint.knowledge.half_values import number
+from torchstone.lint.knowledge.numbers import number
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.values import count_before

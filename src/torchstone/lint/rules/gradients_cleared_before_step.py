@@ -96,7 +96,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if went is None:
         return
     for item in block[place + 1 :]:
-        if any(scene.within(other, item) for other in backward):
+        if backward.inside(scene, item):
             return
         if isinstance(item, ast.Expr) and _steps(scene, item, name):
             remove = scene.delete_line(statement)
@@ -116,7 +116,6 @@ def _clears(scene: Scene, item: ast.stmt, name: str) -> bool:
 def _steps(scene: Scene, item: ast.stmt, name: str) -> bool:
     """Whether a statement steps the optimizer of this name."""
     return any(
-        scene.within(step, item)
-        and name in (scene.dotted(scene.receiver(step)), *map(scene.dotted, step.args[:1]))
-        for step in step_calls(scene)
+        name in (scene.dotted(scene.receiver(step)), *map(scene.dotted, step.args[:1]))
+        for step in step_calls(scene).inside(scene, item)
     )

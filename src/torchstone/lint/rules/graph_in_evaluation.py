@@ -193,8 +193,9 @@ def _is_call_of(scene: Scene, forward: ast.Call, model: str) -> bool:
 def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Call | None:
     """The first call of the model in a loop of the same scope, before it trains again."""
     name = model.rpartition(".")[2]
-    calls = scene.all(ast.Call) if model.endswith(("[", "]")) else scene.calls.get(name, [])
-    same = [c for c in calls if c.lineno > call.lineno and scene.scope(c) is home]
+    listed = model.endswith(("[", "]"))
+    calls = calls_below(home) if listed else scene.calls_in(home, name)
+    same = [c for c in calls if c.lineno > call.lineno]
     for forward in sorted(same, key=lambda c: (c.lineno, c.col_offset)):
         if not _is_call_of(scene, forward, model):
             continue
@@ -203,8 +204,8 @@ def _forward(call: ast.Call, scene: Scene, home: ast.AST, model: str) -> ast.Cal
             continue
         back = any(
             call.lineno < other.lineno <= forward.lineno
-            for other in scene.calls.get("train", ())
-            if scene.dotted(scene.receiver(other)) == model and scene.scope(other) is home
+            for other in scene.calls_in(home, "train")
+            if scene.dotted(scene.receiver(other)) == model
         )
         return None if back else forward
     return None
@@ -316,10 +317,13 @@ def _frozen(scene: Scene, model: str) -> bool:
             scene.dotted(scene.receiver(call)) == model
         ):
             return True
-    return any(
-        isinstance(node.value, ast.Constant)
-        and node.value.value is False
-        and isinstance(node.targets[0], ast.Attribute)
-        and node.targets[0].attr == "requires_grad"
-        for node in scene.all(ast.Assign)
-    )
+    found: bool | None = scene.cache.get("something is frozen")
+    if found is None:
+        found = scene.cache["something is frozen"] = any(
+            isinstance(node.value, ast.Constant)
+            and node.value.value is False
+            and isinstance(node.targets[0], ast.Attribute)
+            and node.targets[0].attr == "requires_grad"
+            for node in scene.all(ast.Assign)
+        )
+    return found

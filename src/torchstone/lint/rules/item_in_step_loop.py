@@ -11,6 +11,7 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import effect_of
 from torchstone.lint.facts.summary import calls_below, is_decided
+from torchstone.lint.knowledge.amp import before, scaler_calls
 from torchstone.lint.knowledge.tensors import (
     is_array,
     is_tensor,
@@ -58,6 +59,9 @@ RULE = Rule(
         "It is harmless on the CPU, so a file that never speaks of a device is left alone; so are "
         "tests, values that come straight from the loader, and actions that an environment waits "
         "for.\n\n"
+        "One finding stands for all reads of a loop: the first one waits, and the others find the "
+        "queue empty. After `scaler.step(optimizer)`, which itself waits for the gradients, a read "
+        "costs nothing and is not reported.\n\n"
         "The fix, for `total += loss.item()`, makes `total` a tensor on the device: unsafe, since "
         "later code may want a Python number.",
         zh="检查每个训练步都会执行的 `.item()`，以及对明显是张量的值调用 `float(t)`、`int(t)`：位于 "
@@ -65,6 +69,8 @@ RULE = Rule(
         "若只是偶尔读取则不报告：在 `if step % n == 0`、日志条件、异常处理中，或在跳出循环之前。"
         "在 CPU 上读取没有代价，因此完全不涉及设备的文件、测试代码、直接来自数据加载器的值以及环境所需的"
         "动作（action）不报告。\n\n"
+        "一个循环中的所有读取只报告一次：第一次读取需要等待，其余的不再等待。`scaler.step(optimizer)` 本身就要等待"
+        "梯度，其后的读取没有额外代价，不报告。\n\n"
         "对 `total += loss.item()` 的修复会让 `total` 变成设备上的张量；后续代码可能需要 Python "
         "数值，因此该修复标记为不安全。",
     ),
@@ -110,33 +116,65 @@ def train(model, loader, opt, device):
 )
 
 
-@RULE.on_call("item")
-def check_item(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    """`loss.item()`"""
-    if call.args or call.keywords or not scene.method(call):
-        return
-    if not scene.in_step_loop(call) or is_array(scene, scene.receiver(call)):
-        return
-    host = straight_from_loop(scene, scene.receiver(call)) or _for_environment(call, scene)
-    yield RULE.at(
-        call,
-        confidence=POSSIBLE if host else _confidence(scene),
-        fix=_fix(call, scene),
-        call=scene.brief(call),
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    """One finding for each loop: the first read waits, those after it find the queue empty."""
+    by_loop: dict[ast.AST, list[Hit]] = {}
+    for hit in (*_item_reads(scene), *_number_reads(scene), *_callee_reads(scene)):
+        loop = scene.step_loop(hit.node)
+        if loop is not None and not _follows_a_wait(scene, hit.node, loop):
+            by_loop.setdefault(loop, []).append(hit)
+    for hits in by_loop.values():
+        hits.sort(key=lambda hit: (hit.confidence.rank, *scene.span(hit.node)))
+        others = sum(hit.confidence == hits[0].confidence for hit in hits) - 1
+        yield _merged(hits[0], others)
+
+
+def _merged(first: Hit, others: int) -> Hit:
+    if not others:
+        return first
+    say = Text(
+        en=first.say.en + "; {others} more in this loop follow it",
+        zh=first.say.zh + "；该循环中另有 {others} 处随后读取",
+    )
+    return first._replace(say=say, args={**first.args, "others": str(others)})
+
+
+def _follows_a_wait(scene: Scene, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether the loop waits before the read anyway: `scaler.step` reads whether gradients are
+    finite, and nothing is launched between it and a value that was computed before."""
+    return any(
+        before(call, node) and scene.within(call, loop) and not is_decided(scene, call, loop)
+        for call in scaler_calls(scene, "step")
     )
 
 
-@RULE.on_call("float", "int")
-def check_number(call: ast.Call, scene: Scene) -> Iterator[Hit]:
+def _item_reads(scene: Scene) -> Iterator[Hit]:
+    """`loss.item()`"""
+    for call in scene.calls.get("item", ()):
+        if call.args or call.keywords or not scene.method(call):
+            continue
+        if not scene.in_step_loop(call) or is_array(scene, scene.receiver(call)):
+            continue
+        host = straight_from_loop(scene, scene.receiver(call)) or _for_environment(call, scene)
+        yield RULE.at(
+            call,
+            confidence=POSSIBLE if host else _confidence(scene),
+            fix=_fix(call, scene),
+            call=scene.brief(call),
+        )
+
+
+def _number_reads(scene: Scene) -> Iterator[Hit]:
     """`float(loss)`"""
-    if not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
-        return
-    if scene.in_step_loop(call) and is_tensor(scene, call.args[0]):
-        yield RULE.at(call, confidence=_confidence(scene), call=scene.brief(call))
+    for call in (*scene.calls.get("float", ()), *scene.calls.get("int", ())):
+        if not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
+            continue
+        if scene.in_step_loop(call) and is_tensor(scene, call.args[0]):
+            yield RULE.at(call, confidence=_confidence(scene), call=scene.brief(call))
 
 
-@RULE.on_file
-def check_callee(scene: Scene) -> Iterator[Hit]:
+def _callee_reads(scene: Scene) -> Iterator[Hit]:
     """`accuracy(out, y)` whose body reads a value"""
     if scene.is_test or not on_device(scene):
         return
@@ -212,8 +250,8 @@ def _for_environment(call: ast.Call, scene: Scene) -> bool:
     home = scene.scope(call)
     return any(
         scene.within(call, step) or any(scene.dotted(item) in names - {""} for item in step.args)
-        for step in scene.calls.get("step", ())
-        if step.args and scene.scope(step) is home and _is_environment(scene, step)
+        for step in scene.calls_in(home, "step")
+        if step.args and _is_environment(scene, step)
     )
 
 
@@ -241,4 +279,5 @@ def _fix(call: ast.Call, scene: Scene) -> Fix | None:
     receiver = scene.receiver(call)
     if value is not call or receiver is None or not isinstance(statement.target, ast.Name):
         return None
-    return unsafe(scene.replace(call, f"{scene.text(receiver)}.detach()"))
+    cut = isinstance(receiver, ast.Call) and scene.method(receiver) == "detach"
+    return unsafe(scene.replace(call, scene.text(receiver) + ("" if cut else ".detach()")))

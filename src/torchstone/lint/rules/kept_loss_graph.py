@@ -264,7 +264,7 @@ def _is_loss(place: Place) -> bool:
 
 def _rebound(scene: Scene, function: Function, name: str) -> bool:
     """Whether a function binds the loss anew after its backward pass."""
-    last = max((c.lineno for c in backward_calls(scene) if scene.within(c, function)), default=0)
+    last = max((c.lineno for c in backward_calls(scene).inside(scene, function)), default=0)
     return any(
         isinstance(node, (ast.Name, ast.Attribute))
         and isinstance(node.ctx, ast.Store)
@@ -323,7 +323,7 @@ def _short_lived(scene: Scene, name: str, loop: ast.AST) -> bool:
     if outer is None or not _anew(scene, name, outer):
         return False
     steps_itself = any(
-        scene.within(call, outer) and not scene.within(call, loop) for call in backward_calls(scene)
+        not scene.within(call, loop) for call in backward_calls(scene).inside(scene, outer)
     )
     if steps_itself:
         return True

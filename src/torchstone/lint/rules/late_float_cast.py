@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.autocast_ops import is_lowered
-from torchstone.lint.knowledge.half_values import HALF_WORDS, speaks_of_half, subject
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, Hit, Rule
+from torchstone.lint.values.half_operands import subject
+from torchstone.lint.values.reach import HALF_WORDS, speaks_of_half
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

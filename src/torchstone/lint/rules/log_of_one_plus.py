@@ -19,6 +19,7 @@ RULE = Rule(
     "TS510",
     "log-of-one-plus",
     group="upgrade",
+    in_every_torch=True,
     severity=LOW,
     aliases=("TOR106",),
     title=Text(

@@ -14,6 +14,7 @@ RULE = Rule(
     "TS512",
     "log-sum-exp-by-hand",
     group="upgrade",
+    in_every_torch=True,
     severity=MEDIUM,
     aliases=("TOR108",),
     title=Text(

@@ -10,8 +10,9 @@ from torchstone.core.finding import Confidence
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import torch_name
-from torchstone.lint.knowledge.half_values import half_here, number, subject
+from torchstone.lint.knowledge.numbers import number
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, Hit, Rule, unsafe
+from torchstone.lint.values.half_operands import half_here, subject
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.dtypes import integer_dtype
-from torchstone.lint.knowledge.half_values import subject
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.values.half_operands import subject
 from torchstone.sources.scene import Scene
 
 RULE = Rule(

@@ -23,7 +23,7 @@ from torchstone.lint.knowledge.flow import (
 )
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Function, Scene
-from torchstone.sources.training import backward_calls, step_calls
+from torchstone.sources.training import Calls, backward_calls, step_calls
 
 RULE = Rule(
     "TS201",
@@ -128,9 +128,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if optimizer is None:
         return
     backward = backward_calls(scene)
-    loop = next(
-        (up for up in loops_around(scene, call) if any(scene.within(b, up) for b in backward)), None
-    )
+    loop = next((up for up in loops_around(scene, call) if backward.inside(scene, up)), None)
     cleared = ""
     if loop is not None:
         if _clears(scene, loop, 2) and not _clears_elsewhere(scene, loop, call):
@@ -217,8 +215,8 @@ def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
     own = scene.dotted(optimizer)
     stepped = {
         scene.dotted(other): other
-        for call in step_calls(scene)
-        if scene.within(call, loop) and (other := _optimizer(call, scene)) is not None
+        for call in step_calls(scene).inside(scene, loop)
+        if (other := _optimizer(call, scene)) is not None
     }
     found: dict[str, None] = {}
     for node in scene.inside(loop):
@@ -284,10 +282,10 @@ def _unseen(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
     return False
 
 
-def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: list[ast.Call]) -> bool:
+def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: Calls) -> bool:
     """Whether a step function, called once a step, leaves nobody in the file to clear."""
     function = scene.function(call)
-    if function is None or not any(scene.function(b) is function for b in backward):
+    if function is None or not backward.of(scene, function):
         return False
     if isinstance(optimizer, ast.Name) and optimizer.id in parameters(function):
         return not _clears(scene, function, 2) and _never_cleared(scene, function, optimizer.id)
@@ -324,7 +322,7 @@ def _fix(
     call: ast.Call,
     loop: ast.AST | None,
     optimizer: ast.expr,
-    backward: list[ast.Call],
+    backward: Calls,
 ) -> Fix | None:
     """Clear before the one backward that stands beside the step."""
     statement = scene.statement(call)
@@ -336,7 +334,7 @@ def _fix(
         for item in block[: block.index(statement)]
         if isinstance(item, ast.Expr) and item.value in backward
     ]
-    inside = [item for item in backward if scene.within(item, loop)]
+    inside = backward.inside(scene, loop)
     if len(beside) != 1 or len(inside) != 1:
         return None
     return safe(scene.insert_line_before(beside[0], f"{scene.text(optimizer)}.zero_grad()"))

@@ -84,7 +84,9 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     if loop is None or scene.parent(statement) is not loop or not call.args:
         return
     name = scene.dotted(statement.targets[0])
-    if not any(loop_around(scene, item) is loop for item in backward_calls(scene)):
+    if not any(
+        loop_around(scene, item) is loop for item in backward_calls(scene).inside(scene, loop)
+    ):
         return
     if not any(
         loop_around(scene, step) is loop

@@ -13,6 +13,7 @@ RULE = Rule(
     "TS508",
     "require-grad-typo",
     group="upgrade",
+    in_every_torch=True,
     severity=HIGH,
     confidence=LIKELY,
     aliases=("TOR002",),

@@ -39,8 +39,8 @@ RULE = Rule(
         zh="`{name}` 返回新张量，原张量不变：这一行没有任何作用",
     ),
     suggest=Text(
-        en="bind the result, or use the method that works in place (`{name}_`) where there is one",
-        zh="把结果赋给变量；若有就地版本，可改用 `{name}_`",
+        en="bind the result{twin}",
+        zh="把结果赋给变量{twin_zh}",
     ),
     title=Text(
         en="An operation that returns a new tensor stands alone, so it changes nothing",
@@ -109,6 +109,8 @@ def check(statement: ast.Expr, scene: Scene) -> Iterator[Hit]:
         call=scene.brief(call),
         name=name,
         fix=_fix(scene, call.func, name),
+        twin=f", or use `{name}_`, which works in place" if name in _TWINS else "",
+        twin_zh=f"，或改用就地的 `{name}_`" if name in _TWINS else "",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
@@ -119,7 +119,7 @@ def _is_scheduler(scene: Scene, receiver: ast.expr) -> bool:
     return "sched" in name and not any(word in name for word in ("noise", "sample", "temp", "beta"))
 
 
-def _before_loop(scene: Scene, loop: ast.AST, steps: list[ast.Call]) -> bool:
+def _before_loop(scene: Scene, loop: ast.AST, steps: Sequence[ast.Call]) -> bool:
     scope = scene.scope(loop)
     return any(
         isinstance(node, ast.Call) and node in steps and node.lineno < loop.lineno  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def _before_loop(scene: Scene, loop: ast.AST, steps: list[ast.Call]) -> bool:
 
 
 def _fix(
-    scene: Scene, statement: ast.Expr, body: list[ast.stmt], steps: list[ast.Call]
+    scene: Scene, statement: ast.Expr, body: list[ast.stmt], steps: Sequence[ast.Call]
 ) -> Fix | None:
     """After the optimizer's step, and the scaler's update, when all stand in one block."""
     beside = [item for item in body if isinstance(item, ast.Expr) and item.value in steps]

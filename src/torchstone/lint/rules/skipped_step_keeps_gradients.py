@@ -135,8 +135,8 @@ def check_handler(handler: ast.ExceptHandler, scene: Scene) -> Iterator[Hit]:
         return
     if isinstance(handler.body[-1], (ast.Raise, ast.Return, ast.Break)):
         return
-    ran = [b for b in backward_calls(scene) if any(scene.within(b, item) for item in attempt.body)]
-    steps = [s for s in step_calls(scene) if any(scene.within(s, item) for item in attempt.body)]
+    ran = [b for item in attempt.body for b in backward_calls(scene).inside(scene, item)]
+    steps = [s for item in attempt.body for s in step_calls(scene).inside(scene, item)]
     cleared = [c for c in scene.calls.get("zero_grad", ()) if scene.within(c, loop)]
     if not ran or not steps or not cleared:
         return
@@ -185,8 +185,8 @@ def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
     loop = loop_around(scene, node)
     if not isinstance(loop, LOOPS):
         return
-    ran = [b for b in backward_calls(scene) if scene.within(b, loop) and before(b, node)]
-    steps = [s for s in step_calls(scene) if scene.within(s, loop) and before(node, s)]
+    ran = [b for b in backward_calls(scene).inside(scene, loop) if before(b, node)]
+    steps = [s for s in step_calls(scene).inside(scene, loop) if before(node, s)]
     if not ran or not steps or _calls(scene, node, "backward"):
         return
     unscaled = [

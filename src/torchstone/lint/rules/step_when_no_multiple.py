@@ -85,7 +85,7 @@ def check(node: ast.If, scene: Scene) -> Iterator[Hit]:
     loop = loop_around(scene, node)
     if remainder is None or node.orelse or loop is None or scene.is_test:
         return
-    steps = [call for call in step_calls(scene) if scene.within(call, loop)]
+    steps = step_calls(scene).inside(scene, loop)
     if not steps or not all(scene.within(call, node) for call in steps):
         return
     if not any(

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 _aten = torch.ops.aten
 

@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 _LOW = frozenset(
     "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm addr linear bilinear "

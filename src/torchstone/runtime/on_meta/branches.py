@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 _HOME = "torch._higher_order_ops"
 

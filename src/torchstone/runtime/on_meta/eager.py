@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 
 def as_written(undo: Undo) -> None:

@@ -10,9 +10,9 @@ from torch.nn.parameter import is_lazy
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
+from torchstone.observe.undo import Undo
 from torchstone.runtime.modules import Part
 from torchstone.runtime.on_meta.content import Content
-from torchstone.runtime.undo import Undo
 
 
 def on_meta(undo: Undo, parts: list[Part], content: Content) -> None:

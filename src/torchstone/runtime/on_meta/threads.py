@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 
 def watch_threads(undo: Undo, missed: Callable[[str], None]) -> None:

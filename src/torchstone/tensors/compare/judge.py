@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from torchstone.core.place import Place
 from torchstone.tensors.compare.results.outcome import FirstBad, OperatorError
 from torchstone.tensors.compare.shadow.ledger import Ledger, SiteErrors
-from torchstone.tensors.compare.shadow.places import Place
 
 BAD_UNITS = {"forward": 8, "backward": 64}
 """Error that leaves a place, in units of rounding, before it is suspected. Low, because a suspect is only

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.finding import Severity
 from torchstone.core.pictures import Plot, Series
 from torchstone.core.text import Text
-from torchstone.watch.after.replay import stretches_of
 from torchstone.watch.after.thinning import kept_points
 from torchstone.watch.after.titles import column_title, named_title
 from torchstone.watch.judge.episodes import worst
 from torchstone.watch.learn.baselines import Baselines
+from torchstone.watch.learn.journal import Judged
 from torchstone.watch.measure.signal import Signal, all_signals
 from torchstone.watch.record.runfile import Run
 
@@ -169,21 +168,28 @@ def _usual(
         return (), ()
     warm = run.header.get("warmup_steps")
     baselines = Baselines([signal.limits], warm if isinstance(warm, int) else 100)
+    stretches = _stretches(run, signal.phase)
     low: list[float] = []
     high: list[float] = []
-    for value, stretch in zip(run.column(column), stretches_of(run), strict=True):
+    for step, value in zip(run.scalars[:, 0], run.column(column), strict=True):
         known = baselines.seen >= baselines.warmup
         centre, width = float(baselines.centre[0]), _USUAL_SPREADS * float(baselines.width[0])
         # spreads are those of the logarithm: downwards they are shorter by the same ratio
         below = centre * centre / (centre + width) if centre > 0 else centre - width
         low.append(below if known else np.nan)
         high.append(centre + width if known else np.nan)
-        baselines.push(_one(value), stretch)
+        baselines.push(np.array([value]), stretches.get(int(step), 0.0))
     return tuple(low), tuple(high)
 
 
-def _one(value: float) -> NDArray[np.float64]:
-    return np.array([value])
+def _stretches(run: Run, phase: str) -> dict[int, float]:
+    """How much thresholds gave way at each step, as it was when the run was live."""
+    numbers = {int(item["number"]) for item in run.series if item["phase"] == phase}
+    return {
+        entry.step: entry.stretch
+        for entry in run.entries()
+        if isinstance(entry, Judged) and entry.series in numbers
+    }
 
 
 def _severity(episode: Sequence[dict[str, Any]]) -> Severity:

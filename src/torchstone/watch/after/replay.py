@@ -1,99 +1,137 @@
-"""The alerts that a recorded run would have raised with other thresholds."""
+"""The alerts that a recorded run would have raised with other thresholds.
+
+The entries of its journal go through the functions that judged the run when it was live: with the
+same thresholds they raise the same alerts at the same steps.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from torchstone.core.errors import InputError
+from torchstone.core.finding import Severity
+from torchstone.core.text import NOTHING, Text
 from torchstone.watch.judge.alerts import Alert
-from torchstone.watch.judge.episodes import Episodes
-from torchstone.watch.judge.rules import judge_values
-from torchstone.watch.learn.baselines import SETTLED_AFTER, Baselines
-from torchstone.watch.measure.signal import Signal, all_signals
+from torchstone.watch.judge.episodes import Episodes, is_silent
+from torchstone.watch.judge.rules import judge_values, signal_named
+from torchstone.watch.learn.journal import Alarmed, Changed, Entry
+from torchstone.watch.measure.watched_optimizer import Learner
 from torchstone.watch.record.runfile import Run
 from torchstone.watch.settings import Settings
 
-_RATE_MEMORY = 0.01
+_SEVERITIES = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Alerts of the learned signals for one number of acceptable false alarms."""
+    """Alerts of a run for one number of acceptable false alarms."""
 
     false_alarms_per_10k: float
     episodes: int
     alerts: tuple[Alert, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One entry of the journal, with the learner that it is for and the alerts that it raised."""
+
+    entry: Entry
+    learner: Learner | None
+    alerts: tuple[Alert, ...] = ()
+
+
 def replay(run: Run, false_alarms_per_10k: float) -> Outcome:
-    """The recorded values against fresh baselines: steps one by one, layers as often as recorded."""
+    """Judge a run again; checks that learn nothing found what they found when it was live."""
     settings = Settings(
         warmup_steps=_whole(run.header.get("warmup_steps"), 100),
         alert_window=_whole(run.header.get("alert_window"), 50),
         false_alarms_per_10k=false_alarms_per_10k,
     )
-    alerts = [*_of_scalars(run, settings), *_of_layers(run, settings)]
-    alerts.sort(key=lambda alert: alert.step)
     episodes = Episodes(settings.alert_window)
-    told = tuple(e.alerts[-1] for alert in alerts if (e := episodes.take(alert)) is not None)
-    return Outcome(false_alarms_per_10k, episodes.count, told)
+    told: list[Alert] = []
+    for item in judged_again(run, settings):
+        for alert in item.alerts:
+            if is_silent(alert, settings.warmup_steps):
+                continue
+            if (episode := episodes.take(alert)) is not None:
+                told.append(episode.alerts[-1])
+    return Outcome(false_alarms_per_10k, episodes.count, tuple(told))
+
+
+def judged_again(run: Run, settings: Settings) -> Iterator[Replayed]:
+    """Every entry of the journal in its order."""
+    learners = {int(item["number"]): _learner(run, item, settings) for item in run.series}
+    losses = dict(zip(run.scalars[:, 0].astype(int).tolist(), run.column("loss"), strict=True))
+    texts = {(int(item["step"]), item["signal"]): item for item in run.alerts}
+    for entry in _entries(run):
+        if isinstance(entry, Alarmed):
+            yield Replayed(entry, None, (_alarm(entry, texts),))
+            continue
+        learner = learners.get(entry.series)
+        if learner is None:
+            raise _other_version(run)
+        if isinstance(entry, Changed):
+            learner.baselines.apply(entry)
+            yield Replayed(entry, learner)
+            continue
+        if len(entry.values) != learner.baselines.count:
+            raise _other_version(run)
+        raised = judge_values(
+            learner.baselines, learner.spans, entry.values, learner.layers, entry.step, entry.stretch
+        )  # fmt: skip
+        yield Replayed(entry, learner, tuple(_as_shown(alert, losses) for alert in raised))
+
+
+def _learner(run: Run, series: dict[str, object], settings: Settings) -> Learner:
+    phase, layers = series["phase"], series["layers"]
+    if phase not in ("gradient", "sample", "update", "call") or not isinstance(layers, list):
+        raise _other_version(run)
+    learner = Learner(phase, tuple(map(str, layers)), settings.warmup_steps, settings.tightness)
+    if learner.baselines.count != series["columns"]:
+        raise _other_version(run)
+    return learner
+
+
+def _entries(run: Run) -> Iterator[Entry]:
+    if not run.journal and not run.journal_dropped and len(run.scalars):
+        raise _other_version(run)
+    yield from run.entries()
+
+
+def _alarm(entry: Alarmed, told: dict[tuple[int, str], dict[str, object]]) -> Alert:
+    """A check that found something; its words are recorded where it was told."""
+    words = told.get((entry.step, entry.signal), {})
+    severity = _SEVERITIES[min(entry.severity, len(_SEVERITIES) - 1)]
+    text = Text(str(words.get("en", entry.signal)), str(words.get("zh", entry.signal)))
+    try:
+        remedy = signal_named(entry.signal).remedy
+    except StopIteration:  # another version has checks of its own
+        remedy = NOTHING
+    layer = str(words.get("layer", ""))
+    return Alert(entry.step, entry.signal, layer, math.nan, severity, text=text, next=remedy)
+
+
+def _as_shown(alert: Alert, losses: dict[int, np.float64]) -> Alert:
+    """Losses of both signs are judged on another value than a person wants to see."""
+    loss = float(losses.get(alert.step, math.nan))
+    known = alert.signal == "loss" and math.isfinite(loss)
+    return replace(alert, value=loss) if known else alert
 
 
 def _whole(value: object, default: int) -> int:
     return value if isinstance(value, int) and value >= 10 else default
 
 
-def _of_scalars(run: Run, settings: Settings) -> list[Alert]:
-    found: list[Alert] = []
-    stretches = stretches_of(run)
-    for column in run.columns[1:]:
-        name = column.partition("[")[0]
-        signal = next((s for s in all_signals() if s.name == name and s.limits), None)
-        if signal is None or signal.limits is None:
-            continue
-        settled_after = SETTLED_AFTER if signal.phase == "update" else 0
-        baselines = Baselines(
-            [signal.limits.scaled(settings.tightness)], settings.warmup_steps, settled_after
-        )
-        for row, value, stretch in zip(run.scalars, run.column(column), stretches, strict=True):
-            spans = [(signal, 0, 1)]
-            found += judge_values(baselines, spans, np.array([value]), (), int(row[0]), stretch)
-    return found
-
-
-def stretches_of(run: Run) -> list[float]:
-    """How much thresholds gave way to the learning rate, as it did when the run was live."""
-    slow: float | None = None
-    found = []
-    for rate in run.column("lr"):
-        if not np.isfinite(rate) or rate <= 0:
-            found.append(0.0)
-            continue
-        log = float(np.log(rate))
-        slow = log if slow is None else slow
-        found.append(0.5 * abs(log - slow))
-        slow += _RATE_MEMORY * (log - slow)
-    return found
-
-
-def _of_layers(run: Run, settings: Settings) -> list[Alert]:
-    found: list[Alert] = []
-    for place, actor in enumerate(run.actors):
-        names = tuple(str(name) for name in actor.get("layers", []))
-        signals: list[Signal] = _signals(actor)
-        limits = [s.limits.scaled(settings.tightness) for s in signals if s.limits for _ in names]
-        baselines = Baselines(limits, max(settings.warmup_steps // 10, 8))
-        width = len(names)
-        spans = [(s, i * width, (i + 1) * width) for i, s in enumerate(signals)]
-        for step, number, values in run.layers:
-            if number == place and values.shape == (len(signals), width):
-                found += judge_values(baselines, spans, values.reshape(-1), names, step, 0.0)
-    return found
-
-
-def _signals(actor: dict[str, Any]) -> list[Signal]:
-    known = {signal.name: signal for signal in all_signals() if signal.limits}
-    names = [str(name) for name in actor.get("signals", [])]
-    return [known[name] for name in names] if all(name in known for name in names) else []
+def _other_version(run: Run) -> InputError:
+    return InputError(
+        str(run.path.parent),
+        f"a run of torchstone {run.header.get('torchstone', '?')}, without the values that were judged"
+        if not run.series
+        else f"signals of torchstone {run.header.get('torchstone', '?')}",
+        Text("a run that this version recorded", "由当前版本记录的运行"),
+        Text("read it without --replay, or record it again", "请不带 --replay 查看，或重新记录"),
+    )

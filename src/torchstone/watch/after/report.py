@@ -293,6 +293,14 @@ def _indented(line: str, opens: bool, also: str = "also: ") -> str:
     return line if opens else also + line
 
 
+_AGAIN = Text("every recorded value judged again, as it was when the run was live",
+              "按运行时的方式对每个记录的数值重新判定")  # fmt: skip
+_AGAIN_IN_PART = Text(
+    "recorded values judged again; the older part of the journal was dropped to keep the file small",
+    "对记录的数值重新判定；为限制文件大小，较早的判定日志已被丢弃",
+)
+
+
 def replay_report(run: Run, false_alarms: float) -> Report:
     """What other settings of the dial would have told, beside what was told."""
     steps = max(int(run.scalars[-1, 0]), 1) if len(run.scalars) else 1
@@ -305,8 +313,7 @@ def replay_report(run: Run, false_alarms: float) -> Report:
          Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
         ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first([e[0] for e in run.episodes])), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
                ", ".join([f"{a.signal}@{a.step}" for a in o.alerts if a.opens][:4]) or None) for o in outcomes)),
-        Text("recorded values judged again; layers only at every 10th step, so that some of their alerts are missed",
-             "对记录的数值重新判定；各层仅每 10 步一次，因此可能漏掉其部分告警"),
+        _AGAIN_IN_PART if run.journal_dropped else _AGAIN,
     )  # fmt: skip
     chosen = next(o for o in outcomes if o.false_alarms_per_10k == false_alarms)
     alerts = Table(

@@ -45,6 +45,11 @@ def worst(severities: Iterable[Severity]) -> Severity:
     return min(severities, key=lambda severity: severity.rank)
 
 
+def is_silent(alert: Alert, warmup_steps: int) -> bool:
+    """What is normal is not known in warm-up: learned signals raise no alert in it."""
+    return alert.learned and alert.step <= warmup_steps
+
+
 class Episodes:
     """Sorts alerts into episodes; each signal speaks once in an episode.
 

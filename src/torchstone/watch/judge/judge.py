@@ -24,15 +24,15 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.clock import Clock
 from torchstone.watch.judge.alerts import Alert, TrainingAlertError
-from torchstone.watch.judge.episodes import Episode, Episodes
+from torchstone.watch.judge.episodes import Episode, Episodes, is_silent
 from torchstone.watch.judge.pause_thread import PauseThread
 from torchstone.watch.judge.rules import Values, judge_call, judge_update, judge_values, measure
-from torchstone.watch.learn.baselines import Baselines
+from torchstone.watch.learn.journal import Alarmed
 from torchstone.watch.listen.layer_check import LayerCheck
 from torchstone.watch.listen.ranks import Ranks
 from torchstone.watch.measure.signal import Phase, learned
 from torchstone.watch.measure.update import TrainingCall, Update
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.measure.watched_optimizer import Learner, WatchedOptimizer
 from torchstone.watch.record.log import log_line
 from torchstone.watch.record.messages import baseline_of, ended_text, progress_line
 from torchstone.watch.record.recorder import Recorder, scalars
@@ -78,12 +78,8 @@ class Judge:
         self.function: Callable[..., Any] | None = None
         self.models: Callable[[], Iterable[nn.Module]] = tuple
         self.episodes = Episodes(settings.alert_window)
-        signals = learned("call", "run")
-        self._losses = Baselines(
-            [s.limits.scaled(settings.tightness) for s in signals if s.limits],
-            settings.warmup_steps,
-        )
-        self._loss_spans = [(signal, i, i + 1) for i, signal in enumerate(signals)]
+        of_calls = Learner("call", (), settings.warmup_steps, settings.tightness)
+        self._losses, self._loss_spans = of_calls.baselines, of_calls.spans
         self._writers = list(settings.writers)
         self._pending: deque[Pending] = deque()
         self._calls: deque[TrainingCall] = deque([TrainingCall(0)], maxlen=2 * _TOGETHER)
@@ -102,6 +98,12 @@ class Judge:
         self.skipped = 0
         """Optimizer steps that were left out because of an alert."""
         self._skipped = -1
+
+    def record_to(self, recorder: Recorder | None) -> None:
+        """What is judged from now on is recorded."""
+        self.recorder = recorder
+        if recorder is not None:
+            recorder.add_series("call", self._losses)
 
     # -- what comes before it
 
@@ -188,7 +190,7 @@ class Judge:
     def learn_again(self, name: str) -> None:
         """What a signal of the calls was says nothing any more."""
         columns = [start for signal, start, _ in self._loss_spans if signal.name == name]
-        self._losses.past.forget(columns)
+        self._losses.learn_again(columns)
 
     def begin_anew(self) -> None:
         """Another model: nothing of the past counts."""
@@ -251,7 +253,9 @@ class Judge:
 
     def _alert(self, alert: Alert) -> bool:
         """Tell it, unless it has been told in its episode; learned signals are silent in warm-up."""
-        if alert.learned and alert.step <= self.settings.warmup_steps:
+        if self.recorder is not None and not alert.learned:
+            self.recorder.enter(Alarmed(alert.step, alert.signal, alert.severity.rank))
+        if is_silent(alert, self.settings.warmup_steps):
             return False
         episode = self.episodes.take(alert)
         if episode is not None:

@@ -66,7 +66,7 @@ def judge_values(
     layers: tuple[str, ...], step: int, stretch: float,
 ) -> Iterator[Alert]:  # fmt: skip
     """The worst layer of every signal that left its range, with the number of the others."""
-    judgement = baselines.push(values, stretch)
+    judgement = baselines.judge(values, stretch, step)
     if judgement.quiet:
         return
     for signal, start, end in spans:

@@ -27,6 +27,7 @@ from torchstone.watch.learn.channels import (
     Spikes,
     together,
 )
+from torchstone.watch.learn.journal import Change, Changed, Journal, Judged
 from torchstone.watch.learn.window import BLOCK, BLOCKS, TRUSTED, WINDOW, Window
 from torchstone.watch.read.fused import load_fused
 
@@ -58,6 +59,9 @@ class Baselines:
         self._settled_after = settled_after
         """Values before falls and changes mean anything."""
         self.count = len(limits)
+        self.series = -1
+        """Its number in the journal; -1 where nothing is written down."""
+        self._journal: Journal | None = None
         self._fresh = 0
         """Values since the last event that made the past a poor guide."""
         self.past = past = Window(
@@ -92,6 +96,25 @@ class Baselines:
             "missing": self._missing, "far": self._far,
         }  # fmt: skip
 
+    def write_to(self, journal: Journal, series: int) -> None:
+        """From now on everything that it is given is written down."""
+        self._journal, self.series = journal, series
+
+    def _note(self, change: Change, *numbers: int) -> None:
+        if self._journal is not None:
+            self._journal.enter(Changed(self.series, change, numbers))
+
+    def apply(self, changed: Changed) -> None:
+        """Make a change that was written down."""
+        if changed.change == "forget":
+            self.forget()
+        elif changed.change == "restart":
+            self.restart()
+        elif changed.change == "warmup":
+            self.warmup = changed.numbers[0]
+        else:
+            self.learn_again(list(changed.numbers))
+
     # -- what is normal
 
     @property
@@ -106,6 +129,7 @@ class Baselines:
 
     @warmup.setter
     def warmup(self, steps: int) -> None:
+        self._note("warmup", steps)
         self.past.warmup = steps
 
     @property
@@ -158,16 +182,32 @@ class Baselines:
 
     def forget(self) -> None:
         """The past is no guide any more: learn again, gross departures excepted."""
+        self._note("forget")
+        self._forget()
+
+    def _forget(self) -> None:
         self._fresh = 0
         self.past.forget_blocks()
 
     def restart(self) -> None:
         """The past says nothing any more: every series begins again with its next value."""
-        self.forget()
+        self._note("restart")
+        self._forget()
         self.past.forget()
         self.highest[:] = -np.inf
 
+    def learn_again(self, columns: list[int]) -> None:
+        """These series begin again with their next value."""
+        self._note("columns", *columns)
+        self.past.forget(columns)
+
     # -- one more value of every series
+
+    def judge(self, values: NDArray[np.float64], stretch: float, step: int) -> Judgement:
+        """Judge the values of a step, and write them down where the run is recorded."""
+        if self._journal is not None:
+            self._journal.enter(Judged(self.series, step, stretch, values))
+        return self.push(values, stretch)
 
     def push(self, values: NDArray[np.float64], stretch: float = 0.0) -> Judgement:
         """Judge one value of every series (NaN: none), then let it into the window."""

@@ -6,18 +6,21 @@ model are looked at, and of a compiled one not even these, so that it stays whol
 
 from __future__ import annotations
 
-import functools
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
+
+from torchstone.observe.training import (
+    TRAINING,
+    ClipBegins,
+    Event,
+    StepBegins,
+    StepEnds,
+    Subscription,
+    UnscaleBegins,
 )
 
 
@@ -31,13 +34,14 @@ class Listener(Protocol):
 
 
 _listening: list[weakref.ref[Listener]] = []  # a forgotten watch must not stay alive for its hooks
-_undo: list[Callable[[], None]] = []
+_subscriptions: list[Subscription] = []
 
 
 def listen(listener: Listener) -> None:
     """Tell this listener of every optimizer step and every clipping from now on."""
     if not _listening:
-        _install()
+        kinds = (StepBegins, StepEnds, ClipBegins, UnscaleBegins)
+        _subscriptions.append(TRAINING.subscribe(_hand_on, *kinds))
     _listening.append(weakref.ref(listener, lambda _: _prune()))
 
 
@@ -51,48 +55,19 @@ def _prune() -> None:
     """Forget watches that are gone; the last one takes everything back."""
     _listening[:] = [item for item in _listening if item() is not None]
     if not _listening:
-        while _undo:
-            _undo.pop()()
+        while _subscriptions:
+            _subscriptions.pop().close()
 
 
-def _install() -> None:
-    before = register_optimizer_step_pre_hook(lambda optimizer, *_: _tell("before_step", optimizer))
-    after = register_optimizer_step_post_hook(lambda optimizer, *_: _tell("after_step", optimizer))
-    _undo.extend((before.remove, after.remove))
-    # clip_grad_norm_ looks its second half up at each call, however the user imported it
-    original = clip_grad._clip_grads_with_norm_
-
-    @functools.wraps(original)
-    def clip(
-        parameters: Any, max_norm: float, total_norm: Tensor, *args: Any, **kwargs: Any
-    ) -> Any:
-        if not isinstance(parameters, Tensor):
-            parameters = list(parameters)
-        _tell("before_clip", parameters, (max_norm, total_norm))
-        return original(parameters, max_norm, total_norm, *args, **kwargs)
-
-    clip_grad._clip_grads_with_norm_ = clip
-    _undo.append(lambda: setattr(clip_grad, "_clip_grads_with_norm_", original))
-    _undo.extend(_tell_before_unscale(kind) for kind in _scaler_kinds())
-
-
-def _scaler_kinds() -> list[Any]:
-    """Loss scalers that divide gradients themselves; the sharded one only where it is in use."""
-    sharded = sys.modules.get("torch.distributed.fsdp.sharded_grad_scaler")
-    return [torch.amp.GradScaler] + ([sharded.ShardedGradScaler] if sharded else [])
-
-
-def _tell_before_unscale(kind: Any) -> Callable[[], None]:
-    original = kind.unscale_
-
-    @functools.wraps(original)
-    def unscale(scaler: Any, optimizer: torch.optim.Optimizer) -> Any:
-        if scaler.is_enabled():
-            _tell("before_unscale", scaler, optimizer)
-        return original(scaler, optimizer)
-
-    kind.unscale_ = unscale
-    return lambda: setattr(kind, "unscale_", original)
+def _hand_on(event: Event) -> None:
+    if isinstance(event, StepBegins):
+        _tell("before_step", event.optimizer)
+    elif isinstance(event, StepEnds):
+        _tell("after_step", event.optimizer)
+    elif isinstance(event, ClipBegins):
+        _tell("before_clip", list(event.parameters), (event.max_norm, event.total_norm))
+    elif isinstance(event, UnscaleBegins) and event.scaler.is_enabled():
+        _tell("before_unscale", event.scaler, event.optimizer)
 
 
 _by_model: weakref.WeakKeyDictionary[nn.Module, list[weakref.ref[Any]]] = (

@@ -11,6 +11,7 @@ from torch import nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
+from torchstone.observe.undo import Undo
 from torchstone.watch.judge.judge import Judge
 from torchstone.watch.listen import hooks
 from torchstone.watch.listen.backward_hook import BackwardHook
@@ -33,7 +34,7 @@ class TrainingParts:
         self._judge = judge
         self._guard = guard
         self._names: dict[int, str] = {}
-        self._undo: list[Callable[[], None]] = []
+        self._undo = Undo()
         self._explicit = False
         """The optimizers were given: no other one is ours."""
         self._given = False
@@ -86,7 +87,7 @@ class TrainingParts:
                 model._compiled_call_impl is not None
             )
             try:
-                self._undo.append(hooks.follow_model(model, listener, calls=not compiled))
+                self._undo.later(hooks.follow_model(model, listener, calls=not compiled))
             except RuntimeError as error:  # a scripted module takes no hooks
                 self._judge.note(Text(
                     f"the inputs of {type(model).__name__} are not monitored: {error}",
@@ -94,7 +95,7 @@ class TrainingParts:
                 ))  # fmt: skip
         hooks.listen(listener)
         self._listener = weakref.ref(listener)
-        weakref.finalize(listener, _undo_all, self._undo)
+        weakref.finalize(listener, self._undo.close)
         for text, level in found_notes(self.found):
             self._judge.note(text, level)
 
@@ -123,7 +124,7 @@ class TrainingParts:
 
     def release(self) -> None:
         """Take back what was attached to models, optimizers and parameters."""
-        _undo_all(self._undo)
+        self._undo.close()
         for backward_hook in self.backward_hooks.values():
             backward_hook.remove()
 
@@ -168,7 +169,7 @@ class TrainingParts:
             if listener is not None and (watch := listener()) is not None:
                 watch.model_loaded()
 
-        self._undo.append(optimizer.register_load_state_dict_post_hook(loaded).remove)
+        self._undo.later(optimizer.register_load_state_dict_post_hook(loaded).remove)
 
     def _retire(self, new: WatchedOptimizer) -> None:
         """An optimizer over the parameters of another takes its place; a shared one is minded."""
@@ -215,11 +216,6 @@ class TrainingParts:
             for name, p in model.named_parameters()
             if p.requires_grad and id(p) not in owned and p.grad is not None
         )
-
-
-def _undo_all(undo: list[Callable[[], None]]) -> None:
-    while undo:
-        undo.pop()()
 
 
 def _plain_name(name: str) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torchstone.watch.measure.update import TrainingCall, Update
 
 Phase = Literal["gradient", "sample", "update", "call"]
+PHASES_OF_STEPS: tuple[Phase, ...] = ("gradient", "sample", "update")
+"""Those of an optimizer step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.learn.baselines import SETTLED_AFTER, Baselines
 from torchstone.watch.learn.channels import Limits
-from torchstone.watch.measure.signal import Phase, Signal, learned
+from torchstone.watch.measure.signal import PHASES_OF_STEPS, Phase, Signal, learned
 from torchstone.watch.measure.update import SETTINGS
 from torchstone.watch.read.device_reader import DeviceReader
 from torchstone.watch.read.fused import Pinned, load_fused
@@ -50,6 +50,7 @@ class Learner:
     def __init__(
         self, phase: Phase, layers: tuple[str, ...], warmup: int, tightness: float
     ) -> None:
+        self.layers = layers
         self.signals = (*learned(phase, "run"), *learned(phase, "layer"))
         self.spans: list[tuple[Signal, int, int]] = []
         limits: list[Limits] = []
@@ -148,9 +149,8 @@ class WatchedOptimizer:
         self.log_rate: float | None = None
         self.stretch = 0.0
         self._sparse: frozenset[int] = frozenset()
-        self.learners = {
-            phase: Learner(phase, self.layers, warmup, tightness)
-            for phase in ("gradient", "sample", "update")
+        self.learners: dict[Phase, Learner] = {
+            phase: Learner(phase, self.layers, warmup, tightness) for phase in PHASES_OF_STEPS
         }
         self._query: tuple[object, Query] | None = None
 

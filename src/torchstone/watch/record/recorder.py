@@ -23,14 +23,18 @@ from torchstone.core.files import keep_out_of_git, write_atomically
 from torchstone.core.text import Text
 from torchstone.watch.clock import Clock
 from torchstone.watch.judge.alerts import Alert
-from torchstone.watch.measure.signal import layer_signals
+from torchstone.watch.learn.baselines import Baselines
+from torchstone.watch.learn.journal import Entry
+from torchstone.watch.measure.signal import Phase, layer_signals
 from torchstone.watch.measure.update import TrainingCall
 from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
 from torchstone.watch.record.evidence import add_to_bundle, write_bundle
+from torchstone.watch.record.journal_frames import pack_entries, pack_entry
 from torchstone.watch.record.log import log_line
 from torchstone.watch.record.runfile import (
     FORMAT,
     NAME,
+    NO_JOURNAL,
     Frame,
     counts_frame,
     frames_in,
@@ -50,6 +54,8 @@ _FLUSH_SECONDS = 0.5
 _KEPT = 200
 _MOST_ALERTS = 2000
 _MOST_BUNDLES = 20
+_JOURNAL_BYTES = 1 << 20
+"""Entries that wait to be written: a frame of a megabyte packs well and is soon read."""
 
 
 class Recorder:
@@ -74,6 +80,9 @@ class Recorder:
         self._rows: list[tuple[float, ...]] = []
         self._recent: deque[tuple[tuple[str, ...], tuple[float, ...]]] = deque(maxlen=_KEPT)
         """The last steps with their columns, for the evidence of an alert."""
+        self._series = 0
+        self._entries: list[bytes] = []
+        self._entry_bytes = 0
         self._alerts = 0
         self._bundles = 0
         self._bundle = ""
@@ -144,6 +153,25 @@ class Recorder:
             "signals": [signal.name for signal in layer_signals()],
             "sizes": watched.by_layer(watched.sizes.astype(float)).tolist(),
         }))  # fmt: skip
+        for phase, learner in watched.learners.items():
+            self.add_series(phase, learner.baselines, watched.layers)
+
+    def add_series(self, phase: Phase, baselines: Baselines, layers: tuple[str, ...] = ()) -> None:
+        """Baselines whose every value is written down, so that the run can be judged again."""
+        baselines.write_to(self, self._series)
+        self._put(json_frame("E", {
+            "event": "series", "number": self._series, "phase": phase, "layers": list(layers),
+            "warmup": baselines.warmup, "columns": baselines.count,
+        }))  # fmt: skip
+        self._series += 1
+
+    def enter(self, entry: Entry) -> None:
+        """One entry of the journal; written with the rows of the steps."""
+        packed = pack_entry(entry)
+        self._entries.append(packed)
+        self._entry_bytes += len(packed)
+        if self._entry_bytes > _JOURNAL_BYTES:
+            self._flush_rows()
 
     def note(self, step: int, text: Text, kind: str = "") -> None:
         """Something that is no alert; `kind` is for those that a report looks for."""
@@ -197,12 +225,15 @@ class Recorder:
 
     def flush(self) -> None:
         """Write the rows that are kept back."""
-        if self._rows:
+        if self._rows or self._entries:
             self._flush_rows()
 
     # -- how it is written
 
     def _flush_rows(self) -> None:
+        if self._entries:
+            entries, self._entries, self._entry_bytes = self._entries, [], 0
+            self._put(Frame("J", pack_entries(entries)))
         if self._rows:
             self._put(rows_frame(self._rows))
             self._rows = []
@@ -277,13 +308,20 @@ def scalars(call: TrainingCall, optimizers: Iterable[WatchedOptimizer]) -> dict[
 
 
 def thin(frames: list[Frame]) -> list[Frame]:
-    """Half of the large frames; when there are none left to drop, half of the rows."""
+    """Less of the journal first, then of the large frames or of the rows, whichever take more."""
+    journal = [i for i, f in enumerate(frames) if f.kind == "J" and f.payload]
+    if journal:
+        dropped = set(journal[: (len(journal) + 1) // 2])
+        kept = [f for i, f in enumerate(frames) if i not in dropped]
+        # an empty frame says that the journal is not whole; every file begins with its header
+        return kept if any(f == NO_JOURNAL for f in kept) else [*kept[:1], NO_JOURNAL, *kept[1:]]
     large = [i for i, f in enumerate(frames) if f.kind in "LX"]
-    if len(large) > 200:
-        dropped = set(large[:-100:2])
-        return [f for i, f in enumerate(frames) if i not in dropped]
     rows = [i for i, f in enumerate(frames) if f.kind == "S"]
-    dropped = set(rows[: len(rows) // 2 : 2])
+    # what takes most room is halved, its newest quarter excepted
+    if sum(len(frames[i].payload) for i in large) > sum(len(frames[i].payload) for i in rows):
+        dropped = set(large[: -(len(large) // 4) or None : 2])
+    else:
+        dropped = set(rows[: len(rows) // 2 : 2])
     return [f for i, f in enumerate(frames) if i not in dropped]
 
 

@@ -7,6 +7,7 @@ writer that comes back cuts it away before it goes on.
     C  JSON: names of the columns of the S frames that follow
     S  rows of one step number and one fp32 value for each column
     L  one value for every signal and layer at one step, as log2 in fp16, deflated
+    J  what the judge was given, in order: the journal, deflated
     X  exponent counts of every layer at one step, deflated
     E  JSON: an alert, a note, an optimizer with its layers, or the summary
 """
@@ -17,7 +18,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
+from torchstone.watch.learn.journal import Entry
+from torchstone.watch.record.journal_frames import unpack_entries
 
 NAME = "run.tsw"
 FORMAT = 1
@@ -56,6 +59,10 @@ class Frame:
         if not isinstance(found, dict):
             raise ValueError("not an object")
         return found
+
+
+NO_JOURNAL = Frame("J", b"")
+"""Stands for a part of the journal that was dropped."""
 
 
 def json_frame(kind: str, value: dict[str, Any]) -> Frame:
@@ -123,6 +130,21 @@ class Run:
     """Step, actor, scale, and 256 exponent counts of every layer."""
     events: list[dict[str, Any]]
     torn_bytes: int
+    series: list[dict[str, Any]] = field(default_factory=list)
+    """The baselines of the run: number, phase, layers, warm-up."""
+    journal: list[bytes] = field(default_factory=list)
+    """What they were given, frame by frame, packed."""
+    journal_dropped: bool = False
+    """Its older part was dropped to stay below the limit of the file."""
+
+    def entries(self) -> Iterator[Entry]:
+        """What the judge was given, in order."""
+        for payload in self.journal:
+            try:
+                found = list(unpack_entries(payload))
+            except (ValueError, IndexError, struct.error, zlib.error) as error:
+                raise _unreadable(self.path, f"{type(error).__name__}: {error}") from None
+            yield from found
 
     @property
     def alerts(self) -> list[dict[str, Any]]:
@@ -209,7 +231,11 @@ def _assemble(file: Path, data: bytes) -> Run:
             parts.append((now, rows.reshape(-1, len(now))))
         elif frame.kind == "E":
             event = _checked(frame.json())
-            (run.actors if event.get("event") == "actor" else run.events).append(event)
+            kinds = {"actor": run.actors, "series": run.series}
+            kinds.get(str(event.get("event")), run.events).append(event)
+        elif frame.kind == "J":
+            run.journal_dropped |= not frame.payload
+            run.journal += [frame.payload] if frame.payload else []
         elif frame.kind == "L":
             run.layers.append(_layers_of(frame.payload))
             held += run.layers[-1][2].nbytes
@@ -233,6 +259,10 @@ def _checked(event: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("an event without a step")
     if kind == "alert" and not isinstance(event.get("signal"), str):
         raise ValueError("an alert without a signal")
+    if kind == "series":
+        wanted = {"number": int, "phase": str, "layers": list, "warmup": int, "columns": int}
+        if not all(isinstance(event.get(name), of) for name, of in wanted.items()):
+            raise ValueError("a series without its parts")
     if kind == "actor":
         layers, signals = event.get("layers"), event.get("signals")
         if not isinstance(layers, list) or not isinstance(signals, list):

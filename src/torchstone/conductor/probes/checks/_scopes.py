@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Backward, Recording, TopCall
+from torchstone.core.place import Place
 
 Way = tuple[tuple[str, str], ...]
 

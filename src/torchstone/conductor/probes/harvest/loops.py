@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from torchstone.conductor.probes.harvest.places import Places
+from torchstone.observe.where import Where
 
 _ROUNDS = 8
 """Steps or calls of a model in the innermost loop: enough for accumulation over four."""
@@ -37,25 +37,22 @@ class Loop:
 class LoopCutter:
     """Counts what happens in each loop and leaves it when that was enough."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, where: Where) -> None:
+        self._where = where
         self._counts: dict[tuple[int, Loop], tuple[FrameType, int]] = {}
         self._wanted: dict[FrameType, Loop] = {}
 
     def count(self) -> None:
         """Something that a loop repeats has happened: a step, or a call in evaluation."""
-        frame: FrameType | None = sys._getframe(2)
         limit = _ROUNDS
-        while frame is not None:
-            if self._places.path_of(frame.f_code):
-                for loop in reversed(_loops_at(frame)):
-                    known, count = self._counts.get((id(frame), loop), (frame, 0))
-                    count = count + 1 if known is frame else 1
-                    self._counts[id(frame), loop] = (frame, count)
-                    if count >= limit and loop.after:
-                        self._leave(frame, loop)
-                    limit = _OUTER_ROUNDS
-            frame = frame.f_back
+        for frame in self._where.own_frames(sys._getframe(2)):
+            for loop in reversed(_loops_at(frame)):
+                known, count = self._counts.get((id(frame), loop), (frame, 0))
+                count = count + 1 if known is frame else 1
+                self._counts[id(frame), loop] = (frame, count)
+                if count >= limit and loop.after:
+                    self._leave(frame, loop)
+                limit = _OUTER_ROUNDS
 
     def _leave(self, frame: FrameType, loop: Loop) -> None:
         self._wanted[frame] = loop  # the outermost is noted last

@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place, Places
+from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.where import Where
 
 _MOST_OPERATORS = 12_000
 _MOST_OF_ONE_LINE = 60
@@ -42,7 +43,7 @@ class OperatorTrace(TorchDispatchMode):
     """Writes operators down while it is on."""
 
     def __init__(
-        self, places: Places, wanted: Callable[[], bool] = lambda: True,
+        self, where: Where, wanted: Callable[[], bool] = lambda: True,
         outside: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
@@ -52,7 +53,7 @@ class OperatorTrace(TorchDispatchMode):
         self.absorbed: list[tuple[Place, Place, float, torch.dtype]] = []
         """Updates of state in half precision: line, line that made it, share that did not change."""
         self.in_backward = False
-        self._places, self._wanted, self._outside = places, wanted, outside
+        self._where, self._wanted, self._outside = where, wanted, outside
         self._seen: dict[tuple[Place, str, torch.dtype], int] = {}
 
     @classmethod
@@ -74,7 +75,7 @@ class OperatorTrace(TorchDispatchMode):
 
     def _note(self, name: str, args: Any, named: dict[str, Any], result: Any) -> None:
         outputs = tuple(item for item in tree_leaves(result) if isinstance(item, torch.Tensor))
-        place = self._places.here(3)
+        place = self._where.own(3)
         if outputs and outputs[0].dtype in _HALVES and len(self.made_half) < _MOST_OPERATORS:
             key = outputs[0].untyped_storage()._cdata
             self.made_half.setdefault(key, (outputs[0], place))
@@ -112,7 +113,7 @@ class OperatorTrace(TorchDispatchMode):
     def _note_update(self, target: torch.Tensor, before: torch.Tensor) -> None:
         made = self.made_half.get(target.untyped_storage()._cdata, (None, NOWHERE))[1]
         same = float((target == before).float().mean())
-        self.absorbed.append((self._places.here(3), made, same, target.dtype))
+        self.absorbed.append((self._where.own(3), made, same, target.dtype))
 
 
 class Producers:

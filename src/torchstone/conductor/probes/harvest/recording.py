@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
+from torchstone.core.place import NOWHERE, Place
 
 E = TypeVar("E", bound="Event")
 _CLOSE = 1e-4

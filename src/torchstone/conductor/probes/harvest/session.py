@@ -10,7 +10,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 import types
 import warnings
 from collections.abc import Iterator
@@ -21,13 +20,13 @@ import torch
 
 from torchstone.conductor.probes.harvest.group import FileGroup, use_own_group
 from torchstone.conductor.probes.harvest.listeners import Enough, Hooks, install
-from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import (
     RunMode,
     answer_for_accelerators,
     emulate_autocast,
 )
 from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.observe.where import Where
 from torchstone.runtime.script_start import start_script
 
 _GRACE_SECONDS = 10.0
@@ -40,13 +39,13 @@ def harvest(
 ) -> tuple[Recording, Hooks]:  # fmt: skip
     """Run the script; what it did is in the recording even where it failed."""
     run = Recording(root, rank, world, script)
-    places = Places(root)
+    where = Where(root)
     mode = RunMode()
-    hooks = Hooks(run, places, mode, seconds)
+    hooks = Hooks(run, where, mode, seconds)
 
     def noted(dtype: torch.dtype) -> None:
         if not hooks.quiet:
-            run.autocasts.setdefault(places.here(3), dtype)
+            run.autocasts.setdefault(where.own(3), dtype)
 
     _prepare(rank, world, pretend)
     answer_for_accelerators()
@@ -54,7 +53,7 @@ def harvest(
     use_own_group(rank, world, exchange)
     install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
-        _run(root, script, arguments, run, places)
+        _run(root, script, arguments, run, where)
     FileGroup.tell_end()
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
     return run, hooks
@@ -70,6 +69,11 @@ def _prepare(rank: int, world: int, pretend: bool) -> None:
         torch.cuda.is_available = lambda: True
         torch.cuda.device_count = lambda: world
     warnings.simplefilter("ignore")
+    leave_compiler_out()
+
+
+def leave_compiler_out() -> None:
+    """Compiled functions run as they are written, and the compiler is not loaded for it."""
     torch.compile = lambda model=None, **_: model or (lambda function: function)  # type: ignore[assignment]
     if "torch._dynamo" not in sys.modules:
         sys.modules["torch._dynamo"] = torch._dynamo = _CompilerLeftOut("torch._dynamo")
@@ -108,9 +112,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _run(
-    root: Path, script: str, arguments: tuple[str, ...], run: Recording, places: Places
-) -> None:
+def _run(root: Path, script: str, arguments: tuple[str, ...], run: Recording, where: Where) -> None:
     path = root / script
     sys.argv = [str(path), *arguments]
     sys.path[:0] = [str(path.parent), str(root)]
@@ -123,7 +125,7 @@ def _run(
         run.ended = "" if not end.code else f"exit {end.code}"
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
-        run.failed_at = _place(error, places)
+        run.failed_at = where.last_raised(error)
 
 
 def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
@@ -138,11 +140,3 @@ def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
         contextlib.suppress(Enough, SystemExit), hooks.mode, _time_limit(seconds),
     ):  # fmt: skip
         pytest.main(words)
-
-
-def _place(error: BaseException, places: Places) -> Place:
-    found = Place("", 0)
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if path := places.path_of(frame.f_code):
-            found = Place(path, line, frame.f_code.co_qualname)
-    return found

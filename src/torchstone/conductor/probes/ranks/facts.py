@@ -9,7 +9,6 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.probes.harvest.listeners.values import digest_of
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
     Clip,
@@ -21,6 +20,7 @@ from torchstone.conductor.probes.harvest.recording import (
     Recording,
     Save,
 )
+from torchstone.core.place import Place
 
 NOWHERE = Place("", 0)
 _MASKS = 4

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import ParameterFacts, Signature
 from torchstone.conductor.probes.ranks.facts import RankFacts
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 DRIFT = ProbeRule(

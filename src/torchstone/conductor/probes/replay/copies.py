@@ -15,8 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
-from torchstone.conductor.probes.harvest.places import Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
+from torchstone.observe.where import Where
 
 _LARGE_PARAMETERS = 30_000_000
 """A copy of more would take the time of all other checks."""
@@ -43,7 +43,7 @@ class Case:
             return self.module(*copied(self.args), **copied(self.kwargs))
 
     def traced(self, run: Recording) -> list[Operator]:
-        trace = OperatorTrace(Places(run.root))
+        trace = OperatorTrace(Where(run.root))
         with trace:
             self.result()
         return trace.operators

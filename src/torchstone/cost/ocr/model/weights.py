@@ -50,7 +50,7 @@ _FUSED = re.compile(r"^(model\.vision_model\..*\.self_attn)\.qkv_proj\.(weight|b
 _EXPERT = re.compile(r"^(.*\.mlp\.experts)\.(\d+)\.(gate|up|down)_proj\.weight$")
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where a stored tensor, or a part of its rows, goes."""
 
     name: str
@@ -96,7 +96,7 @@ def load(model: nn.Module, folder: Path) -> None:
         raise _unfit(folder, f"nothing for {lacking[0]}{more}", Text("every weight", "全部权重"))
 
 
-def places(stored: str, rows: int) -> list[Place]:
+def places(stored: str, rows: int) -> list[Slot]:
     """Where a tensor of this name and so many rows goes; nowhere if it is computed anyway."""
     if _COMPUTED.search(stored):
         return []
@@ -106,16 +106,16 @@ def places(stored: str, rows: int) -> list[Place]:
     if found := _FUSED.match(name):
         third = rows // 3
         return [
-            Place(f"{found[1]}.{part}_proj.{found[2]}", (), slice(i * third, (i + 1) * third))
+            Slot(f"{found[1]}.{part}_proj.{found[2]}", (), slice(i * third, (i + 1) * third))
             for i, part in enumerate("qkv")
         ]
     if found := _EXPERT.match(name):
         expert = int(found[2])
         if found[3] == "down":
-            return [Place(f"{found[1]}.down_proj", (expert,))]
+            return [Slot(f"{found[1]}.down_proj", (expert,))]
         start = 0 if found[3] == "gate" else rows
-        return [Place(f"{found[1]}.gate_up_proj", (expert, slice(start, start + rows)))]
-    return [Place(name)]
+        return [Slot(f"{found[1]}.gate_up_proj", (expert, slice(start, start + rows)))]
+    return [Slot(name)]
 
 
 def _put(path: Path, stored: str, target: Tensor, source: Tensor) -> None:

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import functools
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from torchstone.observe.where import PROGRAM
+
 DEPTH = 6
 """Containers in containers are followed this far: tables of functions are rarely nested deeper."""
-_LIBRARIES = tuple(
-    path for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))
-)  # fmt: skip
-_OURS = str(Path(__file__).parents[3])
 
 _ABSENT = object()
 
@@ -31,11 +27,7 @@ Change = tuple[Callable[[], None], Callable[[], None]]
 
 def is_user_file(path: str | None) -> bool:
     """A file of the program rather than of a library; what has no file (a notebook) is the user's."""
-    if not path:
-        return True
-    return not path.startswith((*_LIBRARIES, _OURS, "<frozen")) and not any(
-        folder in path for folder in ("/site-packages/", "/dist-packages/", "\\site-packages\\")
-    )
+    return not path or PROGRAM.is_own(path)
 
 
 def user_modules() -> list[ModuleType]:

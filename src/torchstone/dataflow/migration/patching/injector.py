@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 from torchstone.dataflow.migration.patching.bindings import attribute_change, find_changes
 from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
-from torchstone.runtime.undo import Undo
+from torchstone.observe.undo import Undo
 
 logger = logging.getLogger(__name__)
 

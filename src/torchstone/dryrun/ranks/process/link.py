@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torchstone.core.place import Place
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.wire import Wire
-from torchstone.dryrun.record import Place
-from torchstone.dryrun.script.places import OWN, kind_of, place_of
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.where import OWN, PROGRAM
 
 if TYPE_CHECKING:
     from torchstone.dryrun.ranks.process.work import DryWork
@@ -96,8 +96,8 @@ def _own_stack() -> tuple[tuple[Place, ...], str]:
     inside = ""
     while frame is not None and len(found) < _STACK:
         code = frame.f_code
-        if kind_of(code) == OWN:
-            found.append(place_of((code, frame.f_lineno)))
+        if PROGRAM.kind_of(code.co_filename) == OWN:
+            found.append(PROGRAM.line_of(frame))
         elif not found and not inside:
             inside = next((name for part, name in _INSIDE if part in code.co_filename), "")
         frame = frame.f_back

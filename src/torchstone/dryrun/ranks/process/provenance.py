@@ -16,10 +16,11 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
+from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.places import Spot, own_spot
 from torchstone.dryrun.script.session import is_fake, tensors_in
+from torchstone.observe.where import PROGRAM
 
 Number = int
 _SAMPLED = 2048
@@ -53,7 +54,7 @@ class Provenance:
         self._facts: dict[Any, _Facts] = {}
         self._seeded = False
         self._draws = 0
-        self.drawn_at: dict[StorageWeakRef, Spot | None] = {}
+        self.drawn_at: dict[StorageWeakRef, Place] = {}
         """The lines that filled storages with random values."""
 
     # -- the generator
@@ -136,10 +137,10 @@ class Provenance:
                 own = tuple(_element(item, place, len(written or made)) for item in args)
                 number = self._number(facts, own, kwargs, target if written else None)
                 if written or is_fake(target):
-                    self._give(target, number, None)
+                    self._give(target, number, NOWHERE)
             return
         number = self._number(facts, args, kwargs, written[0] if written else None)
-        spot = own_spot(4) if facts.random else None
+        spot = PROGRAM.here(4) if facts.random else NOWHERE
         for place, target in enumerate(written):
             self._give(target, hash((number, place)), spot)
         for place, tensor in enumerate(made):
@@ -147,15 +148,15 @@ class Provenance:
                 key = StorageWeakRef(tensor.untyped_storage())
                 if key not in self._numbers:  # a view keeps the number of its storage
                     self._numbers[key] = hash((number, place))
-                    if spot is not None:
+                    if spot:
                         self.drawn_at[key] = spot
 
-    def _give(self, target: torch.Tensor, number: Number, spot: Spot | None) -> None:
+    def _give(self, target: torch.Tensor, number: Number, spot: Place) -> None:
         if target.layout is not torch.strided:
             return
         key = StorageWeakRef(target.untyped_storage())
         self._numbers[key] = number
-        if spot is not None:
+        if spot:
             self.drawn_at[key] = spot
 
     def _number(

@@ -9,14 +9,13 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.group import DryGroup
@@ -24,9 +23,10 @@ from torchstone.dryrun.ranks.process.provenance import Provenance
 from torchstone.dryrun.ranks.process.uniform import Uniform
 from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import DRIFT
-from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake
 from torchstone.dryrun.shapes.history import operand
+from torchstone.observe.training import TRAINING, StepBegins
+from torchstone.observe.where import PROGRAM
 
 _EQUAL_RESULTS = ("all_reduce", "broadcast", "all_gather")
 _PLAIN = (torch.Tensor, nn.Parameter)
@@ -51,13 +51,13 @@ class Replicas:
         self._first: dict[int, int] = {}
         """Numbers at the first training forward, by the id of the tensor."""
         self._groups: dict[int, tuple[int, ...]] = {}
-        self._stepped: dict[int, Spot | None] = {}
+        self._stepped: dict[int, Place] = {}
         self._steps: Counter[int] = Counter()
         self._broadcasts = 0
         self._local: list[weakref.ref[torch.Tensor]] = []
         session.on_training_forward = self.before_forward
         session.replicas = self.result
-        register_optimizer_step_pre_hook(self.before_step)
+        TRAINING.subscribe(self.before_step, StepBegins)
 
     def exchanged(self, tensor: torch.Tensor, post: Post, sequence: tuple[int, int]) -> None:
         """A collective gives a tensor its value: one for all members, or one for each."""
@@ -84,17 +84,17 @@ class Replicas:
         if id(module) in self._modules:
             return
         self._modules[id(module)] = module
-        spot = own_spot(3)
+        spot = PROGRAM.here(3)
         for _, tensor in _state(module):
             self._first.setdefault(id(tensor), self._provenance.of(tensor))
             self._stepped.setdefault(id(tensor), spot)
             if members := self._uniform.members(tensor):
                 self._groups.setdefault(id(tensor), members)
 
-    def before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def before_step(self, event: StepBegins) -> None:
         """Replicas need gradients that are equal on all members of their group."""
-        parameters = [item for group in optimizer.param_groups for item in group["params"]]
-        replicated, local, spot = 0, [], own_spot(2)
+        parameters = [item for group in event.optimizer.param_groups for item in group["params"]]
+        replicated, local, spot = 0, [], PROGRAM.here(2)
         for parameter in parameters:
             self._stepped[id(parameter)] = spot
             self._steps[id(parameter)] += 1
@@ -138,15 +138,17 @@ class Replicas:
                 if id(tensor) in seen or id(tensor) not in self._first or (buffer and synchronised):
                     continue
                 seen.add(id(tensor))
-                drawn = self._provenance.drawn_at.get(StorageWeakRef(tensor.untyped_storage()))
+                drawn = self._provenance.drawn_at.get(
+                    StorageWeakRef(tensor.untyped_storage()), NOWHERE
+                )
                 yield Replica(
                     name.removeprefix("module."),
                     buffer,
                     self._groups.get(id(tensor), ()),
                     self._first[id(tensor)],
                     self._provenance.of(tensor),
-                    place_of(drawn),
-                    place_of(self._stepped.get(id(tensor))),
+                    drawn,
+                    self._stepped.get(id(tensor), NOWHERE),
                     self._steps[id(tensor)],
                 )
 

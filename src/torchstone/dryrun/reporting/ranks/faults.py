@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from torchstone.core.finding import Confidence, Finding
 from torchstone.core.pictures import Edge, Evidence, Graph, Table, Vertex
+from torchstone.core.place import Place
 from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import RankFault, Side
-from torchstone.dryrun.record import Place, Record
+from torchstone.dryrun.record import Record
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.reporting.ranks.names import ranks_text, with_ranks
 from torchstone.dryrun.reporting.refused import evidence_of, refused_call

@@ -16,9 +16,9 @@ from torch.utils.data import (
 )
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session
 from torchstone.dryrun.shapes.history import remember
+from torchstone.observe.where import PROGRAM
 
 FULL, REMAINDER = "full batch", "remainder batch"
 ITERABLE_BATCHES = 2
@@ -118,7 +118,7 @@ def _count(session: Session, label: str, size: int) -> None:
 
 def _marked(batch: Any, origin: str) -> Any:
     """The tensors of a batch know that they come from a loader."""
-    spot = own_spot(3)
+    spot = PROGRAM.here(3)
 
     def mark(value: Any) -> None:
         if isinstance(value, torch.Tensor):

@@ -23,8 +23,8 @@ from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.fakes.lazy import PRETEND as NAME
 from torchstone.dryrun.script.fakes.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.places import HIDDEN, kind_of
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.observe.where import HIDDEN, PROGRAM
 
 
 def register_backend() -> None:
@@ -131,7 +131,7 @@ def _show_device(cuda: PretendCuda) -> None:
 
     def device(tensor: Any) -> torch.device:
         found: torch.device = getter(tensor)
-        if found.type != NAME or kind_of(sys._getframe(1).f_code) == HIDDEN:
+        if found.type != NAME or PROGRAM.kind_of(sys._getframe(1).f_code.co_filename) == HIDDEN:
             return found
         return cuda.shown(found)
 

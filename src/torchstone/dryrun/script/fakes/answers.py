@@ -22,10 +22,10 @@ from torchstone.core.text import Text
 from torchstone.dryrun.script.fakes.assertions import asserted_value
 from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
 from torchstone.dryrun.script.fakes.writes import written_tensors
-from torchstone.dryrun.script.places import own_spot
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 from torchstone.dryrun.shapes.history import step_of
 from torchstone.dryrun.shapes.refusals import CHECKS, check_out
+from torchstone.observe.where import PROGRAM
 
 aten = torch.ops.aten
 
@@ -195,7 +195,7 @@ class Answers(TorchDispatchMode):
             session.assume("torch.equal", "True")
             return True
         tensor = args[0]
-        if tensor.dtype == torch.bool and (said := asserted_value(own_spot())) is not None:
+        if tensor.dtype == torch.bool and (said := asserted_value(PROGRAM.here())) is not None:
             session.assume("bool(tensor)", Text(f"{said}, as asserted", f"{said}（按断言）"))
             return said
         if session.answer_scalar is not None:

@@ -6,12 +6,13 @@ import ast
 import functools
 import linecache
 
-from torchstone.dryrun.script.places import Spot
+from torchstone.core.place import Place
+from torchstone.observe.where import PROGRAM
 
 
-def asserted_value(spot: Spot | None) -> bool | None:
+def asserted_value(spot: Place) -> bool | None:
     """The answer for which the `assert` on this line passes; None where there is none."""
-    return None if spot is None else _assertions(spot[0].co_filename).get(spot[1])
+    return _assertions(PROGRAM.file_of(spot)).get(spot.line) if spot else None
 
 
 @functools.cache

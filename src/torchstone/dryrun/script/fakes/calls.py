@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from torchstone.dryrun.record import OperatorError, Place
+from torchstone.core.place import Place
+from torchstone.dryrun.record import OperatorError
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.places import OWN, kind_of, library_spot, own_spot, place_of
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.shapes.history import (
     function_name,
@@ -18,6 +18,7 @@ from torchstone.dryrun.shapes.history import (
     plain_arguments,
     remember_result,
 )
+from torchstone.observe.where import OWN, PROGRAM
 
 Handler = Callable[[Any, Any, dict[str, Any]], Any]
 Translate = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
@@ -86,8 +87,8 @@ class Calls(TorchFunctionMode):
         session.errors[id(error)] = OperatorError(
             op=function_name(func),
             message=str(error).split("\n\n")[0][:600],
-            place=place_of(own_spot(2)),
-            inside=place_of(library_spot(2)),
+            place=PROGRAM.here(2),
+            inside=PROGRAM.library(2),
             module=session.module_path(),
             module_text=session.module_text(),
             operands=operands_of(func, args, kwargs),
@@ -103,7 +104,7 @@ def raised_by_the_user(error: BaseException) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    return last is not None and kind_of(last.tb_frame.f_code) == OWN
+    return last is not None and PROGRAM.kind_of(last.tb_frame.f_code.co_filename) == OWN
 
 
 def _call_as_it_is(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -149,8 +150,8 @@ def _refused_by_layer(
     session.errors[id(error)] = OperatorError(
         op=f"nn.{type(module).__name__}",
         message=str(error).split("\n\n")[0][:600],
-        place=place_of(own_spot(3)),
-        inside=place_of(library_spot(3)),
+        place=PROGRAM.here(3),
+        inside=PROGRAM.library(3),
         module=session.module_path(),
         module_text=session.module_text(),
         operands=operands_of(module.forward, args, kwargs),

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
+from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.record import Memory, MemoryPart
-from torchstone.dryrun.script.places import Spot, own_spot, place_of
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.observe.training import TRAINING, StepBegins, StepEnds
+from torchstone.observe.where import PROGRAM
 
 PARAMETER, GRADIENT, OPTIMIZER, ACTIVATION = (
     "parameters",
@@ -50,7 +48,7 @@ class DeviceMemory:
         self._modules: Counter[str] = Counter()
         self._at_peak: Counter[str] = Counter()
         self._modules_at_peak: Counter[str] = Counter()
-        self._peak_spot: Spot | None = None
+        self._peak_spot: Place = NOWHERE
         self._peak_phase = ""
         self._peak_number = 0
         self._count = 0
@@ -103,7 +101,7 @@ class DeviceMemory:
 
     def _note_peak(self) -> None:
         self.peak = self.live
-        self._peak_spot = own_spot(4)
+        self._peak_spot = PROGRAM.here(4)
         self._peak_phase = self.phase()
         self._peak_number = self._count
         self._at_peak = self._kinds.copy()
@@ -135,7 +133,7 @@ class DeviceMemory:
         return Memory(
             self.peak,
             tuple(MemoryPart(name, size) for name, size in self._at_peak.most_common() if size),
-            place_of(self._peak_spot),
+            self._peak_spot,
             self._peak_phase,
             tuple(
                 MemoryPart(name, size)
@@ -158,17 +156,17 @@ def follow_memory(session: Session, everywhere: bool) -> DeviceMemory:
     session.live_bytes = lambda: memory.live
     session.peak_bytes = lambda: memory.peak
 
-    def before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        for group in optimizer.param_groups:
+    def before_step(event: StepBegins) -> None:
+        for group in event.optimizer.param_groups:
             for parameter in group["params"]:
                 _mark_parameter(memory, parameter)
         memory.in_step = True
 
-    def after_step(*_: Any) -> None:
+    def after_step(_: StepEnds) -> None:
         memory.in_step = False
 
-    register_optimizer_step_pre_hook(before_step)
-    register_optimizer_step_post_hook(after_step)
+    TRAINING.subscribe(before_step, StepBegins)
+    TRAINING.subscribe(after_step, StepEnds)
     return memory
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchstone.core.finding import Finding
+from torchstone.core.place import Place
 from torchstone.core.report import Report
-from torchstone.tensors.compare.shadow.places import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,9 +105,9 @@ def _finding(found: PrecisionReport, bad: FirstBad) -> Finding:
         why=Message(f"{rule}.why", _WHY[bad.kind], args),
         remedy=Message(f"{rule}.remedy", remedy),
         location=Location(path=place.path, line=place.line, column=_column(place.path, place.line), module=place.module, op=bad.operator,
-                          scope=place.function),
+                          scope=place.scope),
         evidence=(*_snippet(bad), _bad_table(found, bad), Command(f"torchstone explain {TOPIC_OF_RULE[rule]}")),
-        fingerprint=fingerprint(rule, f"{place.module}.{place.function}",
+        fingerprint=fingerprint(rule, f"{place.module}.{place.scope}",
                                 linecache.getline(place.path, place.line)),
         tool=TOOL,
     )  # fmt: skip

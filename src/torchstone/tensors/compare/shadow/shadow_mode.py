@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchstone.core.place import Place
 from torchstone.tensors.compare.shadow.arguments import (
     as_returned,
     flat,
@@ -29,7 +30,7 @@ from torchstone.tensors.compare.shadow.operators import (
     Operator,
     operator_facts,
 )
-from torchstone.tensors.compare.shadow.places import Place, Places
+from torchstone.tensors.compare.shadow.places import Places
 from torchstone.tensors.compare.shadow.simulate import ResultTypes
 
 _ZERO_GRADIENT = 0.1

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases, shortened
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference, first_difference
 from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

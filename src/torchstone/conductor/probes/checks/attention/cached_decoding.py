@@ -15,7 +15,6 @@ from torch import nn
 from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
-from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
 from torchstone.conductor.probes.replay.copies import floats, unsettled, widened
 from torchstone.conductor.probes.replay.divergence import difference
@@ -23,7 +22,9 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.where import Where
 
 RULE = ProbeRule(
     "PR205", "cached-decoding-differs", Severity.HIGH, "wrong result",
@@ -221,7 +222,7 @@ def _traced(
     run: Recording, module: nn.Module, tokens: torch.Tensor,
     state: _Arguments,
 ) -> list[Operator]:  # fmt: skip
-    trace = OperatorTrace(Places(run.root))
+    trace = OperatorTrace(Where(run.root))
     with trace:
         _call(module, tokens, state)
     return trace.operators

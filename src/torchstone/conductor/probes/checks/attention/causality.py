@@ -9,7 +9,6 @@ import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.operators import Operator
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Loss, Recording
 from torchstone.conductor.probes.replay.copies import Case, cases, shortened, with_other_tokens
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference, first_difference
@@ -17,6 +16,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, called, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

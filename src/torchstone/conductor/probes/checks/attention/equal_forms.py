@@ -10,12 +10,12 @@ from dataclasses import replace
 import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases
 from torchstone.conductor.probes.replay.divergence import difference
 from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +10,13 @@ import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace, Producers
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place, Places
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import cases
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.where import Where
 
 RULE = ProbeRule(
     "PR220", "fixed-batch-size", Severity.HIGH, "wrong result",
@@ -35,7 +35,7 @@ def check(run: Recording) -> Iterator[Shown]:
         if batch < 3:
             continue
         smaller = case.changed(functools.partial(_without_last, batch=batch))
-        trace = OperatorTrace(Places(run.root))
+        trace = OperatorTrace(Where(run.root))
         try:
             with trace:
                 smaller.result()
@@ -61,10 +61,7 @@ def _without_last(item: Any, batch: int) -> Any:
 
 def _missing_axis(run: Recording, operators: list[Operator], error: RuntimeError) -> Place:
     """Where the tensor with fewer axes was made, of the two that do not fit at the line that failed."""
-    failed, places = NOWHERE, Places(run.root)
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if path := places.path_of(frame.f_code):
-            failed = Place(path, line, frame.f_code.co_qualname)
+    failed = Where(run.root).last_raised(error)
     last = [item for item in operators if item.place == failed]
     if not last or "must match the size" not in str(error):
         return failed

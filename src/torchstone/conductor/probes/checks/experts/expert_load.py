@@ -10,11 +10,11 @@ from pathlib import Path
 import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.routing import Routing, routings
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

@@ -9,13 +9,13 @@ import torch
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.harvest.operators import Producers
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.routing import Routing, routings
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

@@ -11,7 +11,6 @@ import torch
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN, ON_A_COPY
 from torchstone.conductor.probes.harvest.operators import Operator
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import Case, cases
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference
@@ -19,6 +18,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

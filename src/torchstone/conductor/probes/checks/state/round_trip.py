@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from torchstone.conductor.probes.checks._text import ON_A_COPY
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.replay.copies import cases
 from torchstone.conductor.probes.replay.divergence import TOLERANCE, difference
@@ -20,6 +19,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

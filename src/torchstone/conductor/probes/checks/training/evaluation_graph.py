@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from torchstone.conductor.probes.checks._scopes import evaluation_calls, own_place
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.conductor.probes.templates import SourceFile, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

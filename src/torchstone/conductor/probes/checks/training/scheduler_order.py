@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import (
     OptimizerStep,
     Recording,
@@ -17,6 +16,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.conductor.probes.templates import SourceFile, called, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(

@@ -6,7 +6,6 @@ import copy
 import functools
 import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import torch
@@ -24,12 +23,12 @@ from torchstone.conductor.probes.harvest.listeners.values import (
     is_state,
     is_tokens,
 )
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import (
     ModeChange,
     ModuleCall,
     TopCall,
 )
+from torchstone.core.place import NOWHERE, Place
 
 _MOST_CALLS = {True: 2, False: 4}
 """Kept calls of one module in training and in evaluation."""
@@ -43,7 +42,7 @@ def is_own(hooks: Hooks, module: nn.Module) -> bool:
     known = hooks.classes.get(kind)
     if known is None:
         code = getattr(kind.forward, "__code__", None)
-        known = bool(code is not None and hooks.places.path_of(code))
+        known = code is not None and hooks.where.is_own(code.co_filename)
         hooks.classes[kind] = known
     return known
 
@@ -66,7 +65,7 @@ def watch_modules(hooks: Hooks) -> None:
                 hooks.run.made_at[id(module)] = place
 
     def recorded_train(module: nn.Module, mode: bool = True) -> Any:
-        if not hooks.quiet and (place := hooks.places.here(2)) and hooks.depth == 0:
+        if not hooks.quiet and (place := hooks.where.own(2)) and hooks.depth == 0:
             if not any(event.place == place for event in hooks.run.of(ModeChange)) or (
                 is_own(hooks, module)
             ):
@@ -84,14 +83,10 @@ def watch_modules(hooks: Hooks) -> None:
 
 def _maker(hooks: Hooks) -> Place:
     """The innermost line of the project that is not in the constructor of a module."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        inside = frame.f_code.co_name == "__init__" and isinstance(
-            frame.f_locals.get("self"), nn.Module
-        )
-        if not inside and (place := hooks.places.of(frame)):
-            return place
-        frame = frame.f_back
+    for frame in hooks.where.own_frames(sys._getframe(2)):
+        is_constructor = frame.f_code.co_name == "__init__"
+        if not is_constructor or not isinstance(frame.f_locals.get("self"), nn.Module):
+            return hooks.where.line_of(frame)
     return NOWHERE
 
 
@@ -113,7 +108,7 @@ def _record_call(
 ) -> Any:
     top = hooks.depth == 0
     hooks.calls += 1
-    place = hooks.places.here(3)
+    place = hooks.where.own(3)
     kept: ModuleCall | None = None
     linked = any(is_state(item) for item in (*args, *kwargs.values()))
     key = (id(module), module.training, linked)
@@ -132,7 +127,7 @@ def _record_call(
             hooks.loops.count()
         hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
         hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
-                           torch.is_grad_enabled(), hooks.places.stack(3)))  # fmt: skip
+                           torch.is_grad_enabled(), hooks.where.stack(3)))  # fmt: skip
     hooks.depth += 1
     try:
         output = call(module, *args, **kwargs)

@@ -11,8 +11,8 @@ from torchstone.conductor.probes.harvest.group import FileGroup
 from torchstone.conductor.probes.harvest.listeners.state import Hooks
 from torchstone.conductor.probes.harvest.listeners.values import signature_of
 from torchstone.conductor.probes.harvest.operators import Operator
-from torchstone.conductor.probes.harvest.places import NOWHERE, Place
 from torchstone.conductor.probes.harvest.recording import Collective, GatheredGradient
+from torchstone.core.place import NOWHERE, Place
 
 _MOST_COLLECTIVES = 4000
 _FEW = 64
@@ -42,7 +42,7 @@ def watch_collectives(hooks: Hooks) -> None:
         first = tensors[0]
         maker = _maker(hooks, first)
         hooks.note(Collective(
-            hooks.places.here(2), hooks.run.steps, kind, sum(item.numel() for item in tensors),
+            hooks.where.own(2), hooks.run.steps, kind, sum(item.numel() for item in tensors),
             sum(item.numel() * item.element_size() for item in tensors), ranks,
             hooks.trace.in_backward, _divisors(maker, first), maker.place if maker else NOWHERE, hooks.calls, _has_bias(maker),
         ))  # fmt: skip
@@ -115,8 +115,7 @@ def _listen(hooks: Hooks, node: Any, place: Place, count: list[int]) -> None:
 
 def _backward_of(hooks: Hooks, kind: Any) -> Place:
     code = getattr(kind.backward, "__code__", None)
-    path = hooks.places.path_of(code) if code is not None else ""
-    if not path or code is None:
+    if code is None or not hooks.where.is_own(code.co_filename):
         return NOWHERE
-    lines = [line for _, _, line in code.co_lines() if line]
-    return Place(path, max(lines), code.co_qualname)
+    last = max(line for _, _, line in code.co_lines() if line)
+    return hooks.where.place(code.co_filename, last, code.co_qualname)

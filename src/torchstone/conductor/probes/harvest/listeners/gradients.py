@@ -20,13 +20,14 @@ from torchstone.conductor.probes.harvest.listeners.values import (
     signature_of,
 )
 from torchstone.conductor.probes.harvest.operators import Producers
-from torchstone.conductor.probes.harvest.places import Place
 from torchstone.conductor.probes.harvest.recording import (
     Backward,
     Clip,
     LossTerm,
     Recomputed,
 )
+from torchstone.core.place import Place
+from torchstone.observe.training import TRAINING, ClipBegins, ClipEnds
 
 
 def watch_backward(hooks: Hooks) -> None:
@@ -67,7 +68,7 @@ def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
     _note_terms(hooks, tensor)
     hooks.backwards += 1
     hooks.note(Backward(
-        hooks.places.here(3), hooks.run.steps, value, tensor.numel(), scaled,
+        hooks.where.own(3), hooks.run.steps, value, tensor.numel(), scaled,
         hooks.mode.autocast is not None, _weight_of_loss(hooks, tensor),
     ))  # fmt: skip
 
@@ -75,7 +76,7 @@ def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
 def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
     """Scalars of modules that do not reach the loss, or reach it without a gradient."""
     terms, hooks.terms = hooks.terms, []
-    place = hooks.places.here(4)
+    place = hooks.where.own(4)
     added = {id(item) for item in hooks.mode.constants}
     _note_siblings(hooks, place, added)
     for item in hooks.mode.constants:
@@ -142,26 +143,28 @@ def _left_gradients(hooks: Hooks) -> Iterator[torch.Tensor | None]:
 
 
 def watch_clipping(hooks: Hooks) -> None:
-    clip = torch.nn.utils.clip_grad.clip_grad_norm_
+    before: list[float] = []
 
-    @functools.wraps(clip)
-    def recorded(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
-        chosen = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
-        before = gradient_norm(chosen)
+    def begins(event: ClipBegins) -> None:
+        before.append(gradient_norm(list(event.parameters)))
         if hooks.run.world > 1 and not hooks.run.parameters:
             hooks.unclipped |= {
-                id(item): signature_of(item.grad) for item in chosen if item.grad is not None
+                id(item): signature_of(item.grad)
+                for item in event.parameters
+                if item.grad is not None
             }
-        result = clip(chosen, max_norm, *args, **kwargs)
+
+    def ends(event: ClipEnds) -> None:
+        norm = before.pop()
         if not hooks.quiet:
             hooks.note(Clip(
-                hooks.places.here(2), hooks.run.steps, float(max_norm), before, gradient_norm(chosen),
-                hooks.scale if hooks.backwards else 1.0, frozenset(map(id, chosen)),
+                hooks.where.own(), hooks.run.steps, float(event.max_norm), norm,
+                gradient_norm(list(event.parameters)),
+                hooks.scale if hooks.backwards else 1.0, frozenset(map(id, event.parameters)),
             ))  # fmt: skip
-        return result
 
-    torch.nn.utils.clip_grad.clip_grad_norm_ = recorded
-    torch.nn.utils.clip_grad_norm_ = recorded
+    TRAINING.subscribe(begins, ClipBegins)
+    TRAINING.subscribe(ends, ClipEnds)
 
 
 def watch_recomputation(hooks: Hooks) -> None:
@@ -175,7 +178,7 @@ def watch_recomputation(hooks: Hooks) -> None:
         result = checkpoint(function, *args, **kwargs)
         if not kwargs.get("preserve_rng_state", True) and not hooks.quiet:
             drawn = not torch.equal(before, torch.get_rng_state())
-            hooks.note(Recomputed(hooks.places.here(2), hooks.run.steps, drawn))
+            hooks.note(Recomputed(hooks.where.own(2), hooks.run.steps, drawn))
         return result
 
     whole.checkpoint = recorded

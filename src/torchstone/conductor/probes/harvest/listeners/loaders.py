@@ -41,14 +41,14 @@ def watch_loaders(hooks: Hooks) -> None:
                      "pin_memory_device", "multiprocessing_context"):  # fmt: skip
             kwargs.pop(name, None)
         init(loader, *args[:5], **kwargs)
-        hooks.made[id(loader)] = hooks.places.here(2)
+        hooks.made[id(loader)] = hooks.where.own(2)
 
     sampler: Any = torch.utils.data.distributed.DistributedSampler
     sampler_init = sampler.__init__
 
     def recorded_sampler_init(made: Any, *args: Any, **kwargs: Any) -> None:
         sampler_init(made, *args, **kwargs)
-        hooks.made[id(made)] = hooks.places.here(2)
+        hooks.made[id(made)] = hooks.where.own(2)
 
     sampler.__init__ = recorded_sampler_init
 
@@ -60,7 +60,7 @@ def watch_loaders(hooks: Hooks) -> None:
                 return
             if count == 0 and not hooks.quiet:
                 place = hooks.made.get(id(loader.sampler)) or hooks.made.get(id(loader))
-                hooks.run.batches.append((place or hooks.places.here(2), digest_of(batch)))
+                hooks.run.batches.append((place or hooks.where.own(2), digest_of(batch)))
             hooks.check_time()
             yield batch
 
@@ -76,6 +76,6 @@ def _note_pass(hooks: Hooks, loader: Any) -> None:
     if distributed:
         order = tuple(item for item, _ in zip(sampler, range(16), strict=False))
     hooks.note(LoaderPass(
-        hooks.places.here(3), hooks.run.steps, id(loader), id(sampler), order, distributed,
+        hooks.where.own(3), hooks.run.steps, id(loader), id(sampler), order, distributed,
         bool(getattr(sampler, "shuffle", False)), again,
     ))  # fmt: skip

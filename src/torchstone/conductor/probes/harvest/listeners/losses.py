@@ -34,8 +34,8 @@ def _recorded_loss(hooks: Hooks, name: str, loss: Callable[..., Any]) -> Callabl
             return loss(given, target, *args, **kwargs)
         if isinstance(given, torch.Tensor):
             dtype = given.dtype if hooks.mode.autocast is None else torch.float32
-            hooks.note(Loss(hooks.places.here(2), hooks.run.steps, name, dtype,
-                            _is_shifted(hooks, target), hooks.places.stack(2),
+            hooks.note(Loss(hooks.where.own(2), hooks.run.steps, name, dtype,
+                            _is_shifted(hooks, target), hooks.where.stack(2),
                             _counted(target, args, kwargs)))  # fmt: skip
         hooks.in_loss = True
         try:

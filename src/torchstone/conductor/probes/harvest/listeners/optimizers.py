@@ -7,11 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from torchstone.conductor.probes.harvest.listeners.state import (
     Hooks,
@@ -28,53 +23,54 @@ from torchstone.conductor.probes.harvest.recording import (
     SchedulerStep,
     ZeroGrad,
 )
+from torchstone.observe.training import (
+    TRAINING,
+    Event,
+    GradientsCleared,
+    OptimizerMade,
+    SchedulerMade,
+    SchedulerSteps,
+    StepBegins,
+    StepEnds,
+)
 
 _DIGESTS = 4
 
 
 def watch_optimizers(hooks: Hooks) -> None:
-    init, zero, module_zero = (
-        torch.optim.Optimizer.__init__, torch.optim.Optimizer.zero_grad, nn.Module.zero_grad,
-    )  # fmt: skip
+    def handle(handler: Callable[[Hooks, Any], None]) -> Callable[[Any], None]:
+        return functools.partial(_unless_quiet, hooks, handler)
 
-    def recorded_init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        init(optimizer, *args, **kwargs)
-        if not hooks.quiet:
-            hooks.run.optimizers.append(optimizer)
-            hooks.run.optimizer_places[id(optimizer)] = hooks.places.here(2)
-
-    def recorded_zero(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        zero(optimizer, *args, **kwargs)
-        _cleared(hooks)
-
-    def recorded_module_zero(module: Any, *args: Any, **kwargs: Any) -> None:
-        module_zero(module, *args, **kwargs)
-        _cleared(hooks)
-
-    torch.optim.Optimizer.__init__ = recorded_init  # type: ignore[method-assign, assignment]
-    torch.optim.Optimizer.zero_grad = recorded_zero  # type: ignore[method-assign, assignment]
-    nn.Module.zero_grad = recorded_module_zero  # type: ignore[method-assign, assignment]
-    register_optimizer_step_pre_hook(functools.partial(_before_step, hooks))
-    register_optimizer_step_post_hook(functools.partial(_after_step, hooks))
+    TRAINING.subscribe(handle(_made), OptimizerMade)
+    TRAINING.subscribe(handle(_cleared), GradientsCleared)
+    TRAINING.subscribe(handle(_before_step), StepBegins)
+    TRAINING.subscribe(handle(_after_step), StepEnds)
 
 
-def _cleared(hooks: Hooks) -> None:
+def _unless_quiet(hooks: Hooks, handler: Callable[[Hooks, Any], None], event: Event) -> None:
     if not hooks.quiet:
-        hooks.used.clear()
-        hooks.note(ZeroGrad(hooks.places.here(3), hooks.run.steps))
+        handler(hooks, event)
 
 
-def _before_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
-    if hooks.quiet:
-        return
-    items = list(parameters_of(optimizer))
+def _made(hooks: Hooks, event: OptimizerMade) -> None:
+    hooks.run.optimizers.append(event.optimizer)
+    hooks.run.optimizer_places[id(event.optimizer)] = hooks.where.own()
+
+
+def _cleared(hooks: Hooks, _: GradientsCleared) -> None:
+    hooks.used.clear()
+    hooks.note(ZeroGrad(hooks.where.own(), hooks.run.steps))
+
+
+def _before_step(hooks: Hooks, event: StepBegins) -> None:
+    items = list(parameters_of(event.optimizer))
     if len(hooks.run.digests) < _DIGESTS:
         hooks.run.digests.append(digest_of(items))
     if not hooks.run.parameters and hooks.run.world > 1:
         hooks.run.parameters += [_facts(hooks, item) for item in items]
     have = frozenset(id(item) for item in items if item.grad is not None)
     hooks.note(OptimizerStep(
-        hooks.places.here(2), hooks.run.steps, id(optimizer), gradient_norm(items),
+        hooks.where.own(), hooks.run.steps, id(event.optimizer), gradient_norm(items),
         hooks.scale, have, frozenset(map(id, items)) - have, hooks.backwards, hooks.stale,
         sum(item.dtype == torch.float16 for item in items),
     ))  # fmt: skip
@@ -89,10 +85,8 @@ def _facts(hooks: Hooks, item: torch.Tensor) -> ParameterFacts:
                           signature_of(gradient), hooks.unclipped.get(id(item)))  # fmt: skip
 
 
-def _after_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
-    if hooks.quiet:
-        return
-    for item in parameters_of(optimizer):
+def _after_step(hooks: Hooks, event: StepEnds) -> None:
+    for item in parameters_of(event.optimizer):
         if item.grad is not None:
             hooks.used[id(item)] = item.grad
     hooks.run.steps += 1
@@ -104,25 +98,12 @@ def _after_step(hooks: Hooks, optimizer: Any, *_: Any) -> None:
 
 
 def watch_schedulers(hooks: Hooks) -> None:
-    base = torch.optim.lr_scheduler.LRScheduler
-    init = base.__init__
+    def made(event: SchedulerMade) -> None:
+        if not hooks.quiet:
+            hooks.run.schedulers.append(event.scheduler)
 
-    def recorded_init(scheduler: Any, *args: Any, **kwargs: Any) -> None:
-        quiet, hooks.quiet = hooks.quiet, True  # the first value is set by a step of its own
-        init(scheduler, *args, **kwargs)
-        hooks.quiet = quiet
-        if not quiet:
-            hooks.run.schedulers.append(scheduler)
+    def steps(_: SchedulerSteps) -> None:
+        hooks.note(SchedulerStep(hooks.where.own(), hooks.run.steps, hooks.run.steps))
 
-    def recorded(step: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(step)
-        def recorded_step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            hooks.note(SchedulerStep(hooks.places.here(2), hooks.run.steps, hooks.run.steps))
-            return step(scheduler, *args, **kwargs)
-
-        return recorded_step
-
-    base.__init__ = recorded_init  # type: ignore[method-assign, assignment]
-    for kind in vars(torch.optim.lr_scheduler).values():
-        if isinstance(kind, type) and issubclass(kind, base) and "step" in vars(kind):
-            kind.step = recorded(kind.step)  # type: ignore[method-assign]
+    TRAINING.subscribe(made, SchedulerMade)
+    TRAINING.subscribe(steps, SchedulerSteps)

@@ -19,24 +19,25 @@ from torchstone.conductor.probes.harvest.recording import (
     Recording,
     Save,
 )
+from torchstone.observe.training import TRAINING, SaveBegins
 
 
 def watch_saving(hooks: Hooks) -> None:
-    save = torch.save
-
-    def recorded(value: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
+    def saves(event: SaveBegins) -> None:
         if not hooks.quiet:
-            hooks.note(Save(hooks.places.here(2), hooks.run.steps, str(file),
+            value = event.value
+            hooks.note(Save(hooks.where.own(), hooks.run.steps, str(event.file),
                              frozenset(value) if is_names(value) else frozenset(),
                              frozenset(_states(value, hooks.run)), _local_names(hooks)))  # fmt: skip
-        return save(value, file, *args, **kwargs)
 
-    torch.save = recorded  # type: ignore[assignment]
+    TRAINING.subscribe(saves, SaveBegins)
 
 
 def _local_names(hooks: Hooks) -> tuple[tuple[str, str], ...]:
     """What the saving function calls the optimizer, the scheduler and the scaler."""
-    frame: Any = sys._getframe(2)
+    frame = next(hooks.where.own_frames(sys._getframe(2)), None)
+    if frame is None:
+        return ()
     kinds = (("optimizer", hooks.run.optimizers), ("scheduler", hooks.run.schedulers),
              ("scaler", hooks.run.scalers))  # fmt: skip
     return tuple(

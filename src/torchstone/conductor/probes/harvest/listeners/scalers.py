@@ -12,56 +12,66 @@ from torchstone.conductor.probes.harvest.listeners.state import (
 from torchstone.conductor.probes.harvest.recording import (
     Scaling,
 )
+from torchstone.observe.training import (
+    TRAINING,
+    LossScaled,
+    ScalerStepBegins,
+    ScalerStepEnds,
+    ScaleUpdates,
+    UnscaleEnds,
+)
 
 
 def watch_scalers(hooks: Hooks) -> None:
     kind: Any = torch.amp.grad_scaler.GradScaler
-    init, scale, unscale, step, update = (
-        kind.__init__, kind.scale, kind.unscale_, kind.step, kind.update,
-    )  # fmt: skip
+    init = kind.__init__
 
-    def recorded_init(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
+    def made_for_the_host(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
         kwargs.pop("device", None)
         init(scaler, "cpu", *args, **kwargs)
         if not hooks.quiet and scaler.is_enabled():
             hooks.run.scalers.append(scaler)
-            hooks.run.scaler_places[id(scaler)] = hooks.places.here(2)
+            hooks.run.scaler_places[id(scaler)] = hooks.where.own()
 
-    def recorded_scale(scaler: Any, outputs: Any) -> Any:
-        result = scale(scaler, outputs)
-        if scaler.is_enabled() and isinstance(result, torch.Tensor):
-            hooks.scaled.add(id(result))
-            hooks.keep = result
-        _note_scaling(hooks, "scale", scaler)
-        return result
+    kind.__init__ = made_for_the_host
+    old: Any = torch.cuda.amp.GradScaler
+    old.__init__ = lambda scaler, *args, **kwargs: made_for_the_host(
+        scaler, "cuda", *args, **kwargs
+    )
+    _follow(hooks)
 
-    def recorded_unscale(scaler: Any, optimizer: Any) -> Any:
-        result = unscale(scaler, optimizer)
+
+def _follow(hooks: Hooks) -> None:
+    begun: list[int] = []
+
+    def scaled(event: LossScaled) -> None:
+        if event.scaler.is_enabled() and isinstance(event.result, torch.Tensor):
+            hooks.scaled.add(id(event.result))
+            hooks.keep = event.result
+        _note_scaling(hooks, "scale", event.scaler)
+
+    def unscaled(event: UnscaleEnds) -> None:
         hooks.scale = 1.0
-        _note_scaling(hooks, "unscale_", scaler)
-        return result
+        _note_scaling(hooks, "unscale_", event.scaler)
 
-    def recorded_step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        _note_scaling(hooks, "step", scaler)
-        before = hooks.run.steps
-        result = step(scaler, optimizer, *args, **kwargs)
-        if hooks.run.steps == before:  # skipped: the gradients were not finite
+    def step_begins(event: ScalerStepBegins) -> None:
+        _note_scaling(hooks, "step", event.scaler)
+        begun.append(hooks.run.steps)
+
+    def step_ends(_: ScalerStepEnds) -> None:
+        if begun and hooks.run.steps == begun.pop():  # skipped: the gradients were not finite
             hooks.backwards, hooks.stale = 0, False
             hooks.scaled.clear()
             hooks.loops.count()
             hooks.check_time()
-        return result
 
-    def recorded_update(scaler: Any, *args: Any, **kwargs: Any) -> Any:
-        _note_scaling(hooks, "update", scaler)
-        return update(scaler, *args, **kwargs)
-
-    kind.__init__, kind.scale, kind.unscale_ = recorded_init, recorded_scale, recorded_unscale
-    kind.step, kind.update = recorded_step, recorded_update
-    old: Any = torch.cuda.amp.GradScaler
-    old.__init__ = lambda scaler, *args, **kwargs: recorded_init(scaler, "cuda", *args, **kwargs)
+    TRAINING.subscribe(scaled, LossScaled)
+    TRAINING.subscribe(unscaled, UnscaleEnds)
+    TRAINING.subscribe(step_begins, ScalerStepBegins)
+    TRAINING.subscribe(step_ends, ScalerStepEnds)
+    TRAINING.subscribe(lambda event: _note_scaling(hooks, "update", event.scaler), ScaleUpdates)
 
 
 def _note_scaling(hooks: Hooks, method: str, scaler: Any) -> None:
     if not hooks.quiet:
-        hooks.note(Scaling(hooks.places.here(3), hooks.run.steps, method, scaler.is_enabled()))
+        hooks.note(Scaling(hooks.where.own(), hooks.run.steps, method, scaler.is_enabled()))

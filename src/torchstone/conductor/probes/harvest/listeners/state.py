@@ -10,12 +10,13 @@ import torch
 
 from torchstone.conductor.probes.harvest.loops import LoopCutter
 from torchstone.conductor.probes.harvest.operators import OperatorTrace
-from torchstone.conductor.probes.harvest.places import Place, Places
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.conductor.probes.harvest.recording import (
     Recording,
     Signature,
 )
+from torchstone.core.place import Place
+from torchstone.observe.where import Where
 
 MOST_BATCHES = 12
 """Of one pass over a loader: three optimizer steps with an accumulation of four."""
@@ -31,8 +32,8 @@ class Enough(BaseException):
 class Hooks:
     """Listens to one run."""
 
-    def __init__(self, run: Recording, places: Places, mode: RunMode, seconds: float) -> None:
-        self.run, self.places, self.mode, self.seconds = run, places, mode, seconds
+    def __init__(self, run: Recording, where: Where, mode: RunMode, seconds: float) -> None:
+        self.run, self.where, self.mode, self.seconds = run, where, mode, seconds
         self.deadline = math.inf
         """Of CPU time; known once a model was called: what a script imports before is not its doing."""
         self.quiet = False
@@ -61,8 +62,8 @@ class Hooks:
         self.loss_values: list[torch.Tensor] = []
         self.in_loss = False
         self.terms: list[torch.Tensor] = []
-        self.loops = LoopCutter(places)
-        self.trace = OperatorTrace(places, self._is_traced, lambda: mode.switched_off)
+        self.loops = LoopCutter(where)
+        self.trace = OperatorTrace(where, self._is_traced, lambda: mode.switched_off)
 
     def _is_traced(self) -> bool:
         """The first two optimizer steps, and after them what evaluates or runs without gradients."""

@@ -33,7 +33,7 @@ class Undo:
 
     def set(self, holder: Any, name: str, value: Any) -> None:
         """Change an attribute until the way out."""
-        before = vars(holder).get(name, _ABSENT)
+        before = vars(holder).get(name, _ABSENT) if hasattr(holder, "__dict__") else _ABSENT
         self.later(lambda: _put(holder, name, before))
         setattr(holder, name, value)
 

@@ -1,0 +1,208 @@
+"""Plays the program on one rank and writes its tape; or on one process, with joined tapes put in."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
+
+from torchstone.conductor.experiments.against_one.tape import (
+    STEPS,
+    CannotJoinError,
+    Return,
+    Tape,
+    join,
+    join_batches,
+    join_weights,
+)
+from torchstone.conductor.experiments.recording.run import Run
+from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
+from torchstone.conductor.experiments.recording.training import EnoughError
+from torchstone.conductor.probes.harvest.group import FileGroup
+from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.observe.where import Where
+
+_DRAWS = (
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "normal",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+)
+_MOST_RETURNS = 400
+_MOST_ELEMENTS = 1 << 20
+_GATHERING = ("all_gather", "reduce_scatter", "all_to_all")
+
+
+@dataclass(slots=True)
+class Player:
+    """One process of the comparison."""
+
+    start: Start
+    rank: int = 0
+    world: int = 1
+    exchange: str = ""
+    given: tuple[Tape, ...] = ()
+    """Tapes of the ranks whose data this process uses instead of its own."""
+    tape: Tape = field(default_factory=Tape)
+    _parameters: list[torch.Tensor] = field(default_factory=list)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _open: bool = True
+
+    def play(self) -> Tape:
+        run, places = Run(self.start.root, self.start.script), Where(self.start.root)
+        prepare(self.start, self.rank, self.world, self.exchange)
+        self._even_out()
+        self._watch_optimizers(places)
+        self._watch_loaders()
+        self._watch_draws(places)
+        FileGroup.heard = staticmethod(self._heard)
+        with RunMode():
+            sys.setprofile(self._returned)
+            try:
+                run_script(self.start, run, places)
+            finally:
+                sys.setprofile(None)
+                FileGroup.tell_end()
+        self.tape.ended = run.ended
+        return self.tape
+
+    def _even_out(self) -> None:
+        """No dropout and no autocast: they differ between runs without being wrong."""
+        same: Any = lambda given, *_, **__: given  # noqa: E731
+        torch.dropout = same
+        nn.functional.dropout = same
+        kind: Any = torch.amp.autocast_mode.autocast
+        init = kind.__init__
+
+        def off(region: Any, *_: Any, **__: Any) -> None:
+            init(region, "cpu", torch.bfloat16, False)
+
+        kind.__init__ = off
+
+    def _watch_optimizers(self, places: Where) -> None:
+        init = torch.optim.Optimizer.__init__
+
+        def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            init(optimizer, *args, **kwargs)
+            own = [item for group in optimizer.param_groups for item in group["params"]]
+            if self.given:
+                self._put_weights(own, len(self._parameters))
+            self._parameters += own
+
+        def before_step(*_: Any) -> None:
+            tape = self.tape
+            if not tape.gradients:
+                tape.weights = [item.detach().clone() for item in self._parameters]
+                here = places.own(2)
+                tape.step_at = (here.path, here.line)
+            tape.gradients.append([
+                None if item.grad is None or item.grad.is_sparse else item.grad.detach().float().clone()
+                for item in self._parameters
+            ])  # fmt: skip
+            self._open = False  # what is returned after the first step is not compared
+            if len(tape.gradients) >= STEPS:
+                raise EnoughError
+
+        torch.optim.Optimizer.__init__ = recorded  # type: ignore[method-assign, assignment]
+        register_optimizer_step_pre_hook(before_step)
+
+    def _put_weights(self, own: list[torch.Tensor], offset: int) -> None:
+        for place, item in enumerate(own, offset):
+            parts = [tape.weights[place] for tape in self.given if place < len(tape.weights)]
+            if len(parts) != len(self.given):
+                raise CannotJoinError(
+                    "another number of parameters on the ranks than in one process"
+                )
+            with torch.no_grad():
+                item.copy_(join_weights(parts, item.shape))
+
+    def _watch_loaders(self) -> None:
+        iterate = DataLoader.__iter__
+        queue = [tape.batches for tape in self.given]
+        place = [0]
+
+        def recorded(loader: Any) -> Iterator[Any]:
+            for batch in iterate(loader):
+                if not self.given:
+                    if len(self.tape.batches) < 64:
+                        self.tape.batches.append(batch)
+                    yield batch
+                    continue
+                parts = [rows[place[0]] for rows in queue if place[0] < len(rows)]
+                if len(parts) != len(queue):
+                    raise EnoughError
+                place[0] += 1
+                yield join_batches(parts)
+
+        DataLoader.__iter__ = recorded  # type: ignore[method-assign, assignment]
+
+    def _watch_draws(self, places: Where) -> None:
+        place = [0]
+
+        def recorded(draw: Any) -> Any:
+            def drawn(*args: Any, **kwargs: Any) -> Any:
+                value = draw(*args, **kwargs)
+                # weights are drawn before the optimizer is made, and are put in as a whole
+                if not self._parameters or not places.is_own(sys._getframe(1).f_code.co_filename):
+                    return value
+                if not self.given:
+                    if len(self.tape.draws) < 256:
+                        self.tape.draws.append(value.detach().clone())
+                    return value
+                parts = [tape.draws[place[0]] for tape in self.given if place[0] < len(tape.draws)]
+                place[0] += 1
+                return join(parts) if len(parts) == len(self.given) else value
+
+            return drawn
+
+        for name in _DRAWS:
+            setattr(torch, name, recorded(getattr(torch, name)))
+
+    def _heard(self, kind: str, _: list[torch.Tensor], __: int) -> None:
+        if kind in _GATHERING:
+            self.tape.gathers = True
+
+    def _returned(self, frame: types.FrameType, event: str, value: Any) -> None:
+        if event != "return" or not self._open or not self._parameters:
+            return
+        if isinstance(frame.f_locals.get("self"), nn.modules.batchnorm._BatchNorm):
+            self._note_statistics(frame.f_locals["self"])
+        code = frame.f_code
+        inside = code.co_filename.startswith(f"{self.start.root}/")
+        if not inside or code.co_name.startswith("<") or code.co_name == "__getitem__":
+            return
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+            return
+        items = value if isinstance(value, tuple) else (value,)
+        found = [item for item in items if isinstance(item, torch.Tensor)]
+        for item in found if len(self.tape.returns) < _MOST_RETURNS else ():
+            if item.is_floating_point() and item.numel() <= _MOST_ELEMENTS:
+                name = code.co_qualname.replace("<locals>.", "")
+                count = self._counts[name] = self._counts.get(name, 0) + 1
+                path = code.co_filename.removeprefix(f"{self.start.root}/")
+                kept = item.detach().float().clone()
+                self.tape.returns.append(Return(f"{name}#{count}", path, frame.f_lineno, kept))
+
+    def _note_statistics(self, module: nn.Module) -> None:
+        if module.training and not isinstance(module, nn.SyncBatchNorm):
+            self.tape.own_statistics = True
+
+
+def write_tape(start: Start, rank: int, world: int, exchange: str, folder: Path) -> str:
+    """The work of one rank; its answer is whether it came to a step."""
+    tape = Player(start, rank, world, exchange).play()
+    tape.save(folder / f"{rank}.pt")
+    return "ok"

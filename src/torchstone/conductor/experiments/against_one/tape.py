@@ -1,0 +1,124 @@
+"""What one rank used and computed up to its second optimizer step, as plain tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from torchstone.core.place import Place
+
+STEPS = 2
+"""Optimizer steps that are compared: the second one sees what the first update did."""
+
+
+@dataclass(slots=True)
+class Return:
+    """A tensor that a function of the project returned."""
+
+    key: str
+    """Qualified name and number of the call."""
+    path: str
+    line: int
+    value: torch.Tensor
+
+    @property
+    def place(self) -> Place:
+        return Place(self.path, self.line, self.key.partition("#")[0])
+
+
+@dataclass(slots=True)
+class Tape:
+    """Everything in the order in which it came."""
+
+    weights: list[torch.Tensor] = field(default_factory=list)
+    """Of all optimizers, at the first step."""
+    batches: list[Any] = field(default_factory=list)
+    draws: list[torch.Tensor] = field(default_factory=list)
+    gradients: list[list[torch.Tensor | None]] = field(default_factory=list)
+    """For each step, for each parameter."""
+    returns: list[Return] = field(default_factory=list)
+    step_at: tuple[str, int] = ("", 0)
+    gathers: bool = False
+    """Activations went through a collective in the forward pass."""
+    own_statistics: bool = False
+    """Batch statistics are taken on each rank alone, which no joined run can repeat."""
+    ended: str = ""
+
+    def save(self, path: Path) -> None:
+        rows = [(item.key, item.path, item.line, item.value) for item in self.returns]
+        torch.save({
+            "weights": self.weights, "batches": self.batches, "draws": self.draws,
+            "gradients": self.gradients, "returns": rows, "step_at": list(self.step_at),
+            "gathers": self.gathers, "own_statistics": self.own_statistics, "ended": self.ended,
+        }, path)  # fmt: skip
+
+
+def load_tape(path: Path) -> Tape:
+    """Only tensors and plain containers are read: the file was written by code of the project."""
+    data = torch.load(path, weights_only=True)
+    returns = [Return(*row) for row in data["returns"]]
+    return Tape(
+        data["weights"], data["batches"], data["draws"], data["gradients"], returns,
+        (data["step_at"][0], data["step_at"][1]), data["gathers"], data["own_statistics"], data["ended"],
+    )  # fmt: skip
+
+
+class CannotJoinError(Exception):
+    """What the ranks used has no single form."""
+
+
+def join(parts: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
+    """What all ranks hold as one tensor: once where it is equal, side by side where it is not."""
+    first = parts[0]
+    if all(item.shape == first.shape and torch.equal(item, first) for item in parts[1:]):
+        return first
+    if not first.dim():
+        raise CannotJoinError("numbers that differ between ranks")
+    return torch.cat(parts, axis)
+
+
+def join_batches(parts: list[Any]) -> Any:
+    flat = [tree_flatten(item) for item in parts]
+    spec = flat[0][1]
+    if any(item[1] != spec for item in flat):
+        raise CannotJoinError("batches of different kinds")
+    leaves = []
+    for row in zip(*(item[0] for item in flat), strict=True):
+        if isinstance(row[0], torch.Tensor):
+            leaves.append(join(_padded(list(row))))
+        elif all(item == row[0] for item in row):
+            leaves.append(row[0])
+        elif isinstance(row[0], int):
+            leaves.append(sum(row))
+        else:
+            raise CannotJoinError("batches that hold other things than tensors")
+    return tree_unflatten(leaves, spec)
+
+
+def _padded(parts: list[torch.Tensor]) -> list[torch.Tensor]:
+    shapes = {item.shape[1:] for item in parts}
+    if len(shapes) > 1:
+        raise CannotJoinError("batches whose samples differ in shape between ranks")
+    return parts
+
+
+def join_weights(parts: list[torch.Tensor], shape: torch.Size) -> torch.Tensor:
+    """Replicated where every rank has the whole shape; otherwise shards along the one axis that adds up."""
+    if parts[0].shape == shape:
+        return parts[0]
+    for axis in range(len(shape)):
+        sides = [item.shape[axis] for item in parts if item.dim() == len(shape)]
+        rest = all(
+            item.shape[:axis] == shape[:axis] and item.shape[axis + 1 :] == shape[axis + 1 :]
+            for item in parts
+            if item.dim() == len(shape)
+        )
+        if len(sides) == len(parts) and sum(sides) == shape[axis] and rest:
+            return torch.cat(parts, axis)
+    raise CannotJoinError(
+        f"weights of {tuple(parts[0].shape)} on the ranks and {tuple(shape)} in one process"
+    )

@@ -1,0 +1,89 @@
+"""What one run of a program did, as far as relations ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchstone.conductor.experiments.recording.calls import Call
+from torchstone.core.place import NOWHERE, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A backward pass."""
+
+    value: float
+    step: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An optimizer step."""
+
+    optimizer: int
+    rates: tuple[float, ...]
+    place: Place
+    alignment: float = 1.0
+    """Cosine between the gradient in use and the sum of what the backward passes since the last clearing
+    gave; not a number where there was none."""
+    cleared: bool = False
+    """No parameter has a gradient although a backward pass was made since the last step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of a loader, by its samples."""
+
+    loader: int
+    turn: int
+    """How often the loader was started before."""
+    training: bool
+    """Whether a backward pass followed before the next batch."""
+    samples: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Two operands whose shapes were stretched into a table that nobody asked for."""
+
+    place: Place
+    operator: str
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """The first operator whose output is not finite although its inputs are."""
+
+    place: Place
+    operator: str
+    step: int
+    share: float
+    inputs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything that was written down."""
+
+    root: Path
+    script: str
+    ended: str = ""
+    """Why the script ended before its end; "time" where it was stopped; empty where it ran through."""
+    failed_at: Place = NOWHERE
+    calls: list[Call] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+    broadcasts: list[Broadcast] = field(default_factory=list)
+    restores: list[Place] = field(default_factory=list)
+    """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
+    scheduled: dict[int, Place] = field(default_factory=dict)
+    """Optimizers whose rate a scheduler of torch sets, and where it was made."""
+    live: list[tuple[int, int]] = field(default_factory=list)
+    """Optimizer steps so far, and tensors with a history that were alive then."""
+    non_finite: NonFinite | None = None

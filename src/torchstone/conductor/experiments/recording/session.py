@@ -1,0 +1,109 @@
+"""A script of the project, run to its end or for as long as it is cheap, under the recorders."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from torchstone.conductor.experiments.recording.calls import CallRecorder
+from torchstone.conductor.experiments.recording.non_finite import FirstNonFinite
+from torchstone.conductor.experiments.recording.run import Run
+from torchstone.conductor.experiments.recording.training import (
+    BroadcastMode,
+    EnoughError,
+    TrainingRecorder,
+)
+from torchstone.conductor.probes.harvest.group import use_own_group
+from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_accelerators
+from torchstone.conductor.probes.harvest.session import leave_compiler_out
+from torchstone.observe.where import Where
+from torchstone.runtime.script_start import start_script
+
+CPU_SECONDS = 20.0
+"""A default run that ended in NaN took 20 s while runs of four steps saw nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a program is started."""
+
+    root: Path
+    script: str
+    arguments: tuple[str, ...] = ()
+    seed: int = 0
+
+
+def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, TrainingRecorder]:
+    """Run it and write everything down; the recorder is quiet afterwards."""
+    run, places = Run(start.root, start.script), Where(start.root)
+    calls = CallRecorder(start.root)
+
+    def at_step(count: int) -> None:
+        calls.step = count
+
+    training = TrainingRecorder(run, places, cpu_seconds, at_step)
+    prepare(start)
+    training.install()
+    with RunMode(), BroadcastMode(run, places):
+        calls.start()
+        try:
+            run_script(start, run, places)
+        finally:
+            calls.stop()
+    run.calls = calls.calls
+    training.quiet = True
+    return run, training
+
+
+def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SECONDS) -> Run:
+    """Run it again and stop at the first operator whose output is not finite."""
+    run, places = Run(start.root, start.script), Where(start.root)
+    training = TrainingRecorder(run, places, cpu_seconds, lambda _: None)
+    prepare(start)
+    training.install()
+    with RunMode(), FirstNonFinite(run, places, infinities):
+        run_script(start, run, places)
+    return run
+
+
+def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> None:
+    """Make this process the one that runs the program: nothing is put back."""
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
+                      LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500")  # fmt: skip
+    os.chdir(start.root)
+    sys.dont_write_bytecode = True
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(start.seed)
+    random.seed(start.seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(start.seed)
+    leave_compiler_out()
+    use_own_group(rank, world, exchange)
+    answer_for_accelerators()
+
+
+def run_script(start: Start, run: Run, places: Where) -> None:
+    """Start it as a person would; how it ended is written down."""
+    path = start.root / start.script
+    sys.argv = [str(path), *start.arguments]
+    sys.path[:0] = [str(path.parent), str(start.root)]
+    nothing = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            start_script(str(path))
+    except EnoughError:
+        run.ended = "time"
+    except SystemExit as end:
+        run.ended = "" if not end.code else f"exit {end.code}"
+    except BaseException as error:  # whatever the script raises is a fact of the run
+        run.ended = f"{type(error).__name__}: {str(error)[:300]}"
+        run.failed_at = places.last_raised(error)

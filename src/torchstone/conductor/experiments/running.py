@@ -1,0 +1,105 @@
+"""A program of the project under every relation: one recorded run, then its calls again.
+
+This runs inside the sandbox, in a copy of the project.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch  # noqa: F401  loaded once, before the forks
+
+from torchstone.conductor.experiments.recording.session import Start, record
+from torchstone.conductor.experiments.relations import all_relations
+from torchstone.conductor.experiments.subject import Subject
+from torchstone.conductor.probes.processes import answers_of
+from torchstone.conductor.probes.rules import Shown, finding_of
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.finding import Finding
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.report import Report
+from torchstone.core.text import Message, Text
+
+TOOL = "experiments"
+_HOW = Text("counted while the script ran", "脚本运行时计数")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the child that ran everything says."""
+
+    findings: tuple[Finding, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    steps: int = 0
+    calls: int = 0
+    held: tuple[str, ...] = ()
+    """Relations that were decided and hold."""
+    ended: str = ""
+
+
+def run_experiments(start: Start) -> Report:
+    """Every relation on one program."""
+    command = " ".join(("python", start.script, *start.arguments))
+    if b"distributed" in (start.root / start.script).read_bytes():
+        importlib.import_module("torch._dynamo")  # collectives need it: loaded before the fork
+    ((text, late),) = answers_of([functools.partial(_written, start, command)])
+    outcome = from_data(Outcome, json.loads(text), "outcome") if text else Outcome()
+    gaps = list(outcome.gaps)
+    if text is None:
+        why = (
+            Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
+        )
+        gaps.append(Gap(start.script, Message("experiments.child", why), command, tool=TOOL))
+    elif outcome.ended not in ("", "time"):
+        said = Message(
+            "experiments.ended",
+            Text("the script ended early: {why}", "脚本提前结束：{why}"),
+            {"why": outcome.ended},
+        )
+        gaps.append(Gap(start.script, said, command, tool=TOOL))
+    rules = {rule.id: rule.info() for module in all_relations() for rule in module.RULES}
+    measures = (
+        Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
+        Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
+        *(Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
+          for name in outcome.held),
+    )  # fmt: skip
+    return Report(TOOL, outcome.findings, measures, tuple(gaps), rules=rules, subject=command)
+
+
+def _written(start: Start, command: str) -> str:
+    return json.dumps(to_data(_look(start, command)))
+
+
+def _look(start: Start, command: str) -> Outcome:
+    run, recorder = record(start)
+    subject = Subject(start, run, recorder)
+    shown: list[Shown] = []
+    held: list[str] = []
+    gaps: list[Gap] = []
+    for module in all_relations():
+        name = module.__name__.rpartition(".")[2]
+        try:
+            examined = module.examine(subject)
+        except Exception as error:  # our own fault: it is reported, and the others go on
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
+            said = Text(f"{name} could not be examined: {where}", f"无法检查 {name}：{where}")
+            gaps.append(Gap(start.script, Message("experiments.own", said), command, tool=TOOL))
+            continue
+        shown += examined.shown
+        if examined.decided and not examined.shown:
+            held.append(name)
+    found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
+    findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
+    return Outcome(findings, tuple(gaps), len(run.steps), len(run.calls), tuple(held), run.ended)
+
+
+def _with_tool(finding: Finding) -> Finding:
+    return replace(finding, tool=TOOL)

@@ -1,0 +1,111 @@
+"""Which functions of a project half precision can reach; asked before anything is worked out.
+
+Walking every function costs more than all rules together. Half precision comes from somewhere: a
+function that speaks of it, what such a function calls, and what calls it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from torchstone.lint.facts.summary import calls_below
+from torchstone.lint.values.halved import is_halved
+from torchstone.sources.callers import WORDS
+from torchstone.sources.project import Project
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
+
+HALF_WORDS = ("float16", "bfloat16", "half", "autocast", "HalfTensor", "BFloat16Tensor")
+"""A file that holds none of these says nothing of half precision."""
+_NEEDLES = tuple(word.encode() for word in HALF_WORDS)
+_DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+
+
+class Speakers(NamedTuple):
+    """The functions of a project that speak of half precision."""
+
+    names: frozenset[bytes]
+    words: frozenset[bytes]
+    """Every word that they hold: what they call is among them."""
+
+
+def speaks_of_half(scene: Scene) -> bool:
+    """Whether half precision is mentioned in the file at all; cheap, and asked first."""
+    found = scene.cache.get("speaks of half")
+    if found is None:
+        text = scene.source.text
+        found = scene.cache["speaks of half"] = any(word in text for word in HALF_WORDS)
+    return bool(found)
+
+
+def half_may_reach(scene: Scene, node: ast.AST) -> bool:
+    """Whether half precision can come to a place."""
+    if not scene.project.path_of(scene):
+        return speaks_of_half(scene)  # a text that is no file of the project
+    if not speakers_of(scene.project).words:
+        return False
+    scope: ast.AST = node
+    while not isinstance(scope, ast.Module):
+        scope = scene.scope(scope)
+        if isinstance(scope, FUNCTIONS) and _reaches(scene, scope):
+            return True
+    return scene.function(node) is None and speaks_of_half(scene)
+
+
+def _reaches(scene: Scene, function: Function) -> bool:
+    known: dict[ast.AST, bool] = scene.cache.setdefault("half reaches", {})
+    if function not in known:
+        known[function] = _looked_up(scene, function)
+    return known[function]
+
+
+def is_called_near_half(scene: Scene, function: Function) -> bool:
+    """Whether a function that speaks of half precision may call this one, or its object."""
+    words = speakers_of(scene.project).words
+    owner = scene.parent(function)
+    names = [function.name, *([owner.name] if isinstance(owner, ast.ClassDef) else ())]
+    return any(name.encode("utf-8", "replace") in words for name in names)
+
+
+def _looked_up(scene: Scene, function: Function) -> bool:
+    names, words = speakers_of(scene.project)
+    owner = scene.parent(function)
+    name = function.name.encode("utf-8", "replace")
+    if name in names or name in words:
+        return True
+    if isinstance(owner, ast.ClassDef) and function.name in ("forward", "__init__"):
+        if owner.name.encode("utf-8", "replace") in words or is_halved(scene, owner):
+            return True
+    return any(is_speaker(scene.project, scene.last_name(c.func)) for c in calls_below(function))
+
+
+def is_speaker(project: Project, name: str) -> bool:
+    """Whether a function of this name speaks of half precision somewhere in the project."""
+    return name.encode("utf-8", "replace") in speakers_of(project).names
+
+
+def speakers_of(project: Project) -> Speakers:
+    """One pass over the files of a run that speak of half precision."""
+    project.shared = True
+    found: Speakers | None = project.summaries.get("speakers")
+    if found is None:
+        names: set[bytes] = set()
+        words: set[bytes] = set()
+        for data in project.contents():
+            if any(needle in data for needle in _NEEDLES):
+                _add(data, names, words)
+        found = project.summaries["speakers"] = Speakers(frozenset(names), frozenset(words))
+    return found
+
+
+def _add(data: bytes, names: set[bytes], words: set[bytes]) -> None:
+    """The functions of one file that hold a word of half precision, and all of their words."""
+    starts = list(_DEFINITION.finditer(data))
+    cuts = [0, *(match.start() for match in starts), len(data)]
+    names_of = [b"", *(match[1] for match in starts)]
+    for name, start, end in zip(names_of, cuts, cuts[1:], strict=False):
+        segment = data[start:end]
+        if any(needle in segment for needle in _NEEDLES):
+            names.add(name)
+            words.update(segment.translate(WORDS).split())

@@ -1,0 +1,1 @@
+"""What a running PyTorch program does, reported to whoever subscribes."""
