@@ -12,7 +12,13 @@ from torchstone.core.text import Message, Text, words
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
-from torchstone.starting.obstacles import EmptyData, MissingCommand, OtherVersion
+from torchstone.starting.obstacles import (
+    EmptyData,
+    MissingCommand,
+    MissingDataset,
+    MissingPretrained,
+    OtherVersion,
+)
 from torchstone.starting.requirements import declared_requirements
 
 _CLOSE = {
@@ -34,6 +40,14 @@ _CLOSE = {
         "请使用项目自己的环境运行：--python PATH",
     ),
     "missing-command": Text("install the command", "请安装该命令"),
+    "missing-dataset": Text(
+        "fetch the dataset before, or describe a sample with --data",
+        "请先下载数据集，或用 --data 描述一个样本",
+    ),
+    "missing-pretrained": Text(
+        "fetch the model before, so that it is found in the cache",
+        "请先下载模型，使程序能在缓存中找到",
+    ),
     "data": Text(
         "leave --data out where the files are there, or leave that line out",
         "若有数据文件，请去掉 --data；或略过该行",
@@ -81,6 +95,13 @@ _SAYS = {
     "other-version": Text(
         "{package} {installed} is installed and has no {name}{wanted}",
         "已安装的 {package} {installed} 中没有 {name}{wanted_zh}",
+    ),
+    "missing-dataset": Text(
+        "torchvision.datasets.{name} is not on this machine ({message})",
+        "本机没有 torchvision.datasets.{name}（{message}）",
+    ),
+    "missing-pretrained": Text(
+        "{name} is not on this machine ({message})", "本机没有 {name}（{message}）"
     ),
     "missing-command": Text(
         "the program starts {name}, which is not installed", "程序要启动 {name}，但系统未安装"
@@ -173,7 +194,7 @@ def _missing(stop: Stop) -> dict[str, str]:
     obstacle = stop.obstacle
     if isinstance(obstacle, EmptyData):
         return {"looked": obstacle.paths[0] if obstacle.paths else "its folder"}
-    if isinstance(obstacle, MissingCommand):
+    if isinstance(obstacle, MissingCommand | MissingDataset | MissingPretrained):
         return {"name": obstacle.name}
     if not isinstance(obstacle, OtherVersion):
         return {}
