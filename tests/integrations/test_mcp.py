@@ -355,5 +355,16 @@ def test_a_check_and_a_change_without_a_review(root: Path, tmp_path: Path) -> No
                 await client.call_tool("run_check", {**given, "check": "import inspect"})
             )
             assert refusal(await client.call_tool("read_file", {"path": "../x"}))
+            run = {"path": "project", "script": "train.py"}
+            seen = answer(await client.call_tool("observe_run", run))["text"]["text"]
+            assert "train.py:11" in seen
+            assert "float32[4, 8]" in seen
+            other = [{"path": "train.py", "old": "lr=0.1", "new": "lr=0.2"}]
+            same = answer(await client.call_tool("compare_variants", run))
+            parts = answer(
+                await client.call_tool("compare_variants", {**run, "other_edits": other})
+            )
+            assert (same["parts_at"], parts["parts_at"]) == (None, 1)
+            assert refusal(await client.call_tool("observe_run", {**run, "script": "../x.py"}))
 
     asyncio.run(go())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from torchstone.conductor.changes.patches import (
     FileChange,
     PatchError,
     changes_of,
+    check_path,
     diff_of,
     edits_of,
     write_changes,
@@ -21,8 +23,10 @@ from torchstone.conductor.experiments.results import Result
 from torchstone.conductor.phases.confirmation import Proof, refuse_proof
 from torchstone.conductor.phases.execute import Conditions, run_job
 from torchstone.conductor.project.copying import copied
-from torchstone.conductor.tools import checks
+from torchstone.conductor.tools import checks, experiments
 from torchstone.core.finding import Severity
+from torchstone.core.pictures import Table
+from torchstone.core.report import Report
 
 _FRESH = Conditions(use_cache=False)
 
@@ -62,6 +66,57 @@ def try_check(root: Path, check: Check, changes: tuple[FileChange, ...] = ()) ->
     if report.gaps:
         return Result("not decided", "; ".join(gap.reason.say("en") for gap in report.gaps))
     return Result("holds")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to start a program of the project, perhaps with something changed."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    edits: tuple[TextEdit, ...] = ()
+
+
+def observe_run(root: Path, variant: Variant) -> Report:
+    """The record of a run: losses, rates, and the project's functions with what they were given."""
+    check_path(root, variant.script)
+    changes = changes_of(root, edits_of(root, variant.edits))
+    with copied(root) as copy:
+        write_changes(copy.project, changes)
+        job = experiments.observe_job(variant.script, variant.arguments)
+        return run_job(job, copy, _FRESH).report
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The losses of two variants, and the first step at which they part."""
+
+    one: tuple[float, ...]
+    other: tuple[float, ...]
+    parts_at: int = -1
+    """-1: they agree as far as both go."""
+    said: str = ""
+
+
+def compare_variants(root: Path, one: Variant, other: Variant, tolerance: float) -> Compared:
+    """Two runs side by side: where do their losses part?"""
+    left, right = observe_run(root, one), observe_run(root, other)
+    said = "; ".join(gap.reason.say("en") for report in (left, right) for gap in report.gaps)
+    a, b = _losses(left), _losses(right)
+    apart = (
+        place
+        for place, (x, y) in enumerate(zip(a, b, strict=False))
+        if not math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance)
+    )
+    return Compared(a, b, next(apart, -1), said)
+
+
+def _losses(report: Report) -> tuple[float, ...]:
+    tables = [
+        item for measure in report.measures if measure.name == "steps" for item in measure.evidence
+    ]
+    rows = tables[0].rows if tables and isinstance(tables[0], Table) else ()
+    return tuple(float(row[1]) for row in rows if isinstance(row[1], int | float))
 
 
 def try_patch(root: Path, check: Check, edits: Sequence[TextEdit]) -> TriedPatch:

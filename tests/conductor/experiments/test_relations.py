@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.conductor.experiments.observing import observe
 from torchstone.conductor.experiments.recording.session import Start
 from torchstone.conductor.experiments.running import run_experiments
+from torchstone.core.pictures import Table
 
 FRAME = """
 import copy
@@ -159,3 +161,14 @@ def test_a_program_breaks_relations(tmp_path: Path, group: tuple[str, ...]) -> N
 
 def test_statistics_that_the_average_forgets(tmp_path: Path) -> None:
     assert "EX108" in found(tmp_path, buffers="pass")
+
+
+def test_a_loss_is_written_down_once(tmp_path: Path) -> None:
+    text = FRAME
+    for key, value in CLEAN.items():
+        text = text.replace(f"{{{key}}}", value)
+    (tmp_path / "train.py").write_text(text)
+    report = observe(Start(tmp_path, "train.py"))
+    (table,) = report.measures[0].evidence
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == list(range(20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from torchstone._version import __version__
@@ -20,6 +21,7 @@ _SECONDS = 240.0
 _RANKS = 2
 """The smallest number that shows what ranks do to each other."""
 _WITH_ONE = "--against-one"
+_OBSERVE = "--observe"
 RANKS_JOB = "experiments-ranks-"
 
 
@@ -71,11 +73,22 @@ def _on_ranks(item: EntryPoint) -> Job:
     )  # fmt: skip
 
 
+def observe_job(script: str, arguments: Sequence[str]) -> Job:
+    """A run whose record is wanted, not a verdict on it."""
+    words = (_OBSERVE, script, *arguments)
+    nothing = Text("", "")
+    return Job(f"{NAME}-observe", NAME, LAYER, words, _SECONDS, nothing, nothing, runs_project=True)
+
+
 def run(job: Job) -> Report:
     from torchstone.conductor.experiments.against_one.running import compare_with_one
+    from torchstone.conductor.experiments.observing import observe
     from torchstone.conductor.experiments.recording.session import Start
     from torchstone.conductor.experiments.running import run_experiments
 
+    if job.arguments[0] == _OBSERVE:
+        _, script, *arguments = job.arguments
+        return observe(Start(Path.cwd(), script, tuple(arguments)))
     if job.arguments[0] == _WITH_ONE:
         _, script, *arguments = job.arguments
         return compare_with_one(Start(Path.cwd(), script, tuple(arguments)), _RANKS)

@@ -149,6 +149,21 @@ class FileAnswer(BaseModel):
     next_cursor: int | None = Field(None, description="pass it on to get the next page")
 
 
+class ObservedAnswer(BaseModel):
+    """What a run did."""
+
+    text: Untrusted
+
+
+class ComparedAnswer(BaseModel):
+    """Two runs side by side."""
+
+    parts_at: int | None = Field(description="the first backward pass whose losses differ")
+    losses: list[float]
+    other_losses: list[float]
+    said: Untrusted
+
+
 class CheckAnswer(BaseModel):
     """What a check says of a project."""
 

@@ -14,6 +14,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from torchstone._version import __version__
+from torchstone.conductor import trials
 from torchstone.conductor.changes.applying import accept_command
 from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.options import ReviewOptions
@@ -23,8 +24,6 @@ from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.review import write_outputs
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.steps import Steps
-from torchstone.conductor.trials import check_for, try_check
-from torchstone.conductor.trials import try_patch as try_patch_of
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.files import read_regular
 from torchstone.core.options import unknown
@@ -301,6 +300,48 @@ def _instruments(server: MCPServer, runs: Runs) -> None:
         )
 
     @_tool(server, _RUNS)
+    def observe_run(
+        path: Annotated[str, Field(description="folder of the project, below the server's root")],
+        script: Annotated[str, Field(description="script of the project to start")],
+        arguments: list[str] | None = None,
+    ) -> a.ObservedAnswer:
+        """Run a script in the sandbox for 20 s of CPU at most: its losses and learning rates, and every
+        function of the project that ran with the shapes and types it was given."""
+        root = runs.project(path)
+        report = trials.observe_run(root, trials.Variant(script, tuple(arguments or ())))
+        return a.ObservedAnswer(text=a.untrusted(render(report, "agent", lang="en")))
+
+    @_tool(server, _RUNS)
+    def compare_variants(
+        path: Annotated[str, Field(description="folder of the project, below the server's root")],
+        script: Annotated[str, Field(description="script of the project to start")],
+        arguments: list[str] | None = None,
+        other_arguments: Annotated[
+            list[str] | None, Field(description="of the second run; the same by default")
+        ] = None,
+        other_edits: Annotated[
+            list[TextEdit] | None, Field(description="made in the copy of the second run")
+        ] = None,
+        tolerance: Annotated[float, Field(ge=0)] = 1e-4,
+    ) -> a.ComparedAnswer:
+        """Run a script twice with one known difference and say at which step the losses part."""
+        root = runs.project(path)
+        first = tuple(arguments or ())
+        second = first if other_arguments is None else tuple(other_arguments)
+        done = trials.compare_variants(
+            root,
+            trials.Variant(script, first),
+            trials.Variant(script, second, tuple(other_edits or ())),
+            tolerance,
+        )
+        return a.ComparedAnswer(
+            parts_at=done.parts_at if done.parts_at >= 0 else None,
+            losses=list(done.one[:50]),
+            other_losses=list(done.other[:50]),
+            said=a.untrusted(done.said),
+        )
+
+    @_tool(server, _RUNS)
     def run_check(
         path: Annotated[str, Field(description="folder of the project, below the server's root")],
         check: Annotated[str, Field(description=_CHECK_FORM)],
@@ -308,7 +349,7 @@ def _instruments(server: MCPServer, runs: Runs) -> None:
     ) -> a.CheckAnswer:
         """Run a check on a project in the sandbox: holds, broken or not decided."""
         root = runs.project(path)
-        done = try_check(root, check_for(root, check, file))
+        done = trials.try_check(root, trials.check_for(root, check, file))
         return a.CheckAnswer(state=done.state, said=a.untrusted(done.said))
 
     @_tool(server, _RUNS)
@@ -320,7 +361,7 @@ def _instruments(server: MCPServer, runs: Runs) -> None:
     ) -> a.PatchAnswer:
         """Run a check before and after a change, and say whether the change is proven by it."""
         root = runs.project(path)
-        done = try_patch_of(root, check_for(root, check, file), edits)
+        done = trials.try_patch(root, trials.check_for(root, check, file), edits)
         return a.PatchAnswer(
             proven=done.proven,
             before=done.before.state,

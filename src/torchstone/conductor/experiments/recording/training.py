@@ -51,6 +51,7 @@ class TrainingRecorder:
     """All optimizer steps, replays included."""
     _gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     _backwards: int = 0
+    _inside: bool = False
     _watched: set[int] = field(default_factory=set)
     _until: float = field(default_factory=time.process_time)
 
@@ -66,13 +67,19 @@ class TrainingRecorder:
         backward: Any = torch.Tensor.backward
 
         def recorded(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.quiet:
-                value = float(tensor.detach()) if tensor.numel() == 1 else math.nan
-                if tensor.numel() == 1:
-                    self.run.losses.append(Loss(value, len(self.run.steps), self.places.own(2)))
-                self._backwards += 1
+            if self._inside:  # a function mode hands the same call on, through this very function
+                return backward(tensor, *args, **kwargs)
             self.backwards += 1
-            return backward(tensor, *args, **kwargs)
+            if not self.quiet:
+                self._backwards += 1
+                if tensor.numel() == 1:
+                    loss = Loss(float(tensor.detach()), len(self.run.steps), self.places.own(2))
+                    self.run.losses.append(loss)
+            self._inside = True
+            try:
+                return backward(tensor, *args, **kwargs)
+            finally:
+                self._inside = False
 
         torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
 
