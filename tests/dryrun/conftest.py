@@ -25,6 +25,7 @@ from torchstone.dryrun.ranks.play import warm_up
 from torchstone.dryrun.script import launch as launch_module
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.starting.applying import write_files
 
 Run = Callable[..., Report]
 _warm = False
@@ -35,6 +36,7 @@ def launch_copy(settings: ScriptSettings) -> Outcome:
     """As `launch`, in a copy of this process; nothing of the user's outlives it."""
     scratch = tempfile.mkdtemp(prefix="torchstone-dryrun-test-")
     try:
+        write_files(settings.supplies, Path(scratch, "files"))
         return _launch_copy(replace(settings, scratch=scratch))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

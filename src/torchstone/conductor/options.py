@@ -77,6 +77,15 @@ class ReviewOptions:
     no_cache: bool = option(
         False, "neither read nor write cached results", "不读取也不写入缓存结果", config=False
     )
+    python: str = option(
+        "", "run the project's scripts with this environment: its interpreter, or its folder; by itself an "
+        "activated one or the project's .venv",
+        "用该环境运行项目脚本：其解释器或文件夹；默认使用已激活的环境或项目的 .venv", config=False, metavar="PATH",
+    )  # fmt: skip
+    build_env: bool = option(
+        False, "make an environment from the project's requirements first: wheels only, outside its folder",
+        "先按项目的依赖创建环境：只用 wheel，位于项目文件夹之外", config=False,
+    )  # fmt: skip
     allow_unconfined: bool = option(
         False, "run the project's code even where this system has no walls for it",
         "即使本系统无法隔离，也运行项目代码", config=False,

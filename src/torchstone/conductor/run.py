@@ -47,12 +47,15 @@ from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools, checks, tool_named
 from torchstone.core.codec import to_data
 from torchstone.core.errors import InputError, UsageError
+from torchstone.core.files import cache_folder
 from torchstone.core.options import unknown
 from torchstone.core.pictures import Document
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.sandbox.run import end_all
 from torchstone.sources.git import changed_lines
+from torchstone.starting.building import build_environment
+from torchstone.starting.interpreters import find_interpreter
 from torchstone.trace.exchange import Exchange
 from torchstone.trace.trace import Trace
 
@@ -96,7 +99,15 @@ class Review:
 
     @property
     def conditions(self) -> Conditions:
-        return Conditions(self.options.allow_unconfined, not self.options.no_cache)
+        return Conditions(
+            self.options.allow_unconfined, not self.options.no_cache, python=self._environment()
+        )
+
+    def _environment(self) -> str:
+        """The environment for the project's code: built, named or found; empty for ours."""
+        if self.options.build_env and not self.options.python:
+            return build_environment(self.root, cache_folder() / "environments").prefix
+        return find_interpreter(self.options.python, self.root).prefix
 
     @property
     def lead(self) -> Lead:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import site
 import sys
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,9 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.script.walls.confine import confine
 from torchstone.observe.where import PROGRAM
-from torchstone.sandbox.network import close_network
+from torchstone.sandbox.network import Network, close_network
 
 if TYPE_CHECKING:
     from torchstone.dryrun.script.forks import Sink
@@ -31,14 +34,28 @@ def main(words: list[str]) -> None:
     os.set_inheritable(write, False)
     PROGRAM.start_in(os.getcwd())
     network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
+    confined = bool(settings.scratch) and confine(
+        settings.scratch, settings.allow_write, refuse_tcp=network is Network.OPEN
+    )
+    if settings.scratch:
+        use_own_temporary_folder(settings.scratch)
+    for folder in settings.interpreter.packages:  # of the project's environment: only from here on
+        site.addsitedir(folder)
     try:
-        run(replace(settings, network=network.name), write)
+        run(replace(settings, network=network.name, confined=confined), write)
     except TorchstoneError as error:  # what the user named cannot be used: the parent says so
         line = json.dumps(
             {"wrong": [error.where, error.given, to_data(error.expected), to_data(error.todo)]}
         )
         os.write(write, line.encode("utf-8", "surrogatepass") + b"\n")
     leave(0)
+
+
+def use_own_temporary_folder(scratch: str) -> None:
+    folder = os.path.join(scratch, "tmp")
+    os.makedirs(folder, exist_ok=True)
+    os.environ["TMPDIR"] = folder
+    tempfile.tempdir = folder
 
 
 def put_tried(write: int, tried: tuple[str, ...]) -> None:

@@ -74,6 +74,15 @@ class DryRunOptions:
     no_fixes: bool = option(
         False, "do not try fixes for what breaks", "不尝试修复发现的错误", config=False
     )
+    python: str = option(
+        "", "run with this environment: its interpreter, or its folder; by itself an activated one or the "
+        "project's .venv",
+        "使用该环境运行：其解释器或文件夹；默认使用已激活的环境或项目的 .venv", config=False, metavar="PATH",
+    )  # fmt: skip
+    as_it_is: bool = option(
+        False, "supply nothing in the place of packages and data that are missing",
+        "不为缺少的软件包和数据提供替代", config=False,
+    )  # fmt: skip
     allow_write: bool = option(
         False, "let the script write files; else they go to a scratch folder that is removed",
         "允许脚本写文件；否则写入临时目录并在结束后删除", config=False,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torchstone.core.place import Place
 from torchstone.core.text import Words
+from torchstone.starting.obstacles import Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,10 @@ class Stop:
     module: str = ""
     cause: str = "program"
     """`program` (the user's own), `pretend` (fake tensors cannot go on), `network`, `input`,
-    `missing-package`, `missing-file`, `data` (samples were given, and the dataset is asked for more)."""
+    `harness` (the dry run itself), the kind of an obstacle, `data` (samples were given, and the dataset is asked for more)."""
     stack: tuple[Place, ...] = ()
+    obstacle: Obstacle | None = None
+    """What the surroundings lack, where that is the cause."""
 
 
 @dataclass(frozen=True, slots=True)

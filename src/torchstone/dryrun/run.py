@@ -21,9 +21,18 @@ from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
+from torchstone.starting.commands import is_script
+from torchstone.starting.interpreters import find_interpreter
+from torchstone.starting.loop import Attempt, run_with_repairs
+from torchstone.starting.project import project_root
+from torchstone.starting.supplies import Supply
 
 OTHER_BATCH = 7
 """A batch size that no other axis is likely to have: with it a run tells a batch axis from others."""
+
+
+_NOT_MISSING = ("harness", "pretend")
+"""Causes for which nothing is supplied, whatever the program looked for."""
 
 
 def dry_run(
@@ -41,6 +50,7 @@ def dry_run(
     data: str = "",
     compile: bool = False,
     allow_write: bool = False,
+    python: str = "",
 ) -> Report:
     """Run a script (or `module:Model`) with fake weights in a process of its own; what breaks."""
     return dry_run_command(
@@ -58,6 +68,7 @@ def dry_run(
             data=data,
             compile=compile,
             allow_write=allow_write,
+            python=python,
         )
     )
 
@@ -66,9 +77,10 @@ def dry_run_command(options: DryRunOptions) -> Report:
     """What the command line asks for."""
     settings = settings_of(options)
     if settings.play_ranks:
-        return report_on_ranks(options.target, launch(settings), device_of(options))
+        return report_on_ranks(options.target, _start(settings), device_of(options))
     named = device_of(options)
-    first = launch(settings)
+    first = _start(settings)
+    settings = replace(settings, supplies=first.supplies)
     report = report_on_script(options.target, first, named)
     sizes = _sizes(options.batch_sizes) or ([OTHER_BATCH] if options.annotate else [])
     outcomes = [launch(replace(settings, batch_size=size)) for size in sizes]
@@ -79,6 +91,24 @@ def dry_run_command(options: DryRunOptions) -> Report:
         return report
     found = merge([report, *(replace(other, measures=()) for other in others)], TOOL)
     return replace(found, subject=options.target)
+
+
+def _start(settings: ScriptSettings) -> Outcome:
+    """The program, again and again with what it lacks until it runs or nothing more can be supplied."""
+
+    def run(supplies: tuple[Supply, ...]) -> Attempt[Outcome]:
+        outcome = replace(launch(replace(settings, supplies=supplies)), supplies=supplies)
+        record = outcome.ranks.record if outcome.ranks else next(iter(outcome.records), None)
+        stop = record.stop if record is not None else None
+        if stop is None or stop.obstacle is None or stop.cause in _NOT_MISSING:
+            return Attempt(outcome, None, (), outcome.cpu_seconds)
+        stack = tuple(place.path for place in reversed(stop.stack))
+        return Attempt(outcome, stop.obstacle, stack, outcome.cpu_seconds)
+
+    script = Path(settings.script) if settings.script else Path.cwd() / "model.py"
+    if settings.as_it_is:
+        return run(()).outcome
+    return run_with_repairs(run, project_root(script)).outcome
 
 
 def _annotated(report: Report, outcomes: tuple[Outcome, ...], options: DryRunOptions) -> Report:
@@ -116,20 +146,19 @@ def device_of(options: DryRunOptions) -> Device | None:
 
 def settings_of(options: DryRunOptions) -> ScriptSettings:
     """The options, checked, as the child process is told them."""
-    is_script = options.target.endswith(".py")
-    if is_script or ":" not in options.target:
+    names_script = options.target.endswith(".py") or ":" not in options.target
+    if names_script:
         _check_script(options.target)
-        is_script = True
     _check_numbers(options)
     _check_local(options)
-    _check_model_options(options, is_script)
+    _check_model_options(options, names_script)
     _check_write(options)
     parse_sample(options.data)
     named = device_of(options)
     return ScriptSettings(
-        script=options.target if is_script else "",
+        script=options.target if names_script else "",
         arguments=options.arguments,
-        target="" if is_script else options.target,
+        target="" if names_script else options.target,
         inputs=options.input,
         train=options.train,
         symbolic=options.symbolic,
@@ -141,6 +170,10 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
         try_fixes=not options.no_fixes,
+        as_it_is=options.as_it_is,
+        interpreter=find_interpreter(
+            options.python, project_root(Path(options.target)) if names_script else Path.cwd()
+        ),
         data=options.data,
         compile=options.compile,
         observe_shapes=options.annotate,
@@ -152,7 +185,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
 
 def _check_script(target: str) -> None:
     path = Path(target)
-    if path.suffix == ".py" and path.is_file():
+    if is_script(path):
         return
     given = "a folder" if path.is_dir() else "another file" if path.exists() else "no such file"
     raise InputError(

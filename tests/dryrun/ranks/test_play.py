@@ -164,7 +164,10 @@ def test_large_worlds_are_played_at_their_boundaries() -> None:
     assert chosen == ranks_to_play(1024, 8)
 
 
-def test_a_checkpoint_of_rank_zero_is_loaded_by_all(tmp_path: Path) -> None:
+def test_a_checkpoint_of_rank_zero_is_loaded_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     script = tmp_path / "train.py"
     script.write_text(CHECKPOINT, "utf-8")
     scratch = tmp_path / "scratch"

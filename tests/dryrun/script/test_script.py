@@ -128,7 +128,10 @@ def test_a_script_that_never_ends_is_ended(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import not_installed_anywhere\n", "No module named 'not_installed_anywhere'"),
+        (
+            "import not_installed_anywhere as n\nprint(1 + n.x)\n",
+            "No module named 'not_installed_anywhere'",
+        ),
         (
             "import argparse\nargparse.ArgumentParser().parse_args()\n",
             "unrecognized arguments: --no",

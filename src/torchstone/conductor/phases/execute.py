@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from torchstone.conductor.jobs.job import LAYERS, Job
@@ -15,6 +17,7 @@ from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.project.copying import Copy, copied
 from torchstone.conductor.records import cache
 from torchstone.conductor.tools import all_tools
+from torchstone.conductor.tools.dryrun import PYTHON
 from torchstone.core.codec import to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.files import read_regular
@@ -23,6 +26,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.sandbox.run import PACKAGE_HOME, Finished, is_confined, run_confined
+from torchstone.starting.interpreters import find_interpreter
 
 State = Literal["done", "cached", "failed", "late", "refused"]
 _LOG_BYTES = 20_000
@@ -77,6 +81,8 @@ class Conditions:
     use_cache: bool = True
     workers: int = 0
     """Jobs at the same time; 0: as many as there are processors, at most four."""
+    python: str = ""
+    """The environment that the project's code runs with; empty: ours."""
 
 
 def execute(
@@ -109,10 +115,11 @@ def run_job(job: Job, copy: Copy, conditions: Conditions) -> ToolResult:
     version = all_tools()[job.tool].version()
     if job.runs_project and not is_confined() and not conditions.allow_unconfined:
         return ToolResult(job.id, job.tool, version, "refused", _gap(job, _REFUSED, _ALLOW, False))
-    key = cache.key_of(job, copy.digest, version)
+    around = (version, conditions.python, *map(str, caller_search_path()))
+    key = cache.key_of(job, copy.digest, " ".join(filter(None, around)))
     if conditions.use_cache and (known := cache.stored(key)) is not None:
         return ToolResult(job.id, job.tool, version, "cached", known)
-    result = _run(job, copy, version)
+    result = _run(job, copy, version, conditions.python)
     if conditions.use_cache and result.state == "done" and not result.report.failed:
         cache.store(key, result.report)
     return result
@@ -125,7 +132,23 @@ _REFUSED = Text(
 _ALLOW = "torchstone review --allow-unconfined, or Linux 5.13 or newer with user namespaces"
 
 
-def _run(job: Job, copy: Copy, version: str) -> ToolResult:
+def caller_search_path() -> tuple[Path, ...]:
+    """The folders of PYTHONPATH: a project that runs with them is reviewed with them."""
+    names = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = dict.fromkeys(Path(name).resolve() for name in names if name)
+    return tuple(folder for folder in folders if folder.is_dir() and folder != PACKAGE_HOME)
+
+
+def _environment_of(python: str) -> tuple[Path, ...]:
+    """What has to be readable for an interpreter to run."""
+    if not python:
+        return ()
+    found = find_interpreter(python, Path.cwd())
+    return tuple(Path(name) for name in (found.prefix, Path(found.executable).parents[1]))
+
+
+def _run(job: Job, copy: Copy, version: str, python: str) -> ToolResult:
+    searched = caller_search_path()
     with copied(copy.project, copy.original) as own:
         order, answer = own.home / "job.json", own.home / "result.json"
         order.write_text(json.dumps(to_data(job)), "utf-8")
@@ -133,8 +156,11 @@ def _run(job: Job, copy: Copy, version: str) -> ToolResult:
         finished = run_confined(
             [sys.executable, "-P", "-m", "torchstone.conductor.jobs.worker", str(order), str(answer)],
             own.home, start=own.project, seconds=job.seconds + GRACE_SECONDS,
-            readable=(copy.original, PACKAGE_HOME),
-            environment={"PYTHONPATH": str(PACKAGE_HOME)},
+            readable=(copy.original, PACKAGE_HOME, *searched, *_environment_of(python)),
+            environment={
+                "PYTHONPATH": os.pathsep.join(map(str, (PACKAGE_HOME, *searched))),
+                PYTHON: python,
+            },
         )  # fmt: skip
         report, state = _read(job, own, finished)
     log = finished.output[-_LOG_BYTES:].replace(f"{own.project}/", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,11 @@ from torchstone.conductor.project.facts import EntryPoint, Launch
 from torchstone.conductor.project.gathered import Gathered, relative
 from torchstone.conductor.project.switches import required_of, switches_of
 from torchstone.core.files import read_regular
+from torchstone.starting.commands import find_commands
 
 _README_BYTES = 1 << 20
-_SCRIPT = re.compile(r"(?:^|\s)(?:python3?|torchrun|accelerate launch|python3? -m torch\S+)\s+(.*)")
+_NEVER = re.compile(r"(^|/)(setup|conftest|test_\w*)\.py$|download|clean[-_]?up|install", re.I)
+"""Scripts that a review never starts."""
 
 
 def _trains_elsewhere(path: str, found: Gathered) -> bool:
@@ -40,8 +41,9 @@ def _trains_elsewhere(path: str, found: Gathered) -> bool:
 
 def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
     commands: dict[str, list[Launch]] = {}
-    for path, launch in _documented(root):
-        commands.setdefault(path, []).append(launch)
+    for command in find_commands(root):
+        launch = Launch(command.arguments, command.ranks, command.folder)
+        commands.setdefault(command.path, []).append(launch)
     scripts = [
         EntryPoint(
             path,
@@ -52,7 +54,7 @@ def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
             () if path in commands else _required(root, path),
         )
         for path, (trains, launched) in found.entries.items()
-        if path not in found.tests
+        if path not in found.tests and not _NEVER.search(path)
     ]
     # what trains first, then what is documented, then what lies highest
     return tuple(sorted(scripts, key=lambda item: (
@@ -109,38 +111,3 @@ def _readme(root: Path) -> str:
         except OSError:
             continue
     return ""
-
-
-def _documented(root: Path) -> Iterator[tuple[str, Launch]]:
-    """Command lines of the README that start a script of the project: only its arguments are
-    taken, as texts for that script."""
-    for name in ("README.md", "README.rst", "README.txt", "README"):
-        try:
-            text = read_regular(root / name, _README_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue
-        for line in text.replace("\\\n", " ").splitlines():
-            if match := _SCRIPT.search(line.strip().strip("`$ ")):
-                yield from _command(match[1], root, line)
-
-
-def _command(rest: str, root: Path, line: str) -> Iterator[tuple[str, Launch]]:
-    try:
-        words = shlex.split(rest.rstrip("`"))
-    except ValueError:
-        return
-    ranks = re.search(r"nproc[-_]per[-_]node[= ](\d+)|num_processes[= ](\d+)", line)
-    count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
-    for place, word in enumerate(words):
-        path = word.replace(".", "/") + ".py" if place and words[place - 1] == "-m" else word
-        if path.endswith(".py") and (root / path).is_file() and ".." not in Path(path).parts:
-            arguments = tuple(_until_shell(words[place + 1 :]))
-            yield Path(path).as_posix(), Launch(arguments, max(1, min(count, 64)))
-            return
-
-
-def _until_shell(words: list[str]) -> Iterator[str]:
-    for word in words:
-        if word in ("&&", "||", ";", "|", ">", ">>", "&", "#") or word.startswith("#"):
-            return
-        yield word

@@ -18,6 +18,8 @@ class Launch:
 
     arguments: tuple[str, ...] = ()
     ranks: int = 1
+    folder: str = ""
+    """Where it is started, from the root of the project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class EntryPoint:
         missing = tuple(_without(self.switches, base.arguments))
         if not missing and not one_axis:
             return None
-        return Launch((*base.arguments, *missing), base.ranks * (2 if one_axis else 1))
+        return Launch((*base.arguments, *missing), base.ranks * (2 if one_axis else 1), base.folder)
 
     @property
     def together(self) -> Launch | None:

@@ -64,6 +64,9 @@ _TOGETHER = {"MLA": ("nope", "rope")}
 """Parts of names that no other component has together, whatever the names: a head of rotated and
 unrotated parts."""
 _STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
+_TRAINERS = {"Trainer", "fit", "SFTTrainer", "Seq2SeqTrainer", "Accelerator", "LightningCLI"}
+"""Names of what trains on behalf of a script that has no backward of its own."""
+_CALLED = {"fit", "train", "learn", "main", "run", "cli_main", "app"}
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
 
 
@@ -149,9 +152,11 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
             backward = backward or word == "backward"
             if word == "DataLoader" and isinstance(node, ast.Name):
                 found.data.append(Place(name, line))
-    if any(map(_is_main_guard, tree.body)) or (backward and _runs_at_once(tree)):
-        found.entries[name] = (backward or "train" in Path(name).stem, bool(words & _LAUNCHED))
-        if any(map(_STARTS.search, words)):
+    trains = backward or bool(words & _TRAINERS)
+    starts = any(map(_STARTS.search, words))
+    if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
+        found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))
+        if starts:
             found.starters.add(name)
 
 
@@ -218,17 +223,29 @@ def _is_main_guard(node: ast.stmt) -> bool:
     )
 
 
+def _starts_work(node: ast.stmt) -> bool:
+    """A main part that does something: `pass` alone is none."""
+    return _is_main_guard(node) and not all(
+        isinstance(item, ast.Pass) for item in getattr(node, "body", ())
+    )
+
+
 def _runs_at_once(tree: ast.Module) -> bool:
-    """Whether importing the file would train: a loop at its top level that steps or calls."""
+    """Whether importing the file would train: its top level steps, or calls what may."""
     own = {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}
+
+    def works(item: ast.AST) -> bool:
+        if not isinstance(item, ast.Call):
+            return False
+        if isinstance(item.func, ast.Name):
+            return item.func.id in own
+        return isinstance(item.func, ast.Attribute) and item.func.attr in ("backward", *_CALLED)
+
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     return any(
-        isinstance(node, (ast.For, ast.While))
-        and (_has_backward(node) or any(
-            isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id in own
-            for item in ast.walk(node)
-        ))
+        not isinstance(node, kinds) and not _is_main_guard(node) and any(map(works, ast.walk(node)))
         for node in tree.body
-    )  # fmt: skip
+    )
 
 
 def _features(table: dict[str, set[str]], found: Gathered) -> tuple[Feature, ...]:

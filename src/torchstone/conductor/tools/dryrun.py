@@ -12,6 +12,7 @@ from torchstone.conductor.jobs.job import Job, Layer, Offer, Request, Skipped, s
 from torchstone.conductor.jobs.versions import installed
 from torchstone.conductor.project.facts import EntryPoint, Launch
 from torchstone.conductor.words import counted
+from torchstone.core.finding import Location
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
@@ -27,6 +28,8 @@ _DEEP_RANKS = 4
 _REFUSALS = ("DR600", "DR102")
 """The program raises: on all ranks, in its only process."""
 _SECONDS = 90.0
+PYTHON = "TORCHSTONE_PYTHON"
+"""Names the environment of `review --python` for the jobs that run the project's code."""
 
 
 def version() -> str:
@@ -55,10 +58,10 @@ def _jobs(script: EntryPoint, deep: bool) -> Iterator[Job]:
     together = script.together
     if script.alone or not together:
         promised = bool(script.alone) or not (script.required or script.launched)
-        yield _job(script, Launch(script.arguments), documented=promised)
+        yield _job(script, script.alone or Launch(script.arguments), documented=promised)
     if together:
         yield _job(
-            script, Launch(together.arguments, min(together.ranks, _MOST_RANKS)), documented=True
+            script, replace(together, ranks=min(together.ranks, _MOST_RANKS)), documented=True
         )
     elif script.launched:
         yield _job(script, Launch(script.arguments, _RANKS), documented=False)
@@ -73,7 +76,8 @@ def _job(script: EntryPoint, launch: Launch, documented: bool) -> Job:
     name = short_name(script.path)
     return Job(
         f"dryrun-{name}-{ranks}", NAME, LAYER,
-        (script.path, str(ranks), "documented" if documented else "tried", *launch.arguments), _SECONDS,
+        (script.path, str(ranks), "documented" if documented else "tried", launch.folder, *launch.arguments),
+        _SECONDS,
         Text(f"{words} with fake weights, {counted(ranks, 'process')}",
              f"以虚拟权重、{ranks} 个进程运行 {words}"),
         Text("the line that breaks, with shapes; collectives that do not match between ranks",
@@ -86,15 +90,32 @@ def run(job: Job) -> Report:
     from torchstone.dryrun.options import DryRunOptions
     from torchstone.dryrun.run import dry_run_command
 
-    script, ranks, how, *arguments = job.arguments
+    script, ranks, how, folder, *arguments = job.arguments
     # as after `pip install -e .`: packages of the project can be imported from its scripts
     homes = [path for path in (Path.cwd(), Path.cwd() / "src") if path.is_dir()]
     os.environ["PYTHONPATH"] = os.pathsep.join((*map(str, homes), os.environ.get("PYTHONPATH", "")))
+    root = Path.cwd()
+    os.chdir(root / folder)
     report = dry_run_command(DryRunOptions(
-        target=script, arguments=tuple(arguments), world_size=int(ranks) if ranks != "1" else 0,
+        target=os.path.relpath(root / script), python=os.environ.get(PYTHON, ""), arguments=tuple(arguments), world_size=int(ranks) if ranks != "1" else 0,
         max_seconds=job.seconds / 3, no_fixes=not job.try_fixes,
     ))  # fmt: skip
+    report = _from_root(report, folder)
     return report if how == "documented" else _without_refusals(report, job)
+
+
+def _from_root(report: Report, folder: str) -> Report:
+    """Places as seen from the root of the project."""
+    if not folder:
+        return report
+
+    def moved(location: Location) -> Location:
+        path = os.path.normpath(os.path.join(folder, location.path)) if location.path else ""
+        return location if os.path.isabs(location.path) else replace(location, path=path)
+
+    findings = tuple(replace(item, location=moved(item.location)) for item in report.findings)
+    gaps = tuple(replace(item, location=moved(item.location)) for item in report.gaps)
+    return replace(report, findings=findings, gaps=gaps)
 
 
 def _without_refusals(report: Report, job: Job) -> Report:

@@ -25,6 +25,12 @@ from torchstone.dryrun.reporting.progress import measures_of
 from torchstone.dryrun.reporting.refused import raised, refused_call
 from torchstone.dryrun.reporting.side_effects import side_effect_measures
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
+from torchstone.dryrun.reporting.supplied import (
+    comes_from_supplies,
+    rest_on_supplies,
+    supplies_do_not_fit,
+    supply_measures,
+)
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.runtime.devices import Device
 
@@ -37,6 +43,9 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     gaps: list[Gap] = []
     measures: list[Measure] = []
     for record in sorted(outcome.records, key=lambda item: item.branch is not None, reverse=True):
+        if record.error is None and comes_from_supplies(record.stop, outcome.supplies):
+            gaps.append(supplies_do_not_fit(record, outcome.supplies))
+            record = replace(record, stop=None)
         findings += [_on_branch(item, record.branch) for item in findings_of(record)]
         findings += fit_findings(record.memory, device)
         gaps += gaps_of(record, outcome.output)
@@ -47,9 +56,10 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         gaps.append(nothing_left(subject, outcome))
     made = Report(
         TOOL,
-        findings=tuple(_once(findings)),
+        findings=tuple(rest_on_supplies(item, outcome.supplies) for item in _once(findings)),
         measures=(
             *measures_of(outcome.records),
+            *supply_measures(outcome.supplies),
             *side_effect_measures(outcome.records),
             *measures,
             *memory_measures(outcome.records, device),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Location
@@ -11,6 +12,14 @@ from torchstone.core.text import Message, Text, words
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
+from torchstone.starting.obstacles import (
+    EmptyData,
+    MissingCommand,
+    MissingDataset,
+    MissingPretrained,
+    OtherVersion,
+)
+from torchstone.starting.requirements import declared_requirements
 
 _CLOSE = {
     "network": Text(
@@ -21,6 +30,23 @@ _CLOSE = {
     "missing-file": Text(
         "put the file there, run from the folder in which the script expects it, or give --data",
         "请放好文件，或在脚本所期望的目录中运行，或使用 --data",
+    ),
+    "empty-data": Text(
+        "put the data there, or describe a sample with --data",
+        "请放好数据，或用 --data 描述一个样本",
+    ),
+    "other-version": Text(
+        "run it with the environment of the project: --python PATH",
+        "请使用项目自己的环境运行：--python PATH",
+    ),
+    "missing-command": Text("install the command", "请安装该命令"),
+    "missing-dataset": Text(
+        "fetch the dataset before, or describe a sample with --data",
+        "请先下载数据集，或用 --data 描述一个样本",
+    ),
+    "missing-pretrained": Text(
+        "fetch the model before, so that it is found in the cache",
+        "请先下载模型，使程序能在缓存中找到",
     ),
     "data": Text(
         "leave --data out where the files are there, or leave that line out",
@@ -62,6 +88,24 @@ _SAYS = {
         "按 --data 的要求，数据集未读取文件，缺少其中的内容（{message}）",
     ),
     "missing-file": Text("a file is missing ({message})", "缺少文件（{message}）"),
+    "empty-data": Text(
+        "the dataset has no samples: {looked} is missing or empty ({message})",
+        "数据集没有样本：{looked} 不存在或为空（{message}）",
+    ),
+    "other-version": Text(
+        "{package} {installed} is installed and has no {name}{wanted}",
+        "已安装的 {package} {installed} 中没有 {name}{wanted_zh}",
+    ),
+    "missing-dataset": Text(
+        "torchvision.datasets.{name} is not on this machine ({message})",
+        "本机没有 torchvision.datasets.{name}（{message}）",
+    ),
+    "missing-pretrained": Text(
+        "{name} is not on this machine ({message})", "本机没有 {name}（{message}）"
+    ),
+    "missing-command": Text(
+        "the program starts {name}, which is not installed", "程序要启动 {name}，但系统未安装"
+    ),
     "harness": Text(
         "the dry run itself failed, not the program ({kind}: {message})",
         "空跑本身出错，与程序无关（{kind}：{message}）",
@@ -131,6 +175,7 @@ def _stopped(record: Record, stop: Stop) -> Gap:
         "message": stop.message.splitlines()[0] if stop.message else "",
         "operators": str(done.operators),
         "steps": str(done.optimizer_steps),
+        **_missing(stop),
     }
     close = _CLOSE.get(stop.cause, _SEE)
     return Gap(
@@ -142,6 +187,25 @@ def _stopped(record: Record, stop: Stop) -> Gap:
         tool=TOOL,
         close_zh=close.zh,
     )
+
+
+def _missing(stop: Stop) -> dict[str, str]:
+    """The fields of an obstacle, as words of a sentence."""
+    obstacle = stop.obstacle
+    if isinstance(obstacle, EmptyData):
+        return {"looked": obstacle.paths[0] if obstacle.paths else "its folder"}
+    if isinstance(obstacle, MissingCommand | MissingDataset | MissingPretrained):
+        return {"name": obstacle.name}
+    if not isinstance(obstacle, OtherVersion):
+        return {}
+    top = obstacle.package.partition(".")[0]
+    asked = [item for item in declared_requirements(Path.cwd()) if item.name.lower() == top.lower()]
+    wanted = asked[0].versions if asked else ""
+    return {
+        "package": obstacle.package, "installed": obstacle.installed, "name": obstacle.name,
+        "wanted": f"; the project asks for {top}{wanted}" if wanted else "",
+        "wanted_zh": f"；项目要求 {top}{wanted}" if wanted else "",
+    }  # fmt: skip
 
 
 def _exited(record: Record, output: str) -> Gap:

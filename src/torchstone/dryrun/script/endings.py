@@ -17,6 +17,9 @@ from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
+from torchstone.starting.diagnosis import chain_of, find_obstacle
+from torchstone.starting.obstacles import EmptyData
+from torchstone.starting.supplies import MadeFile
 
 _PRETEND_ERRORS = (
     UnsupportedOperatorException,
@@ -56,8 +59,14 @@ def failed(session: Session, error: BaseException) -> Record:
     refused = refused_call(session, error)
     place, inside = last_place(error)
     cause = cause_of(error)
+    obstacle = find_obstacle(error, session.unfound())
+    if cause == "program" and obstacle is not None:
+        cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
+    if cause == "program" and any(isinstance(item, MadeFile) for item in session.settings.supplies):
+        # part of the data was made: what the program looked for beside it may be the next part
+        obstacle = EmptyData(tuple(reversed(session.unfound()))[:8])
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),
@@ -66,6 +75,7 @@ def failed(session: Session, error: BaseException) -> Record:
         module=getattr(error, "_dryrun_module", ""),
         cause=cause,
         stack=own_stack(error),
+        obstacle=obstacle,
     )
     if refused is not None and stop.cause == "program":
         return Record(ending="error", error=refused, stop=stop, ending_place=refused.place)
@@ -74,7 +84,7 @@ def failed(session: Session, error: BaseException) -> Record:
 
 def refused_call(session: Session, error: BaseException) -> OperatorError | None:
     """The refused call of an exception or of one that it came from."""
-    for one in _chain(error):
+    for one in chain_of(error):
         if id(one) in session.errors:
             return session.errors[id(one)]
     return None
@@ -82,7 +92,7 @@ def refused_call(session: Session, error: BaseException) -> OperatorError | None
 
 def cause_of(error: BaseException) -> str:
     """Why a program stopped, looked for in the whole chain: libraries wrap what they meet."""
-    for one in _chain(error):
+    for one in chain_of(error):
         if cause := getattr(one, "_dryrun_cause", ""):
             return str(cause)
         if isinstance(one, _PRETEND_ERRORS) or _is_our_limit(one):
@@ -91,10 +101,6 @@ def cause_of(error: BaseException) -> str:
             return "network"
         if isinstance(one, HarnessError):
             return "harness"
-    if isinstance(error, ModuleNotFoundError):
-        return "missing-package"
-    if isinstance(error, FileNotFoundError):
-        return "missing-file"
     return "program"
 
 
@@ -107,7 +113,7 @@ def is_own_error(error: BaseException) -> bool:
     """Whether what surrounds the program failed, and not the program: no line of it was running, or
     the innermost line is ours and the error is one of ours."""
     frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if any(isinstance(one, HarnessError) for one in _chain(error)):
+    if any(isinstance(one, HarnessError) for one in chain_of(error)):
         return True
     if not frames or isinstance(error, SyntaxError):
         return False
@@ -132,16 +138,6 @@ def _is_our_limit(error: BaseException) -> bool:
     shapes: our limit, no fault of the program."""
     text = str(error) if isinstance(error, (NotImplementedError, RuntimeError)) else ""
     return any(word in text for word in _LIMITS)
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """An exception and those that it came from."""
-    found: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in found:
-        found.append(current)
-        current = current.__cause__ or current.__context__
-    return found
 
 
 def last_place(error: BaseException) -> tuple[Place, Place]:

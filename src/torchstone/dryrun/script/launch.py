@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import uuid
@@ -24,6 +27,9 @@ from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.starting.applying import write_files
+from torchstone.starting.interpreters import Interpreter
+from torchstone.starting.supplies import Supply
 
 GRACE_SECONDS = 10.0
 """The program ends itself at its limit; code that never comes back to Python is killed later."""
@@ -45,11 +51,15 @@ class Outcome:
     """The end of what the program printed."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    supplies: tuple[Supply, ...] = ()
+    """What was put in the place of what is missing."""
 
 
 def launch(settings: ScriptSettings) -> Outcome:
     """Run the program and read what it leaves; processes it started are ended, files removed."""
     with _scratch() as folder:
+        if not settings.allow_write:
+            write_files(settings.supplies, Path(folder, "files"))
         return _run(replace(settings, scratch=folder))
 
 
@@ -66,11 +76,12 @@ def _run(settings: ScriptSettings) -> Outcome:
     mark = f"{_MARK}={uuid.uuid4().hex}"
     to_child, our_end = os.pipe()
     from_child, their_end = os.pipe()
+    keyboard, terminal = _open_terminal()
     started = time.monotonic()
     before = os.times()
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "torchstone.dryrun.child", str(to_child), str(their_end)],
-        stdin=subprocess.DEVNULL,
+        [*_command(settings.interpreter), str(to_child), str(their_end)],
+        stdin=terminal if terminal is not None else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=(to_child, their_end),
@@ -79,6 +90,8 @@ def _run(settings: ScriptSettings) -> Outcome:
     )
     os.close(to_child)
     os.close(their_end)
+    if terminal is not None:
+        os.close(terminal)
     printed, written = bytearray(), bytearray()
     readers = [
         _reader(child.stdout.fileno() if child.stdout else -1, printed, TAIL_BYTES),
@@ -98,6 +111,8 @@ def _run(settings: ScriptSettings) -> Outcome:
         for reader in readers:
             reader.join(5.0)
         os.close(from_child)
+        if keyboard is not None:
+            os.close(keyboard)
         if child.stdout:
             child.stdout.close()
     after = os.times()
@@ -113,6 +128,35 @@ def _run(settings: ScriptSettings) -> Outcome:
         cpu_seconds=cpu,
         wall_seconds=time.monotonic() - started,
     )
+
+
+_END_OF_INPUT = b"\x04" * 64
+"""Who reads the terminal is told each time that nobody writes there."""
+
+
+def _open_terminal() -> tuple[int | None, int | None]:
+    """A terminal of 80 by 24 for programs that ask how wide theirs is; its keyboard has nobody."""
+    try:
+        keyboard, terminal = os.openpty()
+    except OSError:  # a sandbox around us may have none
+        return None, None
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.write(keyboard, _END_OF_INPUT)
+    return keyboard, terminal
+
+
+_PACKAGE_HOME = str(Path(__file__).resolve().parents[3])
+_BOOT = (
+    "import sys; sys.path.insert(0, {home!r}); "
+    "from torchstone.dryrun.child import main; main(sys.argv[1:])"
+)
+
+
+def _command(interpreter: Interpreter) -> list[str]:
+    """Another environment's packages, and what they run on their own, wait for the sandbox: -S."""
+    if interpreter.executable:
+        return [interpreter.executable, "-I", "-S", "-c", _BOOT.format(home=_PACKAGE_HOME)]
+    return [sys.executable, "-P", "-m", "torchstone.dryrun.child"]
 
 
 def outcome_of(written: bytes) -> Outcome:
@@ -158,6 +202,7 @@ def _environment(mark: str) -> dict[str, str]:
     environment.setdefault("HF_HUB_OFFLINE", "1")
     environment.setdefault("WANDB_MODE", "disabled")
     environment.setdefault("TQDM_DISABLE", "1")
+    environment.setdefault("HYDRA_FULL_ERROR", "1")  # else it hides what the program raised
     return environment
 
 

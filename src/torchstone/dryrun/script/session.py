@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.place import Place
-from torchstone.core.text import Words
+from torchstone.core.text import Text, Words
 from torchstone.dryrun.record import Assumption, Hazard, Operand, OperatorError, Progress, Replica
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.observe.where import PROGRAM
@@ -96,6 +96,8 @@ class Session:
     """Puts the record where it belongs and ends the process, whatever the program is doing."""
     totals: dict[StorageWeakRef, int] = field(default_factory=dict)
     """What the values of a storage without values add up to, where that is known: counts of elements."""
+    unfound: Callable[[], tuple[str, ...]] = tuple
+    """Paths that the program looked for and did not find, the latest last."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
     peak_bytes: Callable[[], int] = lambda: 0
@@ -103,6 +105,12 @@ class Session:
     def assume(self, question: Words, answer: Words) -> None:
         """Write down a question that was answered without the value."""
         self.answers[question, answer, PROGRAM.here(2)] += 1
+
+    def used_stand_in(self, package: str, what: str) -> None:
+        """Write down what the program asked of a package that is not installed."""
+        self.answers[
+            what, Text(f"a stand-in for {package}", f"{package} 的替身"), PROGRAM.here(2)
+        ] += 1
 
     def note(self, text: str) -> None:
         self.notes[text] = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchstone.starting.interpreters import OURS, Interpreter
+from torchstone.starting.supplies import Supply
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:
@@ -42,6 +45,13 @@ class ScriptSettings:
     local_world_size: int = 0
     rank: int = 0
     play_ranks: bool = False
+    interpreter: Interpreter = OURS
+    confined: bool = False
+    """The kernel keeps it from writing elsewhere."""
+    as_it_is: bool = False
+    """Nothing is supplied."""
+    supplies: tuple[Supply, ...] = ()
+    """What is put in the place of what is missing."""
     real_parameters: bool = False
     """FSDP1 refuses fake parameters: small real ones are used instead."""
 

@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import os
 import signal
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,13 +42,14 @@ from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
-from torchstone.dryrun.script.walls.confine import confine
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.observe.undo import Undo
+from torchstone.observe.where import PROGRAM
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
 from torchstone.sandbox.network import Network
+from torchstone.starting.applying import apply_supplies
 
 
 def run_program(
@@ -122,10 +122,6 @@ def prepare(session: Session, sink: Sink) -> World:
     settings = session.settings
     quiet_torch()
     torch.set_num_threads(1)  # a thread pool does not survive a fork
-    network = Network[settings.network]
-    confined = bool(settings.scratch) and confine(
-        settings.scratch, settings.allow_write, refuse_tcp=network is Network.OPEN
-    )
     calls = Calls(session)
     forks = Forks(session, sink)
     session.choose = forks.choose
@@ -161,12 +157,14 @@ def prepare(session: Session, sink: Sink) -> World:
     overlay = None
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
-        _use_own_temporary_folder(settings.scratch)
+        if overlay is not None:
+            session.unfound = lambda: tuple(overlay.unfound)
         guard(session)
-        if not confined and not settings.allow_write:
+        if not settings.confined and not settings.allow_write:
             session.note("unconfined")
-        if network is Network.OPEN:
+        if settings.network == Network.OPEN.name:
             session.note("open-network")
+    apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in)
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
@@ -185,13 +183,6 @@ def observe_functions(session: Session) -> ShapeObserver:
         functions.observers.append(shapes.observe)
         functions.start()
     return shapes
-
-
-def _use_own_temporary_folder(scratch: str) -> None:
-    folder = os.path.join(scratch, "tmp")
-    os.makedirs(folder, exist_ok=True)
-    os.environ["TMPDIR"] = folder
-    tempfile.tempdir = folder
 
 
 def quiet_torch() -> None:

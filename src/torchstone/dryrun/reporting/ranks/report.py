@@ -18,6 +18,7 @@ from torchstone.dryrun.reporting.ranks.hazards import rank_hazard_finding
 from torchstone.dryrun.reporting.ranks.measures import rank_measures
 from torchstone.dryrun.reporting.ranks.names import ranks_text
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
+from torchstone.dryrun.reporting.supplied import rest_on_supplies, supply_measures
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.runtime.devices import Device
 
@@ -29,7 +30,12 @@ def report_on_ranks(subject: str, outcome: Outcome, device: Device | None = None
     if ranks is None:
         return Report(TOOL, gaps=(nothing_left(subject, outcome),), rules=known, subject=subject)
     refuse_unusable(subject, ranks.record, outcome.output)
-    return report_on(subject, ranks, device)
+    made = report_on(subject, ranks, device)
+    return replace(
+        made,
+        findings=tuple(rest_on_supplies(item, outcome.supplies) for item in made.findings),
+        measures=(*made.measures, *supply_measures(outcome.supplies)),
+    )
 
 
 def report_on(subject: str, ranks: RanksRecord, device: Device | None = None) -> Report:

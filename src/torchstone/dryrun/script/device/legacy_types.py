@@ -64,9 +64,17 @@ def answer_legacy_types(calls: Calls) -> None:
 
 def _answer_default_type() -> None:
     original = torch.set_default_tensor_type
+    on_device = [False]
+    construct = torch.Tensor.__new__
+
+    def new(cls: Any, *given: Any, **named: Any) -> torch.Tensor:
+        """`torch.Tensor(...)` is of the default type; torch reads that type below all modes."""
+        made: torch.Tensor = construct(cls, *given, **named)
+        return made.to("cuda") if on_device[0] and cls is torch.Tensor else made
 
     def set_default_tensor_type(wanted: Any) -> None:
         dtype = _dtype_of(wanted)
+        on_device[0] = dtype is not None
         torch.set_default_device("cuda" if dtype is not None else "cpu")
         if dtype is None:
             original(wanted)
@@ -74,6 +82,7 @@ def _answer_default_type() -> None:
             torch.set_default_dtype(dtype)
 
     put(torch, "set_default_tensor_type", set_default_tensor_type)
+    put(torch.Tensor, "__new__", staticmethod(new))
 
 
 def _dtype_of(wanted: Any) -> torch.dtype | None:

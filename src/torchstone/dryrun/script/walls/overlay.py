@@ -10,12 +10,16 @@ import errno
 import io
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchstone.dryrun.script.patches import put
 
 _OWN = ("/dev/", "/proc/", "/sys/")
+_PYTHON = tuple({sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc"})
+"""Where no data of a program are looked for."""
+_MOST_UNFOUND = 20
 
 
 class Overlay:
@@ -26,7 +30,9 @@ class Overlay:
         self.scratch = os.path.realpath(scratch)
         self.written: dict[str, None] = {}
         self._gone: set[str] = set()
-        self._exists = os.path.lexists
+        """Files and folders of the user that were removed: they stay hidden, with all below them."""
+        self.unfound: dict[str, None] = {}
+        """What the program looked for and did not find, the latest last."""
         os.makedirs(self.root, exist_ok=True)
 
     def absolute(self, path: Any) -> str | None:
@@ -41,6 +47,31 @@ class Overlay:
     def copy_of(self, path: str) -> str:
         return self.root + path
 
+    def is_gone(self, path: str) -> bool:
+        """Whether a real file is hidden, because it or a folder above it was removed."""
+        if not self._gone:
+            return False
+        while path not in self._gone:
+            above = os.path.dirname(path)
+            if above == path:
+                return False
+            path = above
+        return True
+
+    def hide(self, path: str) -> None:
+        self._gone.add(path)
+        self.written.pop(path, None)
+
+    def note_unfound(self, path: Any) -> None:
+        """Data that are missing are named by what was looked for."""
+        text = self.absolute(path)
+        is_data = text is not None and not text.startswith(_PYTHON) and "-packages/" not in text
+        if text is not None and is_data and "/." not in text:
+            self.unfound.pop(text, None)
+            self.unfound[text] = None
+            if len(self.unfound) > _MOST_UNFOUND:
+                del self.unfound[next(iter(self.unfound))]
+
     def to_read(self, path: Any) -> Any:
         """Where the path is found now."""
         text = self.absolute(path)
@@ -49,8 +80,10 @@ class Overlay:
         copy = self.copy_of(text)
         if _real_lexists(copy):
             return copy
-        if text in self._gone:
+        if self.is_gone(text):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+        if not _real_lexists(text):
+            self.note_unfound(path)
         return path
 
     def to_write(self, path: Any, keep: bool = False) -> Any:
@@ -61,12 +94,11 @@ class Overlay:
         copy = self.copy_of(text)
         parent = os.path.dirname(text)
         if not _real_isdir(os.path.dirname(copy)):
-            if not _real_isdir(parent):
+            if not _real_isdir(parent) or self.is_gone(parent):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
             _real_makedirs(os.path.dirname(copy))
-        if keep and not _real_lexists(copy) and _real_isfile(text) and text not in self._gone:
+        if keep and not _real_lexists(copy) and _real_isfile(text) and not self.is_gone(text):
             _real_copy(text, copy)
-        self._gone.discard(text)
         self.written[text] = None
         return copy
 
@@ -78,10 +110,9 @@ class Overlay:
         copy = self.copy_of(text)
         if _real_lexists(copy):
             real(copy)
-        elif not _real_lexists(text) or text in self._gone:
+        elif not _real_lexists(text) or self.is_gone(text):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        self._gone.add(text)
-        self.written.pop(text, None)
+        self.hide(text)
 
     def names(self, path: Any) -> list[str]:
         text = self.absolute(path if path is not None else ".")
@@ -93,11 +124,16 @@ class Overlay:
             found.update(dict.fromkeys(_real_listdir(copy)))
         if _real_isdir(text):
             here = (
-                name for name in _real_listdir(text) if os.path.join(text, name) not in self._gone
+                name for name in _real_listdir(text) if not self.is_gone(os.path.join(text, name))
             )
             found.update(dict.fromkeys(here))
         elif not _real_isdir(copy):
+            self.note_unfound(text)
             return _real_listdir(path)  # raises what it should
+        if not _real_isdir(copy) and self.is_gone(text):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+        if all(name.startswith(".") for name in found):  # a mark that keeps an empty folder
+            self.note_unfound(text)
         return list(found)
 
 
@@ -220,14 +256,17 @@ def _map_questions(overlay: Overlay) -> None:
             return _real_scandir(path)
         text = overlay.absolute(path if path is not None else ".")
         copy = overlay.copy_of(text) if text is not None else ""
-        if text is None or not _real_isdir(copy):
-            return _real_scandir(path if path is not None else ".")
-        with _real_scandir(copy) as entries:
-            found = list(entries)
-        names = {entry.name for entry in found}
-        if _real_isdir(text):
+        if text is None:
+            return _real_scandir(path)
+        visible = set(overlay.names(text if path is None else path))
+        found: list[Any] = []
+        if _real_isdir(copy):
+            with _real_scandir(copy) as entries:
+                found = list(entries)
+        kept = visible - {entry.name for entry in found}
+        if kept and _real_isdir(text):
             with _real_scandir(path if path is not None else ".") as entries:
-                found += [entry for entry in entries if entry.name not in names]
+                found += [entry for entry in entries if entry.name in kept]
         return _Entries(found)
 
     for name, value in (("stat", stat), ("lstat", lstat), ("access", access),
@@ -238,7 +277,11 @@ def _map_questions(overlay: Overlay) -> None:
 def _map_changes(overlay: Overlay) -> None:
     def mkdir(path: Any, mode: int = 0o777, *, dir_fd: Any = None) -> None:
         text = overlay.absolute(path)
-        if text is not None and _real_isdir(text):
+        is_there = text is not None and (
+            _real_lexists(overlay.copy_of(text))
+            or (_real_isdir(text) and not overlay.is_gone(text))
+        )
+        if is_there:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
         _real_mkdir(overlay.to_write(path), mode)
 
@@ -246,14 +289,15 @@ def _map_changes(overlay: Overlay) -> None:
         overlay.remove(path, _real_remove)
 
     def rmdir(path: Any, *, dir_fd: Any = None) -> None:
+        if overlay.absolute(path) is not None and overlay.names(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), os.fspath(path))
         overlay.remove(path, _real_rmdir)
 
     def rename(src: Any, dst: Any, **kwargs: Any) -> None:
         source = overlay.to_write(src, keep=True)
         _real_rename(source, overlay.to_write(dst))
         if (text := overlay.absolute(src)) is not None:
-            overlay._gone.add(text)
-            overlay.written.pop(text, None)
+            overlay.hide(text)
 
     def chmod(path: Any, mode: int, **kwargs: Any) -> None:
         _real_chmod(overlay.to_write(path, keep=True), mode)

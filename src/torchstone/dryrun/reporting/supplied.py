@@ -1,0 +1,95 @@
+"""What was supplied in the place of what is missing, and what that means for findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torchstone.core.finding import Finding, Location, Severity
+from torchstone.core.gap import Gap
+from torchstone.core.measure import Measure
+from torchstone.core.pictures import Table
+from torchstone.core.text import Message, Text
+from torchstone.dryrun import rules
+from torchstone.dryrun.record import Record, Stop
+from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.starting.supplies import MadeDataset, MadeFile, MadePretrained, StandIn, Supply
+
+SUPPLIED = "supplied"
+_NAMED = 3
+_MADE = (MadeFile, MadeDataset, MadePretrained)
+_VALUES = (*_MADE, StandIn)
+"""Supplies whose values are not those of the real thing."""
+
+
+def supply_measures(supplies: Sequence[Supply]) -> list[Measure]:
+    """One table with everything that was supplied; nothing where nothing was."""
+    if not supplies:
+        return []
+    label = Text("supplied for this run", "为本次运行提供的替代")
+    how = Text("missing here, and assumed; --as-it-is supplies nothing",
+               "此处缺少，因而作了假设；--as-it-is 不提供任何替代")  # fmt: skip
+    table = Table(label, (Text("what", "内容"),), tuple((item.say(),) for item in supplies))
+    return [Measure(SUPPLIED, len(supplies), "", how, label, evidence=(table,), tool=TOOL)]
+
+
+def comes_from_supplies(stop: Stop | None, supplies: Sequence[Supply]) -> bool:
+    """Whether an exception of the program may be due to made data or a stand-in. A name that is not
+    defined is missing whatever the data."""
+    if stop is None or stop.cause != "program" or stop.exception == "NameError":
+        return False
+    return any(isinstance(item, _VALUES) for item in supplies)
+
+
+def supplies_do_not_fit(record: Record, supplies: Sequence[Supply]) -> Gap:
+    """The program does not go on with what was supplied: nothing is said about the program."""
+    stop = record.stop
+    assert stop is not None
+    made = [item.say() for item in supplies if isinstance(item, _VALUES)]
+    text = Text(
+        "the program does not go on with what was supplied in the place of what is missing "
+        "({kind}: {message}); supplied: {made}",
+        "程序无法使用为缺失部分提供的替代继续运行（{kind}：{message}）；已提供：{made_zh}",
+    )
+    given = {
+        "kind": stop.exception,
+        "message": stop.message.splitlines()[0] if stop.message else "",
+        "made": "; ".join(item.en for item in made[:_NAMED]),
+        "made_zh": "；".join(item.zh for item in made[:_NAMED]),
+    }
+    close = Text(
+        "install the packages and put the data there, or give --python and --data",
+        "请安装软件包并放好数据，或使用 --python 与 --data",
+    )
+    return Gap(
+        stop.place.path or "script",
+        Message("supplies-do-not-fit", text, given),
+        close.en,
+        Location(stop.place.path, stop.place.line),
+        failed=True,
+        tool=TOOL,
+        close_zh=close.zh,
+    )
+
+
+def rest_on_supplies(finding: Finding, supplies: Sequence[Supply]) -> Finding:
+    """A finding that may come from what was supplied names it and is MEDIUM at most.
+
+    Made data may lead to anything. A stand-in cannot enter a computation, so that it leads to
+    exceptions of the program only.
+    """
+    causes = [item for item in supplies if isinstance(item, _MADE)]
+    if not causes and finding.rule == rules.RAISED.id:
+        causes = [item for item in supplies if isinstance(item, StandIn)]  # type: ignore[misc]
+    if not causes:
+        return finding
+    said = [item.say() for item in causes[:_NAMED]]
+    why = Message(
+        f"{finding.why.id}-supplied",
+        Text(
+            f"{finding.why.say('en')}; it rests on what was supplied: {'; '.join(item.en for item in said)}",
+            f"{finding.why.say('zh')}；它以所提供的替代为前提：{'；'.join(item.zh for item in said)}",
+        ),
+    )
+    severity = max(finding.severity, Severity.MEDIUM, key=lambda item: item.rank)
+    return replace(finding, severity=severity, why=why)

@@ -1,0 +1,66 @@
+"""Puts supplies in place, inside the process that runs the program."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.replacements.datasets import replace_dataset
+from torchstone.starting.replacements.pretrained import replace_pretrained
+from torchstone.starting.stand_ins.finder import Note, StandInFinder
+from torchstone.starting.supplies import (
+    MadeDataset,
+    MadeFile,
+    MadePretrained,
+    OldName,
+    SearchPath,
+    StandIn,
+    Supply,
+)
+
+
+def apply_supplies(supplies: Sequence[Supply], is_own: Callable[[str], bool], note: Note) -> None:
+    """Packages and names, before the first line of the program."""
+    for supply in supplies:
+        if isinstance(supply, SearchPath):
+            sys.path.append(supply.folder)
+        elif isinstance(supply, OldName):
+            _put_name(supply)
+        elif isinstance(supply, MadeDataset):
+            replace_dataset(supply.name)
+        elif isinstance(supply, MadePretrained):
+            replace_pretrained(note)
+    packages = [item.package for item in supplies if isinstance(item, StandIn)]
+    if packages:
+        sys.meta_path.append(StandInFinder(packages, is_own, note))
+
+
+def _put_name(supply: OldName) -> None:
+    home, _, name = supply.successor.partition(":")
+    value = importlib.import_module(home)
+    value = getattr(value, name) if name else value
+    try:
+        holder = importlib.import_module(supply.module)
+    except ModuleNotFoundError:  # a module that is gone as a whole
+        holder = type(sys)(supply.module)
+        sys.modules[supply.module] = holder
+    setattr(holder, supply.name, value)
+    if name == "":
+        sys.modules[f"{supply.module}.{supply.name}"] = value
+
+
+def write_files(supplies: Sequence[Supply], root: Path) -> None:
+    """Made files below the folder in which the program's own view of its files is kept."""
+    for supply in supplies:
+        if isinstance(supply, MadeFile):
+            target = root / supply.path.lstrip("/")
+            if ".." in target.parts:
+                continue
+            if supply.form == "folder":
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(make_bytes(supply.form))

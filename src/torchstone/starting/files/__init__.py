@@ -1,0 +1,1 @@
+"""Files with made contents: one maker for each form."""

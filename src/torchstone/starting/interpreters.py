@@ -1,0 +1,103 @@
+"""The Python environment that a project brings, and whether it can run here.
+
+The interpreter itself is trusted only where the user named or activated it, or where it lies outside
+the project. Packages of the environment are code like the project's own: they are put on the path
+inside the sandbox, never before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text
+
+OLDEST = (3, 11)
+"""What Torchstone itself is written for."""
+_FOLDERS = (".venv", "venv", "env")
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_VERSION = re.compile(r"python(\d+)\.(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """An interpreter with the folders of its packages."""
+
+    executable: str = ""
+    """Empty: the one that runs Torchstone, with its own packages."""
+    packages: tuple[str, ...] = ()
+    prefix: str = ""
+    """The environment's folder, which has to be readable."""
+
+
+OURS = Interpreter()
+
+
+def find_interpreter(named: str, root: Path) -> Interpreter:
+    """The environment that was named, else an activated one, else the project's own; else ours."""
+    if named:
+        return _named(Path(named))
+    active = (Path(os.environ[name]) for name in _ACTIVE if os.environ.get(name))
+    for prefix in (*active, *(root / name for name in _FOLDERS)):
+        if prefix.resolve() == Path(sys.prefix).resolve():
+            return OURS  # Torchstone is installed in it
+        if (found := _usable(prefix, root)) is not None:
+            return found
+    return OURS
+
+
+def _named(path: Path) -> Interpreter:
+    executable = path / "bin" / "python" if path.is_dir() else path
+    prefix = executable.absolute().parent.parent
+    version = next(_versions(prefix), None)
+    if not os.access(executable, os.X_OK) or version is None:
+        raise InputError(
+            "--python", str(path),
+            Text("an interpreter of an environment, or its folder", "某个环境的解释器，或其文件夹"),
+            Text("for example: --python .venv/bin/python", "例如：--python .venv/bin/python"),
+        )  # fmt: skip
+    if version < OLDEST:
+        raise InputError(
+            "--python", f"{path}: Python {version[0]}.{version[1]}",
+            Text("Python 3.11 or newer, in which Torchstone can run", "Torchstone 可运行的 Python 3.11 或更新版本"),
+            Text("make the environment with a newer Python", "请用较新的 Python 创建该环境"),
+        )  # fmt: skip
+    if not _has_torch(prefix, version):
+        raise InputError(
+            "--python", f"{path}: no torch in it", Text("an environment with torch", "装有 torch 的环境"),
+            Text("install torch into it", "请在其中安装 torch"),
+        )  # fmt: skip
+    return Interpreter(str(executable.resolve()), _packages(prefix, version), str(prefix))
+
+
+def _usable(prefix: Path, root: Path) -> Interpreter | None:
+    """An environment that nobody named is used only where all of it fits."""
+    executable = (prefix / "bin" / "python").resolve()
+    version = next(_versions(prefix), None)
+    is_inside = executable.is_relative_to(root.resolve())
+    if version is None or version < OLDEST or is_inside or not os.access(executable, os.X_OK):
+        return None
+    if not _has_torch(prefix, version):
+        return None
+    return Interpreter(str(executable), _packages(prefix, version), str(prefix))
+
+
+def _versions(prefix: Path) -> Iterator[tuple[int, int]]:
+    for folder in sorted(prefix.glob("lib/python3.*")):
+        if match := _VERSION.match(folder.name):
+            yield int(match[1]), int(match[2])
+
+
+def _packages(prefix: Path, version: tuple[int, int]) -> tuple[str, ...]:
+    name = f"lib/python{version[0]}.{version[1]}/site-packages"
+    found = [prefix / name, prefix / name.replace("lib/", "lib64/", 1)]
+    return tuple(dict.fromkeys(str(path.resolve()) for path in found if path.is_dir()))
+
+
+def _has_torch(prefix: Path, version: tuple[int, int]) -> bool:
+    return any(Path(folder, "torch").is_dir() for folder in _packages(prefix, version))

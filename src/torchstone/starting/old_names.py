@@ -1,0 +1,43 @@
+"""Names that newer versions of common packages no longer have, with what does the same today."""
+
+from __future__ import annotations
+
+SUCCESSORS = {
+    ("numpy", "float"): "builtins:float",
+    ("numpy", "int"): "builtins:int",
+    ("numpy", "bool"): "builtins:bool",
+    ("numpy", "object"): "builtins:object",
+    ("numpy", "str"): "builtins:str",
+    ("numpy", "complex"): "builtins:complex",
+    ("numpy", "long"): "builtins:int",
+    ("numpy", "float_"): "numpy:float64",
+    ("numpy", "Inf"): "numpy:inf",
+    ("numpy", "Infinity"): "numpy:inf",
+    ("numpy", "NaN"): "numpy:nan",
+    ("numpy", "NAN"): "numpy:nan",
+    ("numpy", "product"): "numpy:prod",
+    ("numpy", "alltrue"): "numpy:all",
+    ("numpy", "in1d"): "numpy:isin",
+    ("numpy", "trapz"): "numpy:trapezoid",
+    ("numpy", "row_stack"): "numpy:vstack",
+    ("collections", "Iterable"): "collections.abc:Iterable",
+    ("collections", "Mapping"): "collections.abc:Mapping",
+    ("collections", "Sequence"): "collections.abc:Sequence",
+    ("collections", "Callable"): "collections.abc:Callable",
+    ("transformers", "AdamW"): "torch.optim:AdamW",
+    ("transformers.optimization", "AdamW"): "torch.optim:AdamW",
+    ("transformers", "default_data_collator"): "transformers.data.data_collator:default_data_collator",
+    ("pytorch_lightning.loggers", "TestTubeLogger"): "pytorch_lightning.loggers:CSVLogger",
+    ("pytorch_lightning.utilities.distributed", "rank_zero_only"): "pytorch_lightning.utilities:rank_zero_only",
+    ("pytorch_lightning.utilities.seed", "seed_everything"): "pytorch_lightning:seed_everything",
+    ("pytorch_lightning.plugins", "DDPPlugin"): "pytorch_lightning.strategies:DDPStrategy",
+    ("PIL.Image", "ANTIALIAS"): "PIL.Image:LANCZOS",
+    ("sklearn.externals", "joblib"): "joblib:",
+}  # fmt: skip
+"""By module and name: `module:name` of the successor, `module:` for a whole module; empty where
+there is none."""
+
+
+def successor_of(module: str, name: str) -> str:
+    """`module:name` of what to use instead; empty where nothing is known."""
+    return SUCCESSORS.get((module, name), "")

@@ -1,0 +1,90 @@
+"""A program that lacks something runs with what is supplied, and the report says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dryrun.conftest import Run
+from torchstone.core.errors import InputError
+from torchstone.core.finding import Severity
+from torchstone.core.report import Report
+
+STEP = """
+import torch
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(loss):
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+
+def supplied(report: Report) -> list[str]:
+    tables = [item.evidence[0] for item in report.measures if item.name == "supplied"]
+    return [row[0].en for table in tables for row in table.rows]  # type: ignore[union-attr]
+
+
+def steps(report: Report) -> float:
+    return next(item.value for item in report.measures if item.name == "optimizer_steps")
+
+
+def test_one_thing_after_the_other(run: Run, folder: Path) -> None:
+    (folder / "README.md").write_text("x")
+    (folder / "lib").mkdir()
+    (folder / "lib/helpers.py").write_text("SIZE = 4\n")
+    text = STEP + (
+        "import logbook_pack, numpy as np\nfrom helpers import SIZE\n"
+        "data = torch.from_numpy(np.load('data/x.npy'))[:, :SIZE].float()\n"
+        "kind = np.float(1.0)\nrun = logbook_pack.init(project='x')\n"
+        "for batch in data.split(64):\n    loss = model(batch).sum()\n    step(loss)\n"
+        "    run.log({'loss': loss.item()})\n"
+    )
+    report = run(text)
+    assert not report.findings
+    assert not report.gaps
+    assert steps(report) == 4
+    said = "\n".join(supplied(report))
+    for word in ("logbook_pack", "helpers", "x.npy", "numpy.float"):
+        assert word in said
+    assert not list(folder.glob("data*"))  # nothing is made in the project itself
+
+
+def test_nothing_is_supplied_where_that_is_not_wanted(run: Run) -> None:
+    report = run(STEP + "open('data.txt')\n", as_it_is=True)
+    assert not supplied(report)
+    assert "a file is missing" in report.gaps[0].reason.say("en")
+
+
+def test_a_guarded_import_stays_missing(run: Run) -> None:
+    text = (
+        STEP
+        + "try:\n    import guarded_pack\nexcept ImportError:\n    guarded_pack = None\nassert guarded_pack is None\n"
+    )
+    assert not supplied(run(text))
+
+
+def test_data_that_do_not_fit_are_no_fault_of_the_program(run: Run) -> None:
+    report = run(STEP + "for line in open('data.txt'):\n    number = int(line.split(',')[3])\n")
+    assert not report.findings
+    (gap,) = report.gaps
+    assert gap.failed
+    assert "does not go on with what was supplied" in gap.reason.say("en")
+    assert "data.txt" in gap.reason.say("zh")
+
+
+def test_a_finding_that_rests_on_made_data_names_them(run: Run) -> None:
+    report = run(STEP + "open('data.txt').read()\nmodel(torch.ones(3, 5))\n", no_fixes=True)
+    (found,) = report.findings
+    assert found.severity is Severity.MEDIUM
+    assert "data.txt is missing: made data (text)" in found.why.say("en")
+
+
+def test_a_name_that_is_not_defined_is_found_all_the_same(run: Run) -> None:
+    report = run(STEP + "import plot_pack\nprint(undefined_name)\n")
+    assert [item.rule for item in report.findings] == ["DR102"]
+
+
+def test_a_package_that_computes_is_still_missing(run: Run) -> None:
+    with pytest.raises(InputError, match="No module named 'kernel_pack'"):
+        run(STEP + "import kernel_pack\nstep(kernel_pack.fused(model(torch.ones(3, 4))).sum())\n")
