@@ -17,14 +17,18 @@ import torch  # noqa: F401  loaded once, before the forks
 from torchstone.conductor.experiments.recording.session import Start, record
 from torchstone.conductor.experiments.relations import all_relations
 from torchstone.conductor.experiments.subject import Subject
-from torchstone.conductor.probes.processes import answers_of
+from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.rules import Shown, finding_of
 from torchstone.core.codec import from_data, to_data
-from torchstone.core.finding import Finding
+from torchstone.core.finding import Finding, Severity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.dryrun.reporting.supplied import VALUES, supply_measures
+from torchstone.starting.loop import Attempt, run_with_repairs
+from torchstone.starting.obstacles import Obstacle
+from torchstone.starting.supplies import Supply
 
 TOOL = "experiments"
 _HOW = Text("counted while the script ran", "脚本运行时计数")
@@ -41,6 +45,16 @@ class Outcome:
     held: tuple[str, ...] = ()
     """Relations that were decided and hold."""
     ended: str = ""
+    obstacle: Obstacle | None = None
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of the child; none where it did not come to its end."""
+
+    outcome: Outcome | None
+    late: bool = False
 
 
 def run_experiments(start: Start) -> Report:
@@ -48,10 +62,20 @@ def run_experiments(start: Start) -> Report:
     command = " ".join(("python", start.script, *start.arguments))
     if b"distributed" in (start.root / start.script).read_bytes():
         importlib.import_module("torch._dynamo")  # collectives need it: loaded before the fork
-    ((text, late),) = answers_of([functools.partial(_written, start, command)])
-    outcome = from_data(Outcome, json.loads(text), "outcome") if text else Outcome()
+
+    def attempt(supplies: tuple[Supply, ...]) -> Attempt[Answer]:
+        before = used_by_children()
+        work = functools.partial(_written, replace(start, supplies=supplies), command)
+        ((text, late),) = answers_of([work])
+        if text is None:
+            return Attempt(Answer(None, late), None)
+        made = from_data(Outcome, json.loads(text), "outcome")
+        return Attempt(Answer(made), made.obstacle, made.stack, used_by_children() - before)
+
+    started = run_with_repairs(attempt, start.root)
+    outcome, late = started.outcome.outcome or Outcome(), started.outcome.late
     gaps = list(outcome.gaps)
-    if text is None:
+    if started.outcome.outcome is None:
         why = (
             Text("it took too long", "超时") if late else Text("its process ended", "进程异常结束")
         )
@@ -70,7 +94,33 @@ def run_experiments(start: Start) -> Report:
         *(Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
           for name in outcome.held),
     )  # fmt: skip
-    return Report(TOOL, outcome.findings, measures, tuple(gaps), rules=rules, subject=command)
+    findings = rest_on(outcome.findings, started.supplies)
+    measures = (*measures, *supply_measures(started.supplies))
+    return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
+
+
+def rest_on(findings: tuple[Finding, ...], supplies: tuple[Supply, ...]) -> tuple[Finding, ...]:
+    """Findings of a run in which values were made: MEDIUM at most, and they say what they rest on."""
+    made = [item.say() for item in supplies if isinstance(item, VALUES)]
+    if not made:
+        return findings
+    words = Text("it rests on: {made}", "其前提：{made_zh}")
+    given = {
+        "made": "; ".join(item.en for item in made),
+        "made_zh": "；".join(item.zh for item in made),
+    }
+    return tuple(
+        replace(
+            item,
+            severity=Severity.MEDIUM if item.severity is Severity.HIGH else item.severity,
+            why=Message(
+                item.why.id,
+                Text(f"{item.why.text.en} ({words.en})", f"{item.why.text.zh}（{words.zh}）"),
+                {**item.why.args, **given},
+            ),
+        )
+        for item in findings
+    )
 
 
 def _written(start: Start, command: str) -> str:
@@ -98,7 +148,8 @@ def _look(start: Start, command: str) -> Outcome:
             held.append(name)
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
-    return Outcome(findings, tuple(gaps), len(run.steps), len(run.calls), tuple(held), run.ended)
+    return Outcome(findings, tuple(gaps), len(run.steps), len(run.calls), tuple(held), run.ended,
+                   run.obstacle, run.stack)  # fmt: skip
 
 
 def _with_tool(finding: Finding) -> Finding:

@@ -18,7 +18,7 @@ from torchstone.starting.supplies import MadeDataset, MadeFile, MadePretrained, 
 SUPPLIED = "supplied"
 _NAMED = 3
 _MADE = (MadeFile, MadeDataset, MadePretrained)
-_VALUES = (*_MADE, StandIn)
+VALUES = (*_MADE, StandIn)
 """Supplies whose values are not those of the real thing."""
 
 
@@ -38,14 +38,14 @@ def comes_from_supplies(stop: Stop | None, supplies: Sequence[Supply]) -> bool:
     defined is missing whatever the data."""
     if stop is None or stop.cause != "program" or stop.exception == "NameError":
         return False
-    return any(isinstance(item, _VALUES) for item in supplies)
+    return any(isinstance(item, VALUES) for item in supplies)
 
 
 def supplies_do_not_fit(record: Record, supplies: Sequence[Supply]) -> Gap:
     """The program does not go on with what was supplied: nothing is said about the program."""
     stop = record.stop
     assert stop is not None
-    made = [item.say() for item in supplies if isinstance(item, _VALUES)]
+    made = [item.say() for item in supplies if isinstance(item, VALUES)]
     text = Text(
         "the program does not go on with what was supplied in the place of what is missing "
         "({kind}: {message}); supplied: {made}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.core.place import NOWHERE, Place
+from torchstone.starting.obstacles import Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,10 @@ class Run:
     ended: str = ""
     """Why the script ended before its end; "time" where it was stopped; empty where it ran through."""
     failed_at: Place = NOWHERE
+    obstacle: Obstacle | None = None
+    """What it lacked, where that is what ended it."""
+    stack: tuple[str, ...] = ()
+    """Files of the project that the exception went through, the innermost first."""
     calls: list[Call] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)

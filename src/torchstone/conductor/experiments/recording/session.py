@@ -7,6 +7,7 @@ import io
 import os
 import random
 import sys
+import traceback
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_ac
 from torchstone.conductor.probes.harvest.session import leave_compiler_out
 from torchstone.observe.where import Where
 from torchstone.runtime.script_start import start_script
+from torchstone.starting.applying import apply_supplies, write_files
+from torchstone.starting.diagnosis import find_obstacle
+from torchstone.starting.supplies import MadeFile, Supply
 
 CPU_SECONDS = 20.0
 """A default run that ended in NaN took 20 s while runs of four steps saw nothing."""
@@ -39,6 +43,8 @@ class Start:
     script: str
     arguments: tuple[str, ...] = ()
     seed: int = 0
+    supplies: tuple[Supply, ...] = ()
+    """What stands in the place of what is missing here."""
 
 
 def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, TrainingRecorder]:
@@ -89,6 +95,21 @@ def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> 
     leave_compiler_out()
     use_own_group(rank, world, exchange)
     answer_for_accelerators()
+    inside = tuple(item for item in start.supplies if _is_inside(item, start.root))
+    write_files(inside, Path("/"))
+    apply_supplies(start.supplies, Where(start.root).is_own, lambda *_: None)
+
+
+def _is_inside(supply: Supply, root: Path) -> bool:
+    """Made files are written where the program looks for them, but only into its own copy."""
+    return isinstance(supply, MadeFile) and Path(supply.path).resolve().is_relative_to(
+        root.resolve()
+    )
+
+
+def _files_of(error: BaseException, places: Where) -> tuple[str, ...]:
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return tuple(dict.fromkeys(name for name in reversed(files) if places.is_own(name)))
 
 
 def run_script(start: Start, run: Run, places: Where) -> None:
@@ -107,3 +128,5 @@ def run_script(start: Start, run: Run, places: Where) -> None:
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = places.last_raised(error)
+        run.obstacle = find_obstacle(error)
+        run.stack = _files_of(error, places)
