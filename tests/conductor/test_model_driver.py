@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.conductor.test_checks import METRICS
 from tests.trace.server import Server, completion, says, send
 from torchstone.conductor.choices import Choice, Lead, Option
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.plan import Plan
+from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.replay import recorded_decisions, replay_run
 from torchstone.conductor.review import driver_of, run_review
@@ -176,3 +178,49 @@ def test_text_of_the_project_is_fenced(project: Path) -> None:
     plan = RunFolder(Path("out")).load("plan", Plan)
     assert plan is not None
     assert [job.id for job in plan.jobs] == ["lint"]
+
+
+def test_a_model_reads_checks_patches_and_waits_for_a_person(project: Path) -> None:
+    """Its first check cannot be loaded; it is told why, corrects it, and its change is proven by it."""
+    good = (
+        "import torch\nfrom metrics import masked_mean\n\n\ndef test_mean():\n"
+        "    x, mask = torch.rand(10), torch.zeros(10)\n    mask[:4] = 1\n"
+        "    assert abs(float(masked_mean(x, mask) - x[:4].mean())) < 1e-6\n"
+    )
+    (project / "metrics.py").write_text(METRICS)
+    finding = {"path": "metrics.py", "line": 8, "claim": "the mean counts masked positions",
+               "severity": "HIGH", "check": good.replace("masked_mean\n", "gone\n", 1)}  # fmt: skip
+    edit = {"path": "metrics.py", "old": "/ x.numel()", "new": "/ mask.sum()"}
+    told: list[str] = []
+
+    def behave(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        asked = body["messages"][1]["content"]
+        said: object = "no"
+        if asked.startswith("Find faults"):
+            said = {"findings": [finding] if "metrics.py" in asked else []}
+        elif asked.startswith("Correct the check"):
+            told.append(asked)
+            said = {"findings": [{**finding, "check": good}]}
+        elif asked.startswith("Propose"):
+            mine = "masked positions" in asked
+            said = {"edits": [edit] if mine else [], "reason": "by the mask"}
+        send(handler, 200, completion(said if isinstance(said, str) else json.dumps(said)))
+
+    with Server(behave).open() as server:
+        options = ReviewOptions(path=str(project), tools=("lint",), model=f"{server.url}#small",
+                                apply=True, no_cache=True)  # fmt: skip
+        report, folder = run_review(options, "out", "en")
+    assert "could not be loaded" in told[0]
+    shown = next(item for item in report.findings if "masked positions" in item.what.say("en"))
+    assert shown.tool == "checks"
+    verification = folder.load("verification", Verification)
+    design = folder.load("solutions", Design)
+    assert verification is not None
+    assert design is not None
+    mine = next(way for way in design.solutions if way.by == "model")
+    verdict = verification.of(mine.problem)
+    assert verdict is not None
+    assert (verdict.solution, verdict.state) == (mine.id, "proven"), verdict
+    assert (project / "metrics.py").read_text() == METRICS  # --apply alone does not write it
+    assert report.answer is not None
+    assert any(f"--accept {mine.problem}" in item.en for item in report.answer.warnings)

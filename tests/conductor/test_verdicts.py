@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.conductor.test_interpret import finding, read
 from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Proposal, TextEdit
+from torchstone.conductor.experiments.against_one import ALONE, HELD
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.guide import Entry, Guide, Hunk, guide_markdown
 from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
-from torchstone.conductor.phases.verify import Before, _check_that_turned
+from torchstone.conductor.phases.verify import Before, _agree_with_one, _check_that_turned
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.run import Review
+from torchstone.core.measure import Measure
+from torchstone.core.report import Report
 from torchstone.core.text import Text
 
 
@@ -144,3 +149,27 @@ def test_silence_of_rank_rules_proves_nothing() -> None:
     for rule, proven in (("DR601", False), ("PR402", False), ("DR600", True), ("PR101", True)):
         tool = "dryrun" if rule.startswith("DR") else "probes"
         assert bool(_check_that_turned([finding(rule, "a.py", 1, tool=tool)]).en) is proven, rule
+
+
+@pytest.mark.parametrize(
+    ("held", "norm", "projection", "proven"),
+    [
+        (1.0, 2.0, 0.5, True),
+        (0.0, 2.0, 0.5, False),  # the right calls with the wrong values
+        (1.0, 2.0, -0.5, False),  # a negated loss: ranks agree with one process, which has changed
+        (None, 2.0, 0.5, False),  # nothing was decided
+    ],
+)
+def test_a_fix_for_ranks_is_proven_by_values(
+    held: float | None, norm: float, projection: float, proven: bool
+) -> None:
+    def report(held: float | None, norm: float, projection: float) -> Report:
+        values = {ALONE[0]: norm, ALONE[1]: projection}
+        if held is not None:
+            values[HELD] = held
+        text = Text("", "")
+        rows = tuple(Measure(name, value, "", text, text) for name, value in values.items())
+        return Report("experiments", (), rows)
+
+    before = [report(0.0, 2.0, 0.5)]
+    assert bool(_agree_with_one(before, [report(held, norm, projection)]).en) is proven

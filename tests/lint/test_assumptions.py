@@ -448,7 +448,7 @@ class Scale(nn.Module):
     def forward(self, x):
         return x * self.scale
 """
-program("a parameter moved for sure", "TS222", "HIGH", main=_MOVED.format(move="cuda()"))
+program("a parameter moved for sure", "TS222", "MEDIUM", main=_MOVED.format(move="cuda()"))
 program("a parameter moved somewhere", "TS222", "MEDIUM", main=_MOVED.format(move="to(device)"))
 
 

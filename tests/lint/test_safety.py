@@ -192,3 +192,39 @@ def test_time_grows_with_the_length_of_a_file(tmp_path: Path) -> None:
     _work(2, tmp_path)  # what is loaded once
     one, two = _work(60, tmp_path), _work(240, tmp_path)
     assert two / one < 4.4, (one, two)
+
+
+_TANGLE = """import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+def build(name, depth=0, **options):
+    if name == "a":
+        return build("b", depth, **options)
+    if name == "b":
+        return build("c", depth + 1, **options)
+    if depth > 3:
+        return build(name, 0)
+    return build(name, depth + 1)
+def main():
+    model = build("a")
+    model = DDP(model)
+    model.cuda()
+    return model
+"""
+
+
+def test_functions_that_call_themselves_end(tmp_path: Path) -> None:
+    path = tmp_path / "tangle.py"
+    path.write_text(_TANGLE)
+    count = 0
+
+    def profiler(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += 1
+
+    run(path, "latest")  # what is loaded once
+    sys.setprofile(profiler)
+    try:
+        run(path, "latest")
+    finally:
+        sys.setprofile(None)
+    assert count < 300_000

@@ -158,3 +158,35 @@ def test_the_first_value_of_a_schedule_is_no_step_of_the_program(training: Train
     chained.step()
     subscription.close()
     assert len(seen) == 1
+
+
+def test_what_is_followed_still_does_its_work(training: Training) -> None:
+    subscription = training.subscribe(lambda _: None, *KINDS)
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(2)}, file)
+    weight = nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], 0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+    loss = scaler.scale(weight.sum())
+    assert float(loss.detach()) == 16.0
+    loss.backward()
+    scaler.step(optimizer)
+    scaler.update()
+    subscription.close()
+    assert weight.tolist() == [0.5, 0.5]
+    assert scaler.get_scale() == 16.0
+    file.seek(0)
+    assert torch.load(file)["a"].tolist() == [1.0, 1.0]
+
+
+def test_events_cannot_be_changed() -> None:
+    for kind in KINDS:
+        assert kind.__dataclass_params__.frozen, kind  # type: ignore[attr-defined]
+
+
+def test_whether_anyone_listens(training: Training) -> None:
+    assert not training.wants(StepEnds)
+    subscription = training.subscribe(lambda _: None, StepEnds)
+    assert training.wants(StepEnds)
+    assert not training.wants(StepBegins)
+    subscription.close()

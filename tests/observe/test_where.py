@@ -224,3 +224,29 @@ def test_paths_stay_relative_to_the_first_folder(
 )
 def test_scopes(name: str, scope: str) -> None:
     assert scope_of(name) == scope
+
+
+def test_another_start_names_files_anew(tmp_path: Path) -> None:
+    where = Where(start=tmp_path)
+    user = load(tmp_path / "a/user.py", "def f():\n    return ask()\n", ask=where.own)
+    assert user.f() == Place("a/user.py", 2, "f")
+    where.start_in(tmp_path / "a")
+    assert user.f() == Place("user.py", 2, "f")
+    assert where.file_of(user.f()) == str(tmp_path / "a/user.py")
+    assert where.file_of(Place("never seen.py", 1)) == "never seen.py"
+
+
+def test_checks_of_torch_itself_ask_for_torch(tmp_path: Path, where: Where) -> None:
+    text = (
+        "class Asked:\n    def __bool__(self):\n        answers.append(ask())\n"
+        "        return True\ndef user():\n    bool(Asked())\n"
+    )
+    answers: list[bool] = []
+    user = load(tmp_path / "user.py", text, ask=lambda: where.is_asked_by_torch(3), answers=answers)
+    user.user()
+    assert answers == [False]
+    asked = compile("ask()", f"{Path(torch.__file__).parent}/distributions/some.py", "eval")
+    handed = compile("ask()", f"{Path(torch.__file__).parent}/_tensor.py", "eval")
+    inside = compile("ask()", f"{Path(torch.__file__).parent}/utils/_some.py", "eval")
+    names = {"ask": where.is_asked_by_torch}
+    assert [eval(code, dict(names)) for code in (asked, handed, inside)] == [True, False, False]

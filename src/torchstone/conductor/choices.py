@@ -69,6 +69,17 @@ class Proposal:
     by: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A fault that a driver sees by reading, and a check that fails as long as it is there."""
+
+    path: str
+    line: int
+    claim: str
+    severity: Literal["HIGH", "MEDIUM", "LOW"]
+    check: str
+
+
 MOST_EDITS = 8
 MOST_EDIT_CHARACTERS = 20_000
 """A fix of one problem is small: what is larger is a rewrite, which nobody reads before accepting it."""
@@ -94,6 +105,10 @@ class Driver(Protocol):
 
     def propose(self, problem: str, data: str, /) -> Proposal | None:
         """A change for a problem that has none; None where the driver has no idea."""
+        ...
+
+    def suggest(self, data: str, failed: str, /) -> tuple[Suggestion, ...]:
+        """Faults in numbered source; `failed`: a suggestion whose check could not be run, and why."""
         ...
 
 

@@ -13,19 +13,27 @@ from torchstone.conductor.checkpoints import CheckpointResult, decide
 from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.experiments.checks.check import Check
 from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.jobs.signals import ended_by_signals
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design, Solution, design
-from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
+from torchstone.conductor.phases.execute import (
+    Conditions,
+    Execution,
+    ToolResult,
+    execute,
+    run_job,
+)
 from torchstone.conductor.phases.guide import Guide, guide_markdown, is_dropped, make_guide
 from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
+from torchstone.conductor.phases.suggest import suggest_checks
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.phases.verify import Before, verify
-from torchstone.conductor.project.copying import Copy, copied
+from torchstone.conductor.project.copying import Copy, copied, project_files
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey
 from torchstone.conductor.project.testing import TestRun, run_tests
@@ -36,7 +44,7 @@ from torchstone.conductor.reporting.coverage import cover
 from torchstone.conductor.reporting.outcome import Outcome
 from torchstone.conductor.reporting.report import report_on_review
 from torchstone.conductor.scenarios import all_scenarios
-from torchstone.conductor.tools import all_tools, tool_named
+from torchstone.conductor.tools import all_tools, checks, tool_named
 from torchstone.core.codec import to_data
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import cache_folder
@@ -125,7 +133,7 @@ class Review:
         known = self.folder.load("plan", Plan)
         if known is not None:
             return known
-        checks = read_checks(self.options.checks, self.root) if self.options.checks else ()
+        given = read_checks(self.options.checks, self.root) if self.options.checks else ()
         facts = survey(self.root)
         if not facts.files:
             raise InputError(
@@ -135,7 +143,7 @@ class Review:
             )  # fmt: skip
         scope = scope_of(self.options)
         tools = tuple(map(tool_named, self.options.tools))
-        plan = make_plan(facts, scope, tools, self.lead, checks)
+        plan = make_plan(facts, scope, tools, self.lead, given)
         self.folder.keep("plan", plan)
         self.folder.write("plan.md", text_of.plan_markdown(plan, self.lang))
         return plan
@@ -248,6 +256,7 @@ class Review:
 
     def _go_on(self, parts: _Parts, copy: Copy) -> None:
         parts.execution = self.execute(parts.plan, copy)
+        self._suggest(parts, copy)
         parts.found = self.interpret(parts.plan, parts.execution)
         parts.design = self.design(parts.found)
         parts.guide = self.guide(parts.found, parts.design)
@@ -264,6 +273,31 @@ class Review:
             self.folder.keep("solutions", again)
             parts.guide = self.guide(parts.found, again)
             parts.verification = self.verify(parts.found, again, before)
+
+    def _suggest(self, parts: _Parts, copy: Copy) -> None:
+        """What the driver sees by reading joins what the tools found, if its check shows it."""
+        if not parts.plan.scope.reaches("standard"):
+            return
+        results: dict[str, ToolResult] = {}
+
+        def run(check: Check) -> ToolResult:
+            result = run_job(checks.job_of(check), copy, self.conditions)
+            results[check.id] = result
+            return result
+
+        files = tuple(
+            path for path in source_files(self.root) if path not in parts.plan.facts.tests.files
+        )
+        kept = suggest_checks(self.driver, self.root, files, run)
+        if not kept:
+            return
+        jobs = tuple(map(checks.job_of, kept))
+        parts.plan = replace(parts.plan, jobs=(*parts.plan.jobs, *jobs))
+        self.folder.keep("plan", parts.plan)
+        new = tuple(results[item.id] for item in kept)
+        for result in new:
+            self.folder.keep(f"execution/{result.job}", result)
+        parts.execution = replace(parts.execution, results=(*parts.execution.results, *new))
 
     def finish_from_folder(self) -> Report:
         """The report on what the run folder holds."""
@@ -328,6 +362,14 @@ class _Parts:
     design: Design = field(default_factory=lambda: Design((), ()))
     guide: Guide = field(default_factory=lambda: Guide((), ()))
     verification: Verification = field(default_factory=lambda: Verification(()))
+
+
+def source_files(root: Path) -> tuple[str, ...]:
+    """Python files of the project, those nearest to its root first."""
+    found = [
+        path.relative_to(root).as_posix() for path in project_files(root) if path.suffix == ".py"
+    ]
+    return tuple(sorted(found, key=lambda path: (path.count("/"), path)))
 
 
 def next_round(plan_of_work: Design, done: Verification, lead: Lead) -> Design | None:

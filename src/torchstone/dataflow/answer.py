@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.pictures import DataGraph, Part, Stack
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
+from torchstone.dataflow.function_totals import FunctionTotal
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
 from torchstone.dataflow.view.pictures import time_stack
-
-if TYPE_CHECKING:
-    from torchstone.dataflow.report import FunctionTotal
 
 _NAMED = 3
 """Functions and reasons that are named in a sentence."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -12,6 +10,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dataflow.answer import plan_answer, trace_answer
+from torchstone.dataflow.function_totals import FunctionTotal, function_totals
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.plan import MigrationPlan
 from torchstone.dataflow.view.pictures import graph_picture
@@ -21,34 +20,6 @@ _ROWS = 40
 CLOCK = Text(
     "measured with the clock of the process, hooks left out", "由进程时钟实测，不含追踪钩子"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionTotal:
-    """All calls of one function from one place."""
-
-    name: str
-    place: str
-    calls: int
-    seconds: float
-    bytes_in: int
-    bytes_out: int
-
-
-def function_totals(dag: ExecutionDAG) -> list[FunctionTotal]:
-    """Operators by name and place, the slowest first."""
-    found: dict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * 4)
-    for node in dag.operators():
-        total = found[node.name, node.file, node.line]
-        total[0] += node.count
-        total[1] += node.seconds
-        total[2] += node.performance.get("bytes_in", 0.0)
-        total[3] += node.performance.get("bytes_out", 0.0)
-    made = [
-        FunctionTotal(name, f"{file.rpartition('/')[2]}:{line}" if file else "", int(t[0]), t[1], int(t[2]), int(t[3]))
-        for (name, file, line), t in found.items()
-    ]  # fmt: skip
-    return sorted(made, key=lambda item: -item.seconds)
 
 
 def report_on_trace(

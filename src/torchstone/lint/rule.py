@@ -63,6 +63,8 @@ class Rule:
     """The rule in one sentence, for lists and pages; `say` with dots when empty."""
     page: Text = NOTHING
     """What more there is to know: when it is harmless, how it is decided, links."""
+    highest: Severity = HIGH
+    """The level that its record allows: what was wrong too often when read blind shows at most MEDIUM."""
     confidence: Confidence = CERTAIN
     words: tuple[str, ...] = ()
     """The file must hold one of these identifiers; what `on_call` names counts by itself."""
@@ -122,8 +124,9 @@ class Rule:
         **args: str,
     ) -> Hit:
         """This rule fired at a node; `args` fill the `{names}` of the texts."""
+        level = max(severity or self.severity, self.highest, key=lambda item: item.rank)
         return Hit(
-            self, node, args, severity or self.severity, confidence or self.confidence,
+            self, node, args, level, confidence or self.confidence,
             say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about, harmless,
         )  # fmt: skip
 

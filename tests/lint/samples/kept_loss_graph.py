@@ -4,6 +4,19 @@ BAD = (
     """\
 import torch
 
+def train(model, loader, criterion, opt):
+    losses = torch.zeros(len(loader))
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses[step] = loss
+    return losses
+""",
+    """\
+import torch
+
 def train(model, loader, criterion, opt, scaler):
     losses = []
     for x, y in loader:
@@ -97,6 +110,20 @@ def train(model, loader, opt):
 )
 
 GOOD = (
+    """\
+import torch
+
+def train(model, loader, criterion, opt):
+    losses, last = {}, {}
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        last["loss"] = loss
+        losses[step] = loss.item()
+    return losses, last
+""",
     """\
 import torch
 
@@ -201,6 +228,11 @@ def train(model, loader, criterion, opt):
 )
 
 FIXED = (
+    """\
+@@ -10 +10 @@
+-        losses[step] = loss
++        losses[step] = loss.detach()
+""",
     """\
 @@ -10 +10 @@
 -        losses.append(loss)

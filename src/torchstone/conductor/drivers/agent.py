@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from torchstone.conductor.choices import Choice, Decision, Proposal
+from torchstone.conductor.choices import Choice, Decision, Proposal, Suggestion
 from torchstone.conductor.drivers.planner import Planner
 
 
@@ -26,3 +26,6 @@ class AgentDriver:
 
     def propose(self, _problem: str, _data: str) -> Proposal | None:
         return None  # an agent submits its proposals before the design begins
+
+    def suggest(self, _data: str, _failed: str) -> tuple[Suggestion, ...]:
+        return ()  # it submits findings of its own

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from torchstone.conductor.choices import Choice, Decision, Proposal, TextEdit, refuse_size
+from torchstone.conductor.choices import (
+    Choice,
+    Decision,
+    Proposal,
+    Suggestion,
+    TextEdit,
+    refuse_size,
+)
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.core.errors import TorchstoneError
 from torchstone.trace.ask import BudgetSpentError, MisfitError, ask
@@ -42,6 +49,26 @@ class Edits:
 
     edits: tuple[TextEdit, ...]
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """The form of an answer about numbered source."""
+
+    findings: tuple[Suggestion, ...]
+
+
+_MOST_SUGGESTIONS = 5
+_SUGGEST = (
+    "Find faults in the numbered source below that make training wrong without stopping it. For each give path, "
+    "line, claim (one sentence), severity (HIGH, MEDIUM or LOW) and check: Python source with test functions (pytest) "
+    "that import the project's modules, call them, and fail as long as the fault is there. A check must not read "
+    "source text or replace parts of the project. At most five; an empty list means: none."
+)
+_CORRECT = (
+    "Correct the check of the finding below: it could not be used, and the reason follows it. Answer with that one "
+    "finding and its corrected check, or with an empty list."
+)
 
 
 @dataclass(slots=True)
@@ -82,6 +109,11 @@ class ModelDriver:
             self.notes.append(f"a proposal for {problem} was refused: {why}")
             return None
         return Proposal(problem, answer.edits, answer.reason[:2000], self.name)
+
+    def suggest(self, data: str, failed: str) -> tuple[Suggestion, ...]:
+        question = _CORRECT if failed else _SUGGEST
+        answer = self._ask(question, f"{failed}\n\n{data}" if failed else data, Suggestions)
+        return answer.findings[:_MOST_SUGGESTIONS] if answer else ()
 
     def _ask(self, question: str, data: str, kind: type[T]) -> T | None:
         if self.failures >= _FAILURES:

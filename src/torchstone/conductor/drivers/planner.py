@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.conductor.choices import Choice, Decision, Proposal
+from torchstone.conductor.choices import Choice, Decision, Proposal, Suggestion
 
 
 class Planner:
@@ -15,3 +15,6 @@ class Planner:
 
     def propose(self, _problem: str, _data: str) -> Proposal | None:
         return None
+
+    def suggest(self, _data: str, _failed: str) -> tuple[Suggestion, ...]:
+        return ()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from torchstone.conductor.choices import Choice, Decision, Lead, Proposal
+from torchstone.conductor.choices import Choice, Decision, Lead, Proposal, Suggestion
 from torchstone.conductor.drivers.planner import Planner
 from torchstone.conductor.phases.design import Design, design
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.run import RunInfo, scope_of
-from torchstone.conductor.tools import tool_named
+from torchstone.conductor.tools import checks, tool_named
 from torchstone.conductor.words import counted
 from torchstone.core.answer import Answer
 from torchstone.core.codec import from_data
@@ -42,6 +42,9 @@ class RecordedDriver:
 
     def propose(self, _problem: str, _data: str) -> Proposal | None:
         return None
+
+    def suggest(self, _data: str, _failed: str) -> tuple[Suggestion, ...]:
+        return ()
 
 
 def recorded_decisions(folder: RunFolder) -> tuple[Decision, ...]:
@@ -73,7 +76,7 @@ def replay_run(folder: RunFolder) -> Report:
     lead = Lead(driver, lambda _: None)
     wanted = tuple(map(tool_named, info.options.tools))
     again = make_plan(plan.facts, scope_of(info.options), wanted, lead)
-    rows = _differences("plan", [job.id for job in plan.jobs], [job.id for job in again.jobs])
+    rows = _differences("plan", _planned(plan), _planned(again))
     if found is not None and before is not None:
         made = design(found, Path(info.root), lead, before.proposals)
         rows += _differences(
@@ -93,6 +96,11 @@ def replay_run(folder: RunFolder) -> Report:
     )
     return Report("review", subject=folder.path.name, answer=Answer(
         headline, "bad" if rows else "good", pictures=(table,) if rows else ()))  # fmt: skip
+
+
+def _planned(plan: Plan) -> list[str]:
+    """The runs that somebody chose; checks run because they were handed in, at any time."""
+    return [job.id for job in plan.jobs if job.tool != checks.NAME]
 
 
 def _differences(phase: str, old: list[str], new: list[str]) -> list[tuple[str, str, str]]:

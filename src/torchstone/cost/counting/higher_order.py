@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.counting.operators import Operator
-from torchstone.cost.records.books import priced
+from torchstone.cost.records.books import Scope, priced
+from torchstone.runtime.on_meta.storage import Storages
 
-if TYPE_CHECKING:
-    from torchstone.cost.counting.meta_mode import MetaMode
+
+class CountingMode(AbstractContextManager[Any], Protocol):
+    """What is needed of the mode that counts."""
+
+    storages: Storages
+
+    def scope(self) -> Scope: ...
 
 
 def run_higher_order(
-    mode: MetaMode, operator: Operator, func: Any, args: Any, kwargs: dict[str, Any]
+    mode: CountingMode, operator: Operator, func: Any, args: Any, kwargs: dict[str, Any]
 ) -> Any:
     """Run one on meta tensors; what it is made of is counted in its place."""
     run = _RUNS.get(operator.name)
@@ -35,7 +42,7 @@ def plain_form(operator: Operator, func: Any) -> Callable[..., Any]:
     return found
 
 
-def _flex(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+def _flex(mode: CountingMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
     """One fused kernel: the output and the logarithm of the sums."""
     query, _, value = args[:3]
     shape = (*query.shape[:-1], value.shape[-1])
@@ -45,14 +52,16 @@ def _flex(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any])
     return _counted(mode, operator, args, kwargs, result)
 
 
-def _flex_backward(mode: MetaMode, operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
+def _flex_backward(
+    mode: CountingMode, operator: Operator, args: Any, kwargs: dict[str, Any]
+) -> Any:
     query, key, value = args[:3]
     grads = tuple(torch.empty_like(item) for item in (query, key, value))
     captured = tuple(None for _ in tree_leaves(args[-2]))
     return _counted(mode, operator, args, kwargs, (*grads, captured))
 
 
-def _counted(mode: MetaMode, operator: Operator, args: Any, kwargs: Any, result: Any) -> Any:
+def _counted(mode: CountingMode, operator: Operator, args: Any, kwargs: Any, result: Any) -> Any:
     scope = mode.scope()
     for item in result:
         if isinstance(item, torch.Tensor):

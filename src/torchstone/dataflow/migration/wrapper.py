@@ -16,6 +16,7 @@ from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
+from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Processors, Transfer
 from torchstone.dataflow.migration.proof.certificates import Certificates
 from torchstone.dataflow.migration.proof.comparison import difference
@@ -372,8 +373,6 @@ def _is_handle(value: Any) -> bool:
 
 
 def _resolved(path: str) -> Any:
-    from torchstone.dataflow.migration.patching.injector import resolve_object_path
-
     holder, name = resolve_object_path(path)
     return getattr(holder, name)
 

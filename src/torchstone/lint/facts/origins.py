@@ -15,6 +15,7 @@ from torchstone.sources.scene import FUNCTIONS, Function, Scene
 from torchstone.sources.targets import method_of, target_of
 
 _STEPS = 12  # from a use to its making; longer ways are rare and each step may parse a file
+_PLACES = 200  # on all ways together; a value with more of them has no origin to speak of
 _KEEPS = frozenset(("cuda", "cpu", "to", "half", "bfloat16", "float", "double", "eval", "train",
                     "requires_grad_", "compile"))  # fmt: skip
 
@@ -44,8 +45,13 @@ def origins(scene: Scene, node: ast.expr) -> list[Place]:
     """The expressions that a value may come from; one that cannot be followed stands for itself."""
     found: list[Place] = []
     todo = [(Place(scene, node), _STEPS)]
+    seen: set[object] = set()
     while todo:
         place, left = todo.pop()
+        if _is_known(place, seen):
+            continue
+        if len(seen) > _PLACES:
+            return [Place(scene, node)]
         further = step(place) if left else []
         if further:
             todo += [(item, left - 1) for item in reversed(further)]
@@ -58,14 +64,27 @@ def answers(scene: Scene, node: ast.expr) -> list[Place]:
     """What the function of the project returns whose answer a value is; [] when it is no answer."""
     todo = [(Place(scene, node), _STEPS)]
     found: list[Place] = []
-    while todo:
+    seen: set[object] = set()
+    while todo and len(seen) <= _PLACES:
         place, left = todo.pop()
+        if _is_known(place, seen):
+            continue
         if place.frame is not None and not place.path:
             found.append(place)
             continue
         further = step(place) if left else []
         todo += [(item, left - 1) for item in further]
     return found
+
+
+def _is_known(place: Place, seen: set[object]) -> bool:
+    """Whether a place was come by already, through the same call; a function that returns what it
+    calls itself for would otherwise be followed without end."""
+    key = (place.node, place.path, place.frame.call if place.frame else None)
+    if key in seen:
+        return True
+    seen.add(key)
+    return False
 
 
 def region_of_answer(scene: Scene, node: ast.expr) -> Region | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -117,6 +118,7 @@ def step(x, w):
 """,
     ),
 )
+_BUILTINS = frozenset(dir(builtins))
 _COMPUTING = (ast.MatMult, ast.Pow, ast.Div)
 _PASSING = frozenset(
     "view view_as reshape clone detach neg contiguous expand expand_as round sign clamp mul type_as "
@@ -252,6 +254,7 @@ def _work(method: Function, scene: Scene) -> Work:
         asks = asks or name in _ASKS
         full = scene.qualified(part.func)
         kernel = isinstance(part.func, ast.Subscript) or name in ("forward", "fwd")
+        kernel = kernel or (isinstance(part.func, ast.Name) and name not in _BUILTINS)
         if kernel or (
             (full.startswith("torch.") or scene.method(part)) and not _passes(name, full)
         ):

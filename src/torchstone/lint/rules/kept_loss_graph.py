@@ -13,7 +13,8 @@ from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
 from torchstone.lint.knowledge.tensors import backward_names, chain
 from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
-from torchstone.sources.scene import LOOPS, Function, Scene
+from torchstone.lint.values.analysis import value_at
+from torchstone.sources.scene import LOOPS, MISSING, Function, Scene
 from torchstone.sources.targets import target_of
 from torchstone.sources.training import backward_calls
 
@@ -48,7 +49,7 @@ RULE = Rule(
     page=Text(
         en="Fires in a training loop on `total += loss`, `total = total + loss` and "
         "`losses.append(loss)`, where `loss` is what `backward()` runs on in that loop and the "
-        "total or the list was made before the loop; also on dicts of losses, running means "
+        "total or the list was made before the loop; also on dicts of losses, stores under a new key each round (`losses[step] = loss`), running means "
         "(`m = 0.9 * m + 0.1 * loss`), sums that an object keeps, meters of the project, and on a loss "
         "that a function of the project differentiates and returns with its graph.\n\n"
         "Quiet when the loss was cut off before (`.item()`, `.detach()`), when the total itself "
@@ -57,7 +58,7 @@ RULE = Rule(
         "The fix puts `.detach()` after the loss: the values stay the same. `.item()` would also "
         "cut the graph, but makes the host wait on every step (see item-in-step-loop).",
         zh="检查训练循环中的 `total += loss`、`total = total + loss` 与 `losses.append(loss)`，其中 "
-        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建；损失的字典、滑动平均"
+        "`loss` 是该循环中执行 `backward()` 的对象，而累计值或列表在循环之前创建；损失的字典、每轮写入新位置（`losses[step] = loss`）、滑动平均"
         "（`m = 0.9 * m + 0.1 * loss`）、对象保存的累计值、项目自己的计量器，以及项目中的函数反向之后连同计算图返回的"
         "损失也会检查。\n\n"
         "若损失事先已切断（`.item()`、`.detach()`）、累计值本身要执行 `backward()`、累计值或列表在循环内"
@@ -130,6 +131,34 @@ def check_assign(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
     for value in grown:
         if any(scene.text(part) == target for part in _leaves(value)):
             yield from _kept(node, node.targets[0], value, scene)
+
+
+@RULE.on(ast.Assign)
+def check_store(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`losses[step] = loss`: a new place on every step; under one key only the last is kept"""
+    target = node.targets[0]
+    if isinstance(target, ast.Subscript) and scene.literal(target.slice) is MISSING:
+        if _training_loop(scene, node) is not None and not _same_place(scene, target, node):
+            yield from _kept(node, target.value, node.value, scene)
+
+
+def _same_place(scene: Scene, target: ast.Subscript, node: ast.Assign) -> bool:
+    """Whether the key does not change from round to round: nothing that the loop binds is in it."""
+    loop = _training_loop(scene, node)
+    bound = (
+        {
+            part.id
+            for part in own_nodes(loop)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+        if loop is not None
+        else set()
+    )
+    around = loop_around(scene, loop) if loop is not None else None
+    if isinstance(around, ast.For):
+        bound |= {part.id for part in scene.inside(around.target) if isinstance(part, ast.Name)}
+    key = {part.id for part in scene.inside(target.slice) if isinstance(part, ast.Name)}
+    return bound.isdisjoint(key)
 
 
 @RULE.on_call("append", "add_")
@@ -365,6 +394,8 @@ def _counts(scene: Scene, loop: ast.AST) -> bool:
 
 def _cut(scene: Scene, loss: ast.expr) -> bool:
     """Whether the name was bound to a value without graph just before."""
+    if value_at(scene, loss).graph is False:
+        return True
     value = scene.value(loss)
     return value is not None and any(scene.method(call) in _CUTS for call in chain(value))
 

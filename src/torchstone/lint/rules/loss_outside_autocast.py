@@ -135,7 +135,7 @@ def _judge(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     for argument in call.args[:2]:
         value = value_at(scene, argument)
         if value.lowered and value.may_be_half:
-            yield _hit(call, argument, value, scene, _harmless(call, scene))
+            yield _hit(call, argument, value, scene, _harmless(call, value, scene))
             return
         before = _cast_up(argument, scene)
         if before is not None:
@@ -143,9 +143,9 @@ def _judge(call: ast.Call, scene: Scene) -> Iterator[Hit]:
             return
 
 
-def _harmless(call: ast.Call, scene: Scene) -> Text | None:
+def _harmless(call: ast.Call, value: Value, scene: Scene) -> Text | None:
     region = scene.region(call)
-    if region.without_grad:
+    if region.without_grad or value.graph is False:
         return NO_GRADIENT
     return _SWITCHED_OFF if region.autocast_off else None
 

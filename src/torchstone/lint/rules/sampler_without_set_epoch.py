@@ -13,7 +13,7 @@ from torchstone.lint.facts.returned import maker_of
 from torchstone.lint.facts.summary import calls_below, summary_within
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.knowledge.loaders import files_that_get
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import MISSING, Scene
 from torchstone.sources.targets import target_of
 
@@ -26,7 +26,8 @@ RULE = Rule(
     "TS404",
     "sampler-without-set-epoch",
     group="distributed",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="this DistributedSampler is never told the epoch",

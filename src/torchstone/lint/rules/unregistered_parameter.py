@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.layers import is_parameter
-from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, MEDIUM, Hit, Rule, safe
+from torchstone.lint.rule import CERTAIN, LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 _MOVES = ("cuda", "to", "half", "bfloat16", "float", "double", "cpu", "type")
@@ -17,7 +17,8 @@ RULE = Rule(
     "TS222",
     "unregistered-parameter",
     group="correctness",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="`self.{name}` requires grad but is no parameter of the module",

@@ -64,20 +64,30 @@ def is_called_near_half(scene: Scene, function: Function) -> bool:
     """Whether a function that speaks of half precision may call this one, or its object."""
     words = speakers_of(scene.project).words
     owner = scene.parent(function)
-    names = [function.name, *([owner.name] if isinstance(owner, ast.ClassDef) else ())]
-    return any(name.encode("utf-8", "replace") in words for name in names)
+    name = (
+        owner.name if isinstance(owner, ast.ClassDef) and _is_implicit(function) else function.name
+    )
+    return name.encode("utf-8", "replace") in words
+
+
+def _is_implicit(function: Function) -> bool:
+    """Whether the name of its class stands where a function is called."""
+    return function.name in ("forward", "__init__", "__call__")
 
 
 def _looked_up(scene: Scene, function: Function) -> bool:
     names, words = speakers_of(scene.project)
     owner = scene.parent(function)
     name = function.name.encode("utf-8", "replace")
-    if name in names or name in words:
+    if any(word in scene.text(function) for word in HALF_WORDS):
         return True
-    if isinstance(owner, ast.ClassDef) and function.name in ("forward", "__init__"):
+    if not _is_implicit(function) and (name in names or name in words):
+        return True
+    if isinstance(owner, ast.ClassDef) and _is_implicit(function):
         if owner.name.encode("utf-8", "replace") in words or is_halved(scene, owner):
             return True
-    return any(is_speaker(scene.project, scene.last_name(c.func)) for c in calls_below(function))
+    called = {scene.last_name(call.func) for call in calls_below(function)}
+    return any(is_speaker(scene.project, item) for item in called - {"forward", "__init__"})
 
 
 def is_speaker(project: Project, name: str) -> bool:

@@ -26,11 +26,11 @@ from torchstone.watch.clock import Clock
 from torchstone.watch.judge.alerts import Alert, TrainingAlertError
 from torchstone.watch.judge.episodes import Episode, Episodes, is_silent
 from torchstone.watch.judge.pause_thread import PauseThread
-from torchstone.watch.judge.rules import Values, judge_call, judge_update, judge_values, measure
+from torchstone.watch.judge.rules import judge_call, judge_update, judge_values, measure
 from torchstone.watch.learn.journal import Alarmed
 from torchstone.watch.listen.layer_check import LayerCheck
 from torchstone.watch.listen.ranks import Ranks
-from torchstone.watch.measure.signal import Phase, learned
+from torchstone.watch.measure.signal import Phase, Values, learned
 from torchstone.watch.measure.update import TrainingCall, Update
 from torchstone.watch.measure.watched_optimizer import Learner, WatchedOptimizer
 from torchstone.watch.record.log import log_line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +10,18 @@ from numpy.typing import NDArray
 from torchstone.core.finding import Severity
 from torchstone.watch.judge.alerts import Alert, channel_name
 from torchstone.watch.learn.baselines import Baselines
-from torchstone.watch.measure.signal import Alarm, Phase, Signal, all_signals, checked
+from torchstone.watch.measure.signal import (
+    Alarm,
+    Phase,
+    Signal,
+    Values,
+    all_signals,
+    checked,
+)
 from torchstone.watch.measure.update import TrainingCall, Update
 from torchstone.watch.measure.updates import Updates
 
 _SMALL = 1.5  # a rise or a fall by less than a half: certain, and no hurry
-
-
-@dataclass(slots=True)
-class Values:
-    """What the learned signals of one phase said: for the record."""
-
-    spans: list[tuple[Signal, int, int]]
-    values: NDArray[np.float64]
-    """Of every signal: one, or one for every layer."""
-    of_run: list[tuple[str, int]]
-    """The signals of the whole run, and where their values are."""
 
 
 def measure(updates: Sequence[Update], phase: Phase) -> None:

@@ -86,6 +86,17 @@ class Signal:
         return function
 
 
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the learned signals of one phase said: for the record."""
+
+    spans: list[tuple[Signal, int, int]]
+    values: NDArray[np.float64]
+    """Of every signal: one, or one for every layer."""
+    of_run: list[tuple[str, int]]
+    """The signals of the whole run, and where their values are."""
+
+
 @functools.cache
 def all_signals() -> tuple[Signal, ...]:
     """Every signal in the folder, by name."""

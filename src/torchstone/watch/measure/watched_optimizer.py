@@ -18,7 +18,7 @@ from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, format_of
 from torchstone.watch.learn.baselines import SETTLED_AFTER, Baselines
 from torchstone.watch.learn.channels import Limits
-from torchstone.watch.measure.signal import PHASES_OF_STEPS, Phase, Signal, learned
+from torchstone.watch.measure.signal import PHASES_OF_STEPS, Phase, Signal, Values, learned
 from torchstone.watch.measure.update import SETTINGS
 from torchstone.watch.read.device_reader import DeviceReader
 from torchstone.watch.read.fused import Pinned, load_fused
@@ -26,7 +26,6 @@ from torchstone.watch.read.host_reader import HostReader
 from torchstone.watch.read.reading import WIDTH, Query, Reading
 
 if TYPE_CHECKING:
-    from torchstone.watch.judge.rules import Values
     from torchstone.watch.measure.update import Update
 
 _BIAS = 127

@@ -10,7 +10,7 @@ import torch
 
 from torchstone.dataflow.migration import catalogue, list_supported_functions
 from torchstone.dataflow.migration.contexts import Placement
-from torchstone.dataflow.migration.patching.injector import resolve_object_path
+from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Refusal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.patching.bindings import attribute_change, find_changes
+from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.observe.undo import Undo
@@ -130,20 +130,3 @@ def _entries(function: str, registry: Mapping[str, OpSpec]) -> list[OpSpec]:
 def _is_operator(function: str) -> bool:
     """Operators and methods of arrays cannot be replaced; they follow their operands."""
     return function.startswith(("operator.", "numpy.ndarray.", "torch.Tensor.", "builtins."))
-
-
-def resolve_object_path(path: str) -> tuple[Any, str]:
-    """The object that holds a function, and the function's name in it."""
-    parts = path.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            holder: Any = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError as error:
-            if cut == 1 or not path.startswith(str(error.name)):
-                raise
-            continue
-        for part in parts[cut:-1]:
-            holder = getattr(holder, part)
-        getattr(holder, parts[-1])
-        return holder, parts[-1]
-    raise AttributeError(f"no function {path!r}")

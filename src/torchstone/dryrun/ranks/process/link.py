@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
@@ -16,8 +16,12 @@ from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.script.session import Session
 from torchstone.observe.where import OWN, PROGRAM
 
-if TYPE_CHECKING:
-    from torchstone.dryrun.ranks.process.work import DryWork
+
+class Waiting(Protocol):
+    """Something that was posted, and whether the program has waited for it."""
+
+    post: Post
+    awaited: bool
 
 
 _STACK = 8
@@ -41,7 +45,7 @@ class Link:
     def __init__(self, session: Session, wire: Wire, rank: int) -> None:
         self.session = session
         self.rank = rank
-        self.works: list[DryWork] = []
+        self.works: list[Waiting] = []
         self.on_exchanged: Callable[[torch.Tensor, Post, tuple[int, int]], None] = _ignore
         """Is told of tensors that a collective gives a new value, with the place of the collective in
         the sequence of its group and of the tensor in its results."""

@@ -1,0 +1,73 @@
+"""More samples of undefined-name."""
+
+BAD = (
+    """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.f = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.f(x) / width
+""",
+)
+
+GOOD = (
+    """\
+import torch
+
+def main(loader):
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    for x in loader:
+        step(x)
+""",
+    """\
+import torch
+
+def train(loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        loss = sum(model(part).sum() for part in x)
+        loss.backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    model = torch.nn.Linear(4, 4)
+    train([], torch.optim.SGD(model.parameters(), lr=0.1))
+""",
+    """\
+import torch
+from settings import *
+
+def train(loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+""",
+    """\
+import torch
+
+def train(model, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        try:
+            profile_step()
+        except NameError:
+            pass
+        model(x).sum().backward()
+        optimizer.step()
+""",
+)
+
+FIXED = ("", "")

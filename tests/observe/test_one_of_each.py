@@ -1,0 +1,155 @@
+"""What the tree has once stays once: counted over the source, so that the figures stay true.
+
+A number here may fall and must not rise.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "torchstone"
+MODES = ("TorchDispatchMode", "TorchFunctionMode")
+
+
+@cache
+def texts() -> dict[str, str]:
+    return {
+        path.relative_to(SOURCE).as_posix(): path.read_text("utf-8")
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+
+
+def classes(word: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    """Classes of the files in which a word stands: parsing all of them takes a minute."""
+    for path, text in texts().items():
+        if word in text:
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ClassDef):
+                    yield path, node
+
+
+def files_that_name(*names: str) -> set[str]:
+    """Files in whose code one of these names stands."""
+    return {
+        path
+        for path, text in texts().items()
+        if any(name in text for name in names)
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+        or (isinstance(node, ast.alias) and node.name in names)
+    }
+
+
+def test_a_line_of_user_code_is_one_class() -> None:
+    found = {path for path, node in classes("class Place") if node.name == "Place"}
+    # a value on its way through the static analysis is another thing under the same name
+    assert found - {"lint/facts/origins.py"} == {"core/place.py"}
+
+
+def test_whose_file_it_is_is_decided_once() -> None:
+    deciding = {path for path, text in texts().items() if '"purelib"' in text}
+    # the check that packages of one world are importable in another is no question about a line
+    assert deciding - {"dryrun/ranks/play.py"} == {"observe/where.py"}
+
+
+def test_optimizer_steps_are_hooked_once() -> None:
+    names = ("register_optimizer_step_pre_hook", "register_optimizer_step_post_hook")
+    others = {
+        path for path in files_that_name(*names) if not path.startswith("conductor/experiments/")
+    }
+    assert others == {"observe/training.py"}
+
+
+def test_clipping_is_followed_once() -> None:
+    found = files_that_name("_clip_grads_with_norm_")
+    assert {path for path in found if not path.startswith("conductor/experiments/")} == {
+        "observe/training.py"
+    }
+
+
+def test_no_code_object_is_a_key() -> None:
+    """Code objects of equal text are equal, whatever their file: a key needs the file, too."""
+    keyed = [
+        path
+        for path, text in texts().items()
+        if re.search(r"(dict|set|Counter|defaultdict)\[\(?CodeType\b", text)
+    ]
+    # the two forms of one file, by the code of that file alone
+    assert keyed == ["dataflow/tracing/instrument.py"]
+
+
+def test_modes_of_torch_do_not_multiply() -> None:
+    found = [
+        f"{path}:{node.name}"
+        for path, node in classes("Mode)")
+        if any(ast.unparse(base).endswith(MODES) for base in node.bases)
+    ]
+    assert len(found) <= 22, found
+
+
+def test_process_groups_do_not_multiply() -> None:
+    found = [
+        f"{path}:{node.name}"
+        for path, node in classes("ProcessGroup)")
+        if any(ast.unparse(base).endswith("ProcessGroup") for base in node.bases)
+    ]
+    assert len(found) <= 2, found
+
+
+IMPORT = re.compile(r"^([ \t]*)from (torchstone[\w.]*) import (\([^)]*\)|[^\n]+)", re.M)
+"""Indented ones are for type checkers, or made when a function is called."""
+
+
+def imports(everything: bool) -> dict[str, set[str]]:
+    """Modules that each module imports: when it is loaded, or ever."""
+    names = {
+        ".".join(("torchstone", *Path(path).with_suffix("").parts)).removesuffix(".__init__"): text
+        for path, text in texts().items()
+    }
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, text in names.items():
+        for indent, module, imported in IMPORT.findall(text):
+            if everything or not indent:
+                for word in re.findall(r"\w+", imported):
+                    full = f"{module}.{word}"
+                    graph[name].add(full if full in names else module)
+    return graph
+
+
+def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Groups of modules that reach each other."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        waiting = list(graph[start])
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += graph.get(name, ())
+        reached[start] = seen
+    found: list[set[str]] = []
+    for name, seen in reached.items():
+        knot = {other for other in seen if name in reached.get(other, ())}
+        if knot and knot not in found:
+            found.append(knot)
+    return found
+
+
+@pytest.mark.parametrize(("everything", "most"), [(False, 0), (True, 8)])
+def test_imports_go_one_way(everything: bool, most: int) -> None:
+    found = cycles(imports(everything))
+    assert len(found) <= most, found
+
+
+def test_a_knot_is_counted() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"e2"}, "e2": {"e"}}
+    assert sorted(map(sorted, cycles(graph))) == [["a", "b", "c"], ["e", "e2"]]
