@@ -60,6 +60,9 @@ def test_names_of_other_versions() -> None:
     assert isinstance(found, OtherVersion)
     assert (found.package, found.name) == ("numpy", "no_such_name")
     assert found.installed[0].isdigit()
+    found = find_obstacle(raised_by("import numpy; numpy.sctypes"))  # refused in its own words
+    assert isinstance(found, OtherVersion)
+    assert (found.package, found.name) == ("numpy", "sctypes")
     found = find_obstacle(raised_by("import inspect; inspect.no_such_function"))
     assert isinstance(found, OtherVersion)
     assert found.installed.startswith("(Python 3.")

@@ -151,9 +151,22 @@ def _of_attribute(error: AttributeError) -> Obstacle | None:
     name = home.__name__ if home is not None else ""
     match = re.match(r"module '([^']+)' has no attribute '([^']+)'", _text(error))
     name, asked = (match[1], match[2]) if match else (name, error.name or "")
+    if not match and not name:
+        name, asked = _asked_of_module(error)
     if not name or not asked or name.partition(".")[0] == "torch":
         return None
     return _of_name(name, asked)
+
+
+def _asked_of_module(error: AttributeError) -> tuple[str, str]:
+    """Module and name where a module's own `__getattr__` refuses, in words of its own."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    last = frames[-1] if frames else None
+    if last is None or last.f_code.co_qualname != "__getattr__":
+        return "", ""
+    given = last.f_code.co_varnames[:1]
+    asked = last.f_locals.get(given[0], "") if given else ""
+    return str(last.f_globals.get("__name__", "")), str(asked)
 
 
 def is_installed(top: str) -> bool:
