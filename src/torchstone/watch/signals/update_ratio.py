@@ -30,13 +30,18 @@ SIGNAL = Signal(
 
 
 _FEWEST = 8
+_MOST_ABSORBED = 0.5
+"""Of the weights that a gradient pushes; `absorption` judges what is lost there."""
 
 
 @SIGNAL.measure
 def ratios(updates: Updates) -> NDArray[np.float64]:
     sampled, squares = updates.watched.layer_sampled, updates.moved[:, 0]
+    pushed, absorbed = updates.moved[:, 2], updates.moved[:, 3]
     # a frozen layer has no ratio, and a few values have no steady one
     some = (squares > 0) & (sampled >= _FEWEST) & updates.dense
+    # steps that mostly vanish in the last digit have the size of rounding, not of the optimizer
+    some &= absorbed <= _MOST_ABSORBED * pushed
     steps = np.sqrt(np.where(some, squares, np.nan) / sampled) / updates.rates[:, None]
     for step, update in zip(steps, updates.each, strict=True):
         if update.drive is not None:
