@@ -15,7 +15,7 @@ from torchstone.conductor.changes.patches import PatchError, changes_of, edits_o
 from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
-from torchstone.conductor.phases.verify import _less_ran
+from torchstone.conductor.phases.judging import less_ran
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import _read
 from torchstone.conductor.records.folder import RunFolder, known_folder, new_folder
@@ -175,10 +175,10 @@ def test_a_change_after_which_less_runs_proves_nothing() -> None:
     def report(steps: float) -> Report:
         return Report("probes", measures=(Measure("steps", steps, "", "counted"),))
 
-    assert _less_ran([report(4)], [report(0)]) is not None
-    assert _less_ran([report(4)], [Report("probes")]) is not None
-    assert _less_ran([report(4)], [report(4)]) is None
-    assert _less_ran([report(24)], [report(22)]) is None  # the same script on a busier machine
+    assert less_ran([report(4)], [report(0)]) is not None
+    assert less_ran([report(4)], [Report("probes")]) is not None
+    assert less_ran([report(4)], [report(4)]) is None
+    assert less_ran([report(24)], [report(22)]) is None  # the same script on a busier machine
 
 
 def test_large_files_reach_every_copy(project: Path) -> None:

@@ -12,10 +12,11 @@ from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Proposal, TextEdit
 from torchstone.conductor.experiments.against_one import ALONE, HELD
 from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.guide import Entry, Guide, Hunk, guide_markdown
+from torchstone.conductor.phases.judging import agree_with_one, check_that_turned
 from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
-from torchstone.conductor.phases.verify import Before, _agree_with_one, _check_that_turned
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder
@@ -148,7 +149,7 @@ def test_silence_of_rank_rules_proves_nothing() -> None:
     """A wrong fix can make the right calls with the wrong values."""
     for rule, proven in (("DR601", False), ("PR402", False), ("DR600", True), ("PR101", True)):
         tool = "dryrun" if rule.startswith("DR") else "probes"
-        assert bool(_check_that_turned([finding(rule, "a.py", 1, tool=tool)]).en) is proven, rule
+        assert bool(check_that_turned([finding(rule, "a.py", 1, tool=tool)]).en) is proven, rule
 
 
 @pytest.mark.parametrize(
@@ -172,4 +173,4 @@ def test_a_fix_for_ranks_is_proven_by_values(
         return Report("experiments", (), rows)
 
     before = [report(0.0, 2.0, 0.5)]
-    assert bool(_agree_with_one(before, [report(held, norm, projection)]).en) is proven
+    assert bool(agree_with_one(before, [report(held, norm, projection)]).en) is proven

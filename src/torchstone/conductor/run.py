@@ -18,6 +18,7 @@ from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.jobs.job import GOALS, Scope
 from torchstone.conductor.jobs.signals import ended_by_signals
 from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.design import Design, Solution, design
 from torchstone.conductor.phases.execute import (
     Conditions,
@@ -32,7 +33,7 @@ from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.phases.suggest import suggest_checks
 from torchstone.conductor.phases.verdicts import Verification
-from torchstone.conductor.phases.verify import Before, verify
+from torchstone.conductor.phases.verify import verify
 from torchstone.conductor.project.copying import Copy, copied, project_files
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey

@@ -21,13 +21,13 @@ from torchstone.conductor.drivers.agent import AgentDriver
 from torchstone.conductor.experiments.checks.check import make_check
 from torchstone.conductor.experiments.results import State
 from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.execute import Execution, ToolResult
 from torchstone.conductor.phases.guide import Guide
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.phases.verdicts import Verification
-from torchstone.conductor.phases.verify import Before
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes

@@ -30,7 +30,14 @@ def function_totals(dag: ExecutionDAG) -> list[FunctionTotal]:
         total[2] += node.performance.get("bytes_in", 0.0)
         total[3] += node.performance.get("bytes_out", 0.0)
     made = [
-        FunctionTotal(name, f"{file.rpartition('/')[2]}:{line}" if file else "", int(t[0]), t[1], int(t[2]), int(t[3]))
+        FunctionTotal(
+            name,
+            f"{file.rpartition('/')[2]}:{line}" if file else "",
+            int(t[0]),
+            t[1],
+            int(t[2]),
+            int(t[3]),
+        )
         for (name, file, line), t in found.items()
-    ]  # fmt: skip
+    ]
     return sorted(made, key=lambda item: -item.seconds)

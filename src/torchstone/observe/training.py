@@ -257,7 +257,9 @@ def _follow_clipping(training: Training, undo: Undo) -> None:
     original = clip_grad._clip_grads_with_norm_
 
     @functools.wraps(original)
-    def clip(parameters: Any, max_norm: float, total_norm: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # fmt: skip
+    def clip(
+        parameters: Any, max_norm: float, total_norm: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
         several = not isinstance(parameters, torch.Tensor)
         items = tuple(parameters) if several else (parameters,)
         training.report(ClipBegins(items, max_norm, total_norm))

@@ -197,8 +197,15 @@ def _filter() -> list[Instruction]:
             number, argument(0), unless_equal(_UNIX, len(kinds)), *kinds, *families, ASK, ALLOW
         )
     lines += when_call(
-        calls.sendto, argument(4), if_equal(0, 1), ASK, argument(4, high=True), if_equal(0, 1), ASK, ALLOW
-    )  # fmt: skip
+        calls.sendto,
+        argument(4),
+        if_equal(0, 1),
+        ASK,
+        argument(4, high=True),
+        if_equal(0, 1),
+        ASK,
+        ALLOW,
+    )
     for number in (calls.connect, calls.sendmsg, calls.sendmmsg):
         lines += when_call(number, ASK)
     return [*lines, ALLOW]

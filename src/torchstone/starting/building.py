@@ -25,11 +25,21 @@ _SPEC = re.compile(r"[=<>!~,.\w*+-]{0,80}")
 _SECONDS = 1800.0
 _ALWAYS = (Requirement("torch"), Requirement("numpy"))
 _DISTRIBUTIONS = {
-    "cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml",
-    "skimage": "scikit-image", "pytorch_lightning": "pytorch-lightning", "bs4": "beautifulsoup4",
-    "attr": "attrs", "google": "protobuf", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
-    "hydra": "hydra-core", "tensorboardX": "tensorboardx", "torch_geometric": "torch-geometric",
-}  # fmt: skip
+    "cv2": "opencv-python-headless",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "skimage": "scikit-image",
+    "pytorch_lightning": "pytorch-lightning",
+    "bs4": "beautifulsoup4",
+    "attr": "attrs",
+    "google": "protobuf",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "hydra": "hydra-core",
+    "tensorboardX": "tensorboardx",
+    "torch_geometric": "torch-geometric",
+}
 """Packages that are imported by another name than they are installed by."""
 Run = Callable[[Sequence[str]], int]
 
@@ -58,9 +68,13 @@ def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
     installed = tuple(str(item) for item in wanted if str(item) not in failed)
     if "torch" in failed:
         raise InputError(
-            "--build-env", "torch could not be installed", Text("an index with wheels of torch", "含 torch wheel 的软件源"),
-            Text("make the environment yourself and give --python", "请自行创建环境并使用 --python"),
-        )  # fmt: skip
+            "--build-env",
+            "torch could not be installed",
+            Text("an index with wheels of torch", "含 torch wheel 的软件源"),
+            Text(
+                "make the environment yourself and give --python", "请自行创建环境并使用 --python"
+            ),
+        )
     done.write_text(json.dumps({"installed": installed, "failed": failed}), "utf-8")
     return Built(str(prefix), installed, failed)
 
@@ -94,9 +108,20 @@ def _install(wanted: Sequence[Requirement], prefix: Path, run: Run) -> tuple[str
     """All at once with their versions, else without them, else one by one; those that failed."""
     folder = next((prefix / "lib").glob("python*/site-packages"))
     command = [
-        sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--upgrade",
-        "--disable-pip-version-check", "--only-binary", ":all:", "--target", str(folder),
-    ]  # fmt: skip
+        sys.executable,
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-input",
+        "--upgrade",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        "--target",
+        str(folder),
+    ]
     if not run([*command, *map(str, wanted)]) or not run(
         [*command, *(item.name for item in wanted)]
     ):
@@ -107,7 +132,11 @@ def _install(wanted: Sequence[Requirement], prefix: Path, run: Run) -> tuple[str
 def _run_client(command: Sequence[str]) -> int:
     try:
         return subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=_SECONDS
-        ).returncode  # fmt: skip
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=_SECONDS,
+        ).returncode
     except subprocess.TimeoutExpired:
         return 1

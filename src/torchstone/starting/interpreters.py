@@ -57,21 +57,28 @@ def _named(path: Path) -> Interpreter:
     version = next(_versions(prefix), None)
     if not os.access(executable, os.X_OK) or version is None:
         raise InputError(
-            "--python", str(path),
+            "--python",
+            str(path),
             Text("an interpreter of an environment, or its folder", "某个环境的解释器，或其文件夹"),
             Text("for example: --python .venv/bin/python", "例如：--python .venv/bin/python"),
-        )  # fmt: skip
+        )
     if version < OLDEST:
         raise InputError(
-            "--python", f"{path}: Python {version[0]}.{version[1]}",
-            Text("Python 3.11 or newer, in which Torchstone can run", "Torchstone 可运行的 Python 3.11 或更新版本"),
+            "--python",
+            f"{path}: Python {version[0]}.{version[1]}",
+            Text(
+                "Python 3.11 or newer, in which Torchstone can run",
+                "Torchstone 可运行的 Python 3.11 或更新版本",
+            ),
             Text("make the environment with a newer Python", "请用较新的 Python 创建该环境"),
-        )  # fmt: skip
+        )
     if not _has_torch(prefix, version):
         raise InputError(
-            "--python", f"{path}: no torch in it", Text("an environment with torch", "装有 torch 的环境"),
+            "--python",
+            f"{path}: no torch in it",
+            Text("an environment with torch", "装有 torch 的环境"),
             Text("install torch into it", "请在其中安装 torch"),
-        )  # fmt: skip
+        )
     return Interpreter(str(executable.resolve()), _packages(prefix, version), str(prefix))
 
 

@@ -26,14 +26,20 @@ SUCCESSORS = {
     ("collections", "Callable"): "collections.abc:Callable",
     ("transformers", "AdamW"): "torch.optim:AdamW",
     ("transformers.optimization", "AdamW"): "torch.optim:AdamW",
-    ("transformers", "default_data_collator"): "transformers.data.data_collator:default_data_collator",
+    (
+        "transformers",
+        "default_data_collator",
+    ): "transformers.data.data_collator:default_data_collator",
     ("pytorch_lightning.loggers", "TestTubeLogger"): "pytorch_lightning.loggers:CSVLogger",
-    ("pytorch_lightning.utilities.distributed", "rank_zero_only"): "pytorch_lightning.utilities:rank_zero_only",
+    (
+        "pytorch_lightning.utilities.distributed",
+        "rank_zero_only",
+    ): "pytorch_lightning.utilities:rank_zero_only",
     ("pytorch_lightning.utilities.seed", "seed_everything"): "pytorch_lightning:seed_everything",
     ("pytorch_lightning.plugins", "DDPPlugin"): "pytorch_lightning.strategies:DDPStrategy",
     ("PIL.Image", "ANTIALIAS"): "PIL.Image:LANCZOS",
     ("sklearn.externals", "joblib"): "joblib:",
-}  # fmt: skip
+}
 """By module and name: `module:name` of the successor, `module:` for a whole module; empty where
 there is none."""
 

@@ -70,8 +70,10 @@ def observe(start: Start) -> Report:
     seen = from_data(Observed, json.loads(text), "observed")
     gaps: tuple[Gap, ...] = ()
     if seen.ended not in ("", "time"):
-        said = Text(f"the program ended early: {seen.ended} ({seen.failed_at})",
-                    f"程序提前结束：{seen.ended}（{seen.failed_at}）")  # fmt: skip
+        said = Text(
+            f"the program ended early: {seen.ended} ({seen.failed_at})",
+            f"程序提前结束：{seen.ended}（{seen.failed_at}）",
+        )
         gaps = (Gap(start.script, Message("experiments.ended", said), command, tool=TOOL),)
     return Report(TOOL, (), (_losses(seen), _calls(seen)), gaps, subject=command)
 

@@ -91,9 +91,11 @@ def run_experiments(start: Start) -> Report:
     measures = (
         Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
         Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
-        *(Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
-          for name in outcome.held),
-    )  # fmt: skip
+        *(
+            Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
+            for name in outcome.held
+        ),
+    )
     findings = rest_on(outcome.findings, started.supplies)
     measures = (*measures, *supply_measures(started.supplies))
     return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
@@ -148,8 +150,16 @@ def _look(start: Start, command: str) -> Outcome:
             held.append(name)
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
-    return Outcome(findings, tuple(gaps), len(run.steps), len(run.calls), tuple(held), run.ended,
-                   run.obstacle, run.stack)  # fmt: skip
+    return Outcome(
+        findings,
+        tuple(gaps),
+        len(run.steps),
+        len(run.calls),
+        tuple(held),
+        run.ended,
+        run.obstacle,
+        run.stack,
+    )
 
 
 def _with_tool(finding: Finding) -> Finding:

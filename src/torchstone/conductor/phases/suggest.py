@@ -34,7 +34,7 @@ def suggest_checks(
 
 
 def _tried(driver: Driver, root: Path, page: str, item: Suggestion, run: Run) -> Check | None:
-    """The check if it shows its fault; what went wrong is told once, and the answer tried."""
+    """The check if it shows its fault; what went wrong is sent back once, and the answer is tried."""
     check, said = _run(root, item, run)
     if check is not None or not said:
         return check

@@ -46,13 +46,15 @@ def offer(request: Request) -> Offer:
             LAYER,
             (item.path, *item.arguments),
             _SECONDS,
-            Text(f"python {' '.join((item.path, *item.arguments))}, its calls made again with changed inputs",
-                 f"python {' '.join((item.path, *item.arguments))}，并以改变的输入重复其调用"),
+            Text(
+                f"python {' '.join((item.path, *item.arguments))}, its calls made again with changed inputs",
+                f"python {' '.join((item.path, *item.arguments))}，并以改变的输入重复其调用",
+            ),
             Text("relations that any training must keep", "任何训练都应满足的关系"),
             runs_project=True,
         )
         for item in scripts[:_MOST_SCRIPTS]
-    )  # fmt: skip
+    )
     together = [item for item in scripts if item.launched or item.together]
     return (*alone, *(_on_ranks(item) for item in together[:_MOST_SCRIPTS]))
 
@@ -66,11 +68,13 @@ def _on_ranks(item: EntryPoint) -> Job:
         LAYER,
         (_WITH_ONE, item.path, *launch.arguments),
         _SECONDS,
-        Text(f"{words} on {_RANKS} ranks against one process with the same data",
-             f"{words}：{_RANKS} 个 rank 与使用同样数据的单进程比较"),
+        Text(
+            f"{words} on {_RANKS} ranks against one process with the same data",
+            f"{words}：{_RANKS} 个 rank 与使用同样数据的单进程比较",
+        ),
         Text("the same gradients", "梯度相同"),
         runs_project=True,
-    )  # fmt: skip
+    )
 
 
 def observe_job(script: str, arguments: Sequence[str]) -> Job:

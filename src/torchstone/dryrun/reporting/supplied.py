@@ -27,8 +27,10 @@ def supply_measures(supplies: Sequence[Supply]) -> list[Measure]:
     if not supplies:
         return []
     label = Text("supplied for this run", "为本次运行提供的替代")
-    how = Text("missing here, and assumed; --as-it-is supplies nothing",
-               "此处缺少，因而作了假设；--as-it-is 不提供任何替代")  # fmt: skip
+    how = Text(
+        "missing here, and assumed; --as-it-is supplies nothing",
+        "此处缺少，因而作了假设；--as-it-is 不提供任何替代",
+    )
     table = Table(label, (Text("what", "内容"),), tuple((item.say(),) for item in supplies))
     return [Measure(SUPPLIED, len(supplies), "", how, label, evidence=(table,), tool=TOOL)]
 

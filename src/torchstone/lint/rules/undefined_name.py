@@ -140,7 +140,11 @@ def _expects_it(scene: Scene, node: ast.AST) -> bool:
     """Whether a handler around the place is there for just that error."""
     return any(
         isinstance(up, ast.Try)
-        and any(item.type is None or "Error" in scene.text(item.type) or "Exception" in scene.text(item.type)
-                for item in up.handlers)
+        and any(
+            item.type is None
+            or "Error" in scene.text(item.type)
+            or "Exception" in scene.text(item.type)
+            for item in up.handlers
+        )
         for up in scene.ancestors(node)
-    )  # fmt: skip
+    )

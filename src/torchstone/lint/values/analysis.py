@@ -236,9 +236,11 @@ class Analysis:
             for statement in self.scene.root.body
             if isinstance(statement, (ast.Assign, ast.AnnAssign))
             for part in ast.walk(statement)
-            if isinstance(part, ast.Name) and part.id == name and part in self._facts
+            if isinstance(part, ast.Name)
+            and part.id == name
+            and part in self._facts
             and isinstance(part.ctx, ast.Store)
-        ]  # fmt: skip
+        ]
         return joined(*rows) if rows else UNKNOWN
 
     def _defined(self, found: tuple[Scene, ast.AST]) -> Value:

@@ -9,15 +9,29 @@ from torchstone.lint.values.value import HALVES, UNKNOWN_TYPE, Value
 from torchstone.sources.regions import Autocast, Region
 
 CASTS = {
-    "half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64",
-    "long": "int64", "int": "int32", "bool": "bool", "byte": "uint8", "short": "int16",
-    "char": "int8", "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "int": "int32",
+    "bool": "bool",
+    "byte": "uint8",
+    "short": "int16",
+    "char": "int8",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
 TENSOR_TYPES = {
-    "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "FloatTensor": "float32",
-    "DoubleTensor": "float64", "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "BoolTensor": "bool",
     "ByteTensor": "uint8",
-}  # fmt: skip
+}
 _WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
 _TO_FLOAT = frozenset(
     "mean exp log sqrt rsqrt tanh sigmoid softmax log_softmax div true_divide dropout gelu silu "

@@ -24,13 +24,19 @@ FACTORIES = frozenset(
     "new_zeros new_ones new_full new_empty new_tensor".split()
 )
 _WHOLE_FACTORIES = frozenset("arange randperm randint".split())
-_OF_ANOTHER = frozenset("zeros_like ones_like rand_like randn_like empty_like full_like "
-                        "new_zeros new_ones new_full new_empty new_tensor".split())  # fmt: skip
+_OF_ANOTHER = frozenset(
+    "zeros_like ones_like rand_like randn_like empty_like full_like "
+    "new_zeros new_ones new_full new_empty new_tensor".split()
+)
 _OF_DATA = frozenset("tensor as_tensor from_numpy".split())
-_NUMBERS = frozenset("item tolist size dim numel ndimension stride is_floating_point get_device "
-                     "element_size data_ptr nelement".split())  # fmt: skip
-_TRUTHS = frozenset("eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not "
-                    "any all isclose".split())  # fmt: skip
+_NUMBERS = frozenset(
+    "item tolist size dim numel ndimension stride is_floating_point get_device "
+    "element_size data_ptr nelement".split()
+)
+_TRUTHS = frozenset(
+    "eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not "
+    "any all isclose".split()
+)
 _WHOLES = frozenset(("argmax", "argmin", "argsort", "nonzero", "bincount", "count_nonzero"))
 _SEVERAL = frozenset(
     "topk sort unbind split chunk unfold meshgrid broadcast_tensors kthvalue mode svd eigh qr "
@@ -45,8 +51,13 @@ _KEEPS = pattern(
     r"|Unflatten|(?:Alpha)?Dropout\w*|\w*Pool\dd|\w*Pad\dd|PixelShuffle|Upsample|BatchNorm\dd"
     r"|SyncBatchNorm|InstanceNorm\dd|CELU|SELU|PReLU|Softsign)$"
 )
-_OPERATORS = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Softplus": "softplus",
-              "Softmax2d": "softmax", "Softmin": "softmin"}  # fmt: skip
+_OPERATORS = {
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Softplus": "softplus",
+    "Softmax2d": "softmax",
+    "Softmin": "softmin",
+}
 _LOSS = re.compile(r"Loss$")
 
 
@@ -124,9 +135,14 @@ def layer_called(layer: Value, given: Given, region: Region) -> Value:
 
 def _loss_operator(name: str) -> str:
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Loss")).lower()
-    return {"cross_entropy": "cross_entropy", "bce": "binary_cross_entropy", "mse": "mse_loss",
-            "bcewith_logits": "binary_cross_entropy_with_logits", "l1": "l1_loss",
-            "kldiv": "kl_div"}.get(snake, f"{snake}_loss")  # fmt: skip
+    return {
+        "cross_entropy": "cross_entropy",
+        "bce": "binary_cross_entropy",
+        "mse": "mse_loss",
+        "bcewith_logits": "binary_cross_entropy_with_logits",
+        "l1": "l1_loss",
+        "kldiv": "kl_div",
+    }.get(snake, f"{snake}_loss")
 
 
 def operated(operator: str, given: Given, region: Region) -> Value:
@@ -148,8 +164,10 @@ def operated(operator: str, given: Given, region: Region) -> Value:
     if dtype is not None and dtype.kind is not Kind.NONE:
         return Value(Kind.TENSOR, dtypes=frozenset((_dtype_name(dtype),)), graph=graph)
     types, lowered = result_types(operator, promoted(tensors), region)
-    kept = lowered or (any(value.lowered for value in tensors) and not types.isdisjoint(
-        {"float16", "bfloat16", "half"}))  # fmt: skip
+    kept = lowered or (
+        any(value.lowered for value in tensors)
+        and not types.isdisjoint({"float16", "bfloat16", "half"})
+    )
     kind = Kind.UNKNOWN if name in _SEVERAL else Kind.TENSOR
     return Value(kind, "", None, types, kept, graph, constant)
 

@@ -268,7 +268,11 @@ class Flow:
         while isinstance(value, Attribute):
             names.append(value.name)
             value = value.base
-        full = self._outlines[function.key.path].aliases.get(value.id) if isinstance(value, Name) else None  # fmt: skip
+        full = (
+            self._outlines[function.key.path].aliases.get(value.id)
+            if isinstance(value, Name)
+            else None
+        )
         return ".".join((full, *reversed(names))) if full else ""
 
     def _of_project(self, full: str, function: Function) -> Refs:
@@ -387,9 +391,13 @@ class Flow:
         return None
 
     def _run(
-        self, caller: Function, site: int, called: Key, positional: tuple[Refs, ...],
+        self,
+        caller: Function,
+        site: int,
+        called: Key,
+        positional: tuple[Refs, ...],
         named: tuple[tuple[str, Refs], ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write a call down and hand its arguments to the parameters."""
         self.edges[Edge(caller.key, site, called)] = None
         function = self._outlines[called.path].functions[called.scope]
@@ -409,9 +417,12 @@ class Flow:
                 self._add(Slot("local", called, name), refs)
 
     def _give_away(
-        self, call: Call, function: Function, positional: tuple[Refs, ...],
+        self,
+        call: Call,
+        function: Function,
+        positional: tuple[Refs, ...],
         named: tuple[tuple[str, Refs], ...],
-    ) -> Refs:  # fmt: skip
+    ) -> Refs:
         """A library is called: it may call the functions it is given, it may use the objects, and
         what it returns may hold them. A method of an object gives the object back."""
         given: Refs = {}

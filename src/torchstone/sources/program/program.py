@@ -31,8 +31,11 @@ class Program:
         outline = self.outlines.get(path)
         if outline is None:
             return None
-        around = [item for scope, item in outline.functions.items()
-                  if scope and item.first <= line <= item.last]  # fmt: skip
+        around = [
+            item
+            for scope, item in outline.functions.items()
+            if scope and item.first <= line <= item.last
+        ]
         return max(around, key=lambda item: item.first, default=None)
 
     def is_test(self, path: str) -> bool:
@@ -51,9 +54,11 @@ class Program:
             return True
         home = function.key if function is not None else Key(path, "")
         return any(
-            loop.function == home and loop.first <= line <= loop.last and not self._is_seldom(home, line)
+            loop.function == home
+            and loop.first <= line <= loop.last
+            and not self._is_seldom(home, line)
             for loop in self.steps.loops
-        )  # fmt: skip
+        )
 
     def _is_seldom(self, key: Key, line: int) -> bool:
         """Whether every call of the line runs only now and then."""

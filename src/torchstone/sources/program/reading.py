@@ -144,8 +144,12 @@ class _Reader:
         self.read_block(node.orelse, function, scope, owner, loop)
 
     def _read_assignment(
-        self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, function: Function, owner: str, loop: int
-    ) -> None:  # fmt: skip
+        self,
+        node: ast.Assign | ast.AnnAssign | ast.AugAssign,
+        function: Function,
+        owner: str,
+        loop: int,
+    ) -> None:
         value = self._value(node.value, function, loop)
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
@@ -201,9 +205,12 @@ class _Reader:
     def _read_call(self, node: ast.Call, function: Function, loop: int) -> Call:
         called = self._value(node.func, function, loop)
         positional = tuple(self._value(item, function, loop) for item in node.args)
-        named = tuple((item.arg or "", self._value(item.value, function, loop)) for item in node.keywords)  # fmt: skip
-        seldom = bool(self._loop_nodes) and loop >= 0 and gated(
-            self._scene, node, self._loop_nodes[-1])  # fmt: skip
+        named = tuple(
+            (item.arg or "", self._value(item.value, function, loop)) for item in node.keywords
+        )
+        seldom = (
+            bool(self._loop_nodes) and loop >= 0 and gated(self._scene, node, self._loop_nodes[-1])
+        )
         site = len(function.sites)
         function.sites.append(Site(node.lineno, loop, seldom, id(node) in self._trains))
         return Call(called, positional, named, site)

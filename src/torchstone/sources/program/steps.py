@@ -43,8 +43,10 @@ def find_steps(outlines: dict[str, Outline], edges: tuple[Edge, ...]) -> Steps:
         calls[edge.caller].append(edge)
     step_like = _step_like(functions, edges)
     loops = [
-        loop for key, function in functions.items() for loop in _loops(key, function, calls, step_like)
-    ]  # fmt: skip
+        loop
+        for key, function in functions.items()
+        for loop in _loops(key, function, calls, step_like)
+    ]
     start = {
         edge.called
         for loop in loops
@@ -63,9 +65,10 @@ def _step_like(functions: dict[Key, Function], edges: tuple[Edge, ...]) -> set[K
         if site is not None and site.loop < 0 and not edge.handed:
             callers[edge.called].append(edge.caller)
     found = {
-        key for key, item in functions.items()
+        key
+        for key, item in functions.items()
         if key.scope and any(site.trains and site.loop < 0 for site in item.sites)
-    }  # fmt: skip
+    }
     waiting = list(found)
     while waiting:
         for caller in callers[waiting.pop()]:
@@ -93,8 +96,10 @@ def _loops(
             outer.add(around)
             around = function.loops[around].outer
     kept = _whole_steps(function, numbers - outer)
-    return [StepLoop(key, number, function.loops[number].first, function.loops[number].last)
-            for number in sorted(kept)]  # fmt: skip
+    return [
+        StepLoop(key, number, function.loops[number].first, function.loops[number].last)
+        for number in sorted(kept)
+    ]
 
 
 def _whole_steps(function: Function, numbers: set[int]) -> set[int]:
@@ -122,7 +127,9 @@ def _is_in(function: Function, edge: Edge, loop: int) -> bool:
 def _is_step(function: Function) -> bool:
     if function.owner and function.name in _BY_FRAMEWORKS:
         return True
-    return sum(site.trains and site.loop < 0 for site in function.sites) > 1 and bool(function.key.scope)  # fmt: skip
+    return sum(site.trains and site.loop < 0 for site in function.sites) > 1 and bool(
+        function.key.scope
+    )
 
 
 def reachable(

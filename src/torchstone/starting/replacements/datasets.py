@@ -27,9 +27,14 @@ def replace_dataset(name: str) -> None:
     shape, classes = SHAPES[name]
 
     def construct(
-        self: Any, root: Any = "data", train: bool = True, transform: Any = None,
-        target_transform: Any = None, download: bool = False, **_: Any,
-    ) -> None:  # fmt: skip
+        self: Any,
+        root: Any = "data",
+        train: bool = True,
+        transform: Any = None,
+        target_transform: Any = None,
+        download: bool = False,
+        **_: Any,
+    ) -> None:
         base.__init__(self, root, transform=transform, target_transform=target_transform)
         draw = random.Random(0 if train else 1)
         count = _SAMPLES if train else _SAMPLES // 4

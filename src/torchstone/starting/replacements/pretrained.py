@@ -90,6 +90,13 @@ def _byte_tokenizer(length: int) -> Any:
     inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = tokenizers.decoders.ByteLevel()
     return fast(
-        tokenizer_object=inner, model_max_length=length, pad_token="<pad>", bos_token="<s>",
-        eos_token="</s>", unk_token="<unk>", mask_token="<mask>", sep_token="<sep>", cls_token="<cls>",
-    )  # fmt: skip
+        tokenizer_object=inner,
+        model_max_length=length,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        sep_token="<sep>",
+        cls_token="<cls>",
+    )

@@ -16,20 +16,41 @@ from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 DIFFERENT = ProbeRule(
-    "EX201", "ranks-differ-from-one-process", Severity.HIGH, "wrong result",
-    Text("several ranks compute other gradients than one process with the same data",
-         "多个 rank 算出的梯度与单进程在同样数据上的梯度不同"),
-    Text("the result depends on the number of ranks: something is missing, counted twice, or divided by the wrong count",
-         "结果取决于 rank 数：有遗漏、重复计入，或除以了错误的数量"),
-    Text("look at what this function does with the other ranks' share", "检查该函数如何处理其他 rank 的部分"),
-)  # fmt: skip
+    "EX201",
+    "ranks-differ-from-one-process",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "several ranks compute other gradients than one process with the same data",
+        "多个 rank 算出的梯度与单进程在同样数据上的梯度不同",
+    ),
+    Text(
+        "the result depends on the number of ranks: something is missing, counted twice, or divided by the wrong count",
+        "结果取决于 rank 数：有遗漏、重复计入，或除以了错误的数量",
+    ),
+    Text(
+        "look at what this function does with the other ranks' share",
+        "检查该函数如何处理其他 rank 的部分",
+    ),
+)
 FACTOR = ProbeRule(
-    "EX202", "gradients-scaled-by-ranks", Severity.MEDIUM, "wrong result",
-    Text("all gradients on the ranks are a multiple of those of one process", "各 rank 的梯度都是单进程梯度的同一倍数"),
-    Text("the learning rate means something else with every number of ranks", "学习率的含义随 rank 数而变"),
-    Text("divide the summed gradients by the number of ranks, or the loss by the global count",
-         "将求和后的梯度除以 rank 数，或将损失除以全局数量"),
-)  # fmt: skip
+    "EX202",
+    "gradients-scaled-by-ranks",
+    Severity.MEDIUM,
+    "wrong result",
+    Text(
+        "all gradients on the ranks are a multiple of those of one process",
+        "各 rank 的梯度都是单进程梯度的同一倍数",
+    ),
+    Text(
+        "the learning rate means something else with every number of ranks",
+        "学习率的含义随 rank 数而变",
+    ),
+    Text(
+        "divide the summed gradients by the number of ranks, or the loss by the global count",
+        "将求和后的梯度除以 rank 数，或将损失除以全局数量",
+    ),
+)
 RULES = (DIFFERENT, FACTOR)
 _TOLERANCE = 2e-2
 """Relative norm, float32: sums in another order stay below 1e-4; balance losses, products of means, below this."""
@@ -87,7 +108,10 @@ def _difference(place: int, wanted: torch.Tensor, parts: list[torch.Tensor]) -> 
     if parts[0].shape != wanted.shape:
         joined = _shards(parts, wanted.shape)
         return None if joined is None else _measure(place, wanted, joined)
-    return max((_measure(place, wanted, item) for item in parts), key=lambda item: item.relative if item else 0.0)  # fmt: skip
+    return max(
+        (_measure(place, wanted, item) for item in parts),
+        key=lambda item: item.relative if item else 0.0,
+    )
 
 
 def _shards(parts: list[torch.Tensor], shape: torch.Size) -> torch.Tensor | None:
@@ -124,22 +148,41 @@ def _shown(
         number("its cosine", "其余弦", worst.cosine, "", IN_THE_RUN),
     )
     place = first_difference(one, ranks) or Place(*ranks[0].step_at)
-    args = {"count": str(len(differences)), "total": str(compared), "ranks": str(len(ranks)),
-            "relative": f"{worst.relative:.0%}", "factor": f"{middle:.3g}"}  # fmt: skip
+    args = {
+        "count": str(len(differences)),
+        "total": str(compared),
+        "ranks": str(len(ranks)),
+        "relative": f"{worst.relative:.0%}",
+        "factor": f"{middle:.3g}",
+    }
     if uniform:
-        return (Shown(
-            FACTOR, place,
-            Text("on {ranks} ranks every gradient is {factor} times that of one process",
-                 "在 {ranks} 个 rank 上，每个梯度都是单进程的 {factor} 倍"), args, numbers,
-        ),)  # fmt: skip
+        return (
+            Shown(
+                FACTOR,
+                place,
+                Text(
+                    "on {ranks} ranks every gradient is {factor} times that of one process",
+                    "在 {ranks} 个 rank 上，每个梯度都是单进程的 {factor} 倍",
+                ),
+                args,
+                numbers,
+            ),
+        )
     alike = all(item.cosine > _ALIKE for item in differences)
-    return (Shown(
-        DIFFERENT, place,
-        Text("on {ranks} ranks {count} of {total} gradients differ from those of one process with the same data, by up "
-             "to {relative}",
-             "在 {ranks} 个 rank 上，{total} 个梯度中有 {count} 个与同样数据的单进程不同，最大差 {relative}"),
-        args, numbers, severity=Severity.MEDIUM if alike else None,
-    ),)  # fmt: skip
+    return (
+        Shown(
+            DIFFERENT,
+            place,
+            Text(
+                "on {ranks} ranks {count} of {total} gradients differ from those of one process with the same data, by up "
+                "to {relative}",
+                "在 {ranks} 个 rank 上，{total} 个梯度中有 {count} 个与同样数据的单进程不同，最大差 {relative}",
+            ),
+            args,
+            numbers,
+            severity=Severity.MEDIUM if alike else None,
+        ),
+    )
 
 
 def first_difference(one: Tape, ranks: list[Tape]) -> Place | None:

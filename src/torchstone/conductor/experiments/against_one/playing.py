@@ -108,10 +108,14 @@ class Player:
                 tape.weights = [item.detach().clone() for item in self._parameters]
                 here = places.own(2)
                 tape.step_at = (here.path, here.line)
-            tape.gradients.append([
-                None if item.grad is None or item.grad.is_sparse else item.grad.detach().float().clone()
-                for item in self._parameters
-            ])  # fmt: skip
+            tape.gradients.append(
+                [
+                    None
+                    if item.grad is None or item.grad.is_sparse
+                    else item.grad.detach().float().clone()
+                    for item in self._parameters
+                ]
+            )
             self._open = False  # what is returned after the first step is not compared
             if len(tape.gradients) >= STEPS:
                 raise EnoughError

@@ -62,9 +62,10 @@ def compare_with_one(start: Start, world: int) -> Report:
         else:
             ((text, _),) = answers_of([functools.partial(_compared, start, world, folder, command)])
             outcome = (
-                from_data(Outcome, json.loads(text), "outcome") if text
+                from_data(Outcome, json.loads(text), "outcome")
+                if text
                 else Outcome(why="the run on one process did not come to its end")
-            )  # fmt: skip
+            )
         ((own, _),) = answers_of([functools.partial(_alone, start)])
     gaps: tuple[Gap, ...] = ()
     measures = _signature(from_data(Alone, json.loads(own), "alone") if own else Alone())

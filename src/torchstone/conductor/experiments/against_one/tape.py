@@ -50,11 +50,20 @@ class Tape:
 
     def save(self, path: Path) -> None:
         rows = [(item.key, item.path, item.line, item.value) for item in self.returns]
-        torch.save({
-            "weights": self.weights, "batches": self.batches, "draws": self.draws,
-            "gradients": self.gradients, "returns": rows, "step_at": list(self.step_at),
-            "gathers": self.gathers, "own_statistics": self.own_statistics, "ended": self.ended,
-        }, path)  # fmt: skip
+        torch.save(
+            {
+                "weights": self.weights,
+                "batches": self.batches,
+                "draws": self.draws,
+                "gradients": self.gradients,
+                "returns": rows,
+                "step_at": list(self.step_at),
+                "gathers": self.gathers,
+                "own_statistics": self.own_statistics,
+                "ended": self.ended,
+            },
+            path,
+        )
 
 
 def load_tape(path: Path) -> Tape:
@@ -62,9 +71,16 @@ def load_tape(path: Path) -> Tape:
     data = torch.load(path, weights_only=True)
     returns = [Return(*row) for row in data["returns"]]
     return Tape(
-        data["weights"], data["batches"], data["draws"], data["gradients"], returns,
-        (data["step_at"][0], data["step_at"][1]), data["gathers"], data["own_statistics"], data["ended"],
-    )  # fmt: skip
+        data["weights"],
+        data["batches"],
+        data["draws"],
+        data["gradients"],
+        returns,
+        (data["step_at"][0], data["step_at"][1]),
+        data["gathers"],
+        data["own_statistics"],
+        data["ended"],
+    )
 
 
 class CannotJoinError(Exception):

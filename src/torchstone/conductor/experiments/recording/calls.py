@@ -51,9 +51,10 @@ class Call:
         if known is not None:
             return known
         found = [
-            item for item in gc.get_referrers(self.code)
+            item
+            for item in gc.get_referrers(self.code)
             if isinstance(item, types.FunctionType) and item.__code__ is self.code
-        ]  # fmt: skip
+        ]
         if found:
             _FUNCTIONS[id(self.code)] = found[0]
         return found[0] if found else None

@@ -61,8 +61,9 @@ class FirstNonFinite(TorchDispatchMode):
     ) -> None:
         said = tuple(
             f"{tuple(item.shape)}: {float(item.min()):.4g} to {float(item.max()):.4g}"
-            for item in given[:3] if item.numel()
-        )  # fmt: skip
+            for item in given[:3]
+            if item.numel()
+        )
         share = float(at.sum()) / max(out.numel(), 1)
         place = self._places.own(2)
         self._run.non_finite = NonFinite(place, name, len(self._run.steps), share, said)
@@ -71,6 +72,7 @@ class FirstNonFinite(TorchDispatchMode):
 
 def _floats(value: Any) -> list[torch.Tensor]:
     return [
-        item for item in tree_leaves(value)
+        item
+        for item in tree_leaves(value)
         if isinstance(item, torch.Tensor) and item.is_floating_point() and item.numel()
-    ]  # fmt: skip
+    ]

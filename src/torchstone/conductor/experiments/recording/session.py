@@ -82,8 +82,14 @@ def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SEC
 
 def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> None:
     """Make this process the one that runs the program: nothing is put back."""
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world),
-                      LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500")  # fmt: skip
+    os.environ.update(
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        WORLD_SIZE=str(world),
+        LOCAL_WORLD_SIZE=str(world),
+        MASTER_ADDR="localhost",
+        MASTER_PORT="29500",
+    )
     os.chdir(start.root)
     sys.dont_write_bytecode = True
     warnings.simplefilter("ignore")

@@ -18,13 +18,23 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
 AVERAGE = ProbeRule(
-    "EX108", "average-does-not-follow", Severity.HIGH, "wrong result",
-    Text("an average of weights does not move towards the weights", "权重的滑动平均没有向当前权重靠近"),
-    Text("what is evaluated or saved is another model than the one that was trained",
-         "被评估或保存的模型与训练得到的模型不同"),
-    Text("average every parameter and every float buffer with `average += (1 - decay) * (weight - average)`, in float32",
-         "对每个参数与浮点缓冲区使用 `average += (1 - decay) * (weight - average)`，并使用 float32"),
-)  # fmt: skip
+    "EX108",
+    "average-does-not-follow",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "an average of weights does not move towards the weights",
+        "权重的滑动平均没有向当前权重靠近",
+    ),
+    Text(
+        "what is evaluated or saved is another model than the one that was trained",
+        "被评估或保存的模型与训练得到的模型不同",
+    ),
+    Text(
+        "average every parameter and every float buffer with `average += (1 - decay) * (weight - average)`, in float32",
+        "对每个参数与浮点缓冲区使用 `average += (1 - decay) * (weight - average)`，并使用 float32",
+    ),
+)
 RULES = (AVERAGE,)
 _CALLS = 60
 """Updates: with a decay of 0.999 the distance falls by 6 %, far above rounding."""
@@ -45,7 +55,9 @@ def examine(subject: Subject) -> Examined:
     shown: list[Shown] = []
     decided = False
     for call in subject.run.calls:
-        if call.number or not any(word in call.name.lower() for word in ("update", "ema", "average", "step", "momentum")):  # fmt: skip
+        if call.number or not any(
+            word in call.name.lower() for word in ("update", "ema", "average", "step", "momentum")
+        ):
             continue
         found = _examine_call(subject, call)
         decided = decided or found is not None
@@ -89,16 +101,34 @@ def _judge(call: Call, pair: Pair, start: Tensors) -> list[Shown]:
     name = behind[0] if behind else next(iter(approach), "")
     return [
         Shown(
-            AVERAGE, call.place,
-            Text("after {calls} calls of `{call}` with the same weights, {count} of {total} tensors are no nearer to "
-                 "them, as {name}",
-                 "以相同权重调用 `{call}` {calls} 次之后，{total} 个张量中有 {count} 个没有靠近，例如 {name}"),
-            {"calls": str(_CALLS), "call": call.name, "count": str(len(behind) or len(approach)),
-             "total": str(len(approach)), "name": name},
-            (number("approach of this tensor", "该张量的靠近程度", approach.get(name, 0.0), "", IN_THE_RUN),
-             number("approach of the median tensor", "中位张量的靠近程度", middle, "", IN_THE_RUN)),
+            AVERAGE,
+            call.place,
+            Text(
+                "after {calls} calls of `{call}` with the same weights, {count} of {total} tensors are no nearer to "
+                "them, as {name}",
+                "以相同权重调用 `{call}` {calls} 次之后，{total} 个张量中有 {count} 个没有靠近，例如 {name}",
+            ),
+            {
+                "calls": str(_CALLS),
+                "call": call.name,
+                "count": str(len(behind) or len(approach)),
+                "total": str(len(approach)),
+                "name": name,
+            },
+            (
+                number(
+                    "approach of this tensor",
+                    "该张量的靠近程度",
+                    approach.get(name, 0.0),
+                    "",
+                    IN_THE_RUN,
+                ),
+                number(
+                    "approach of the median tensor", "中位张量的靠近程度", middle, "", IN_THE_RUN
+                ),
+            ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _pairs(arguments: Mapping[str, Any]) -> Iterator[Pair]:
@@ -107,10 +137,12 @@ def _pairs(arguments: Mapping[str, Any]) -> Iterator[Pair]:
     for one in sets:
         for other in sets:
             shared = [
-                name for name, item in one.items()
-                if name in other and other[name].shape == item.shape
+                name
+                for name, item in one.items()
+                if name in other
+                and other[name].shape == item.shape
                 and other[name].data_ptr() != item.data_ptr()
-            ]  # fmt: skip
+            ]
             if one is not other and shared and 2 * len(shared) > max(len(one), len(other)):
                 yield Pair({k: one[k] for k in shared}, {k: other[k] for k in shared})
 
@@ -119,7 +151,11 @@ def _sets(arguments: Mapping[str, Any], depth: int = 0) -> Iterator[Tensors]:
     for value in arguments.values():
         if isinstance(value, nn.Module):
             yield _floats(value.state_dict(keep_vars=True))
-            inner = {key: item for key, item in vars(value).items() if key not in ("_modules", "_parameters", "_buffers")}  # fmt: skip
+            inner = {
+                key: item
+                for key, item in vars(value).items()
+                if key not in ("_modules", "_parameters", "_buffers")
+            }
             children = dict(value.named_children())
             if depth < 1:
                 yield from _sets({**inner, **children}, depth + 1)
@@ -133,9 +169,10 @@ def _sets(arguments: Mapping[str, Any], depth: int = 0) -> Iterator[Tensors]:
 
 def _floats(values: Mapping[Any, Any]) -> Tensors:
     return {
-        str(name): item for name, item in values.items()
+        str(name): item
+        for name, item in values.items()
         if isinstance(item, torch.Tensor) and item.is_floating_point() and item.numel()
-    }  # fmt: skip
+    }
 
 
 def _perturb(tensors: Tensors) -> None:

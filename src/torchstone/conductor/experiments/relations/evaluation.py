@@ -25,22 +25,41 @@ from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 BATCHING = ProbeRule(
-    "EX107", "metric-depends-on-batches", Severity.HIGH, "wrong result",
-    Text("an evaluation gives another number when the same data come in other batches",
-         "同样的数据换一种分批方式，评估结果就不同"),
-    Text("the figure depends on the batch size or the order, so that runs cannot be compared; often a mean of means, "
-         "in which the last, smaller batch counts as much as the others",
-         "结果取决于批大小或顺序，无法比较不同的运行；常见原因是对各批均值再求平均，较小的最后一批与其他批权重相同"),
-    Text("add up sums and counts over all samples and divide once; evaluate in eval() mode",
-         "在全部样本上累加总和与数量，最后只除一次；并在 eval() 模式下评估"),
-)  # fmt: skip
+    "EX107",
+    "metric-depends-on-batches",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "an evaluation gives another number when the same data come in other batches",
+        "同样的数据换一种分批方式，评估结果就不同",
+    ),
+    Text(
+        "the figure depends on the batch size or the order, so that runs cannot be compared; often a mean of means, "
+        "in which the last, smaller batch counts as much as the others",
+        "结果取决于批大小或顺序，无法比较不同的运行；常见原因是对各批均值再求平均，较小的最后一批与其他批权重相同",
+    ),
+    Text(
+        "add up sums and counts over all samples and divide once; evaluate in eval() mode",
+        "在全部样本上累加总和与数量，最后只除一次；并在 eval() 模式下评估",
+    ),
+)
 SIDE_EFFECT = ProbeRule(
-    "EX114", "evaluation-changes-the-model", Severity.HIGH, "wrong result",
-    Text("an evaluation changes weights or statistics of the model", "评估改变了模型的权重或统计量"),
-    Text("what is measured leaks into what is trained; batch statistics learn from evaluation data",
-         "被测量的数据影响了训练；批归一化统计量从评估数据中学习"),
-    Text("call model.eval() before and work under torch.no_grad()", "请先调用 model.eval()，并在 torch.no_grad() 下进行"),
-)  # fmt: skip
+    "EX114",
+    "evaluation-changes-the-model",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "an evaluation changes weights or statistics of the model", "评估改变了模型的权重或统计量"
+    ),
+    Text(
+        "what is measured leaks into what is trained; batch statistics learn from evaluation data",
+        "被测量的数据影响了训练；批归一化统计量从评估数据中学习",
+    ),
+    Text(
+        "call model.eval() before and work under torch.no_grad()",
+        "请先调用 model.eval()，并在 torch.no_grad() 下进行",
+    ),
+)
 RULES = (BATCHING, SIDE_EFFECT)
 _TOLERANCE = 1e-3
 """Relative: sums in another order differ by 1e-5 at most in float32; real differences were above 1 %."""
@@ -111,24 +130,45 @@ def _batching(metric: Metric, first: Measured) -> Shown | None:
             one, two = _worst(first.values, other.values)
             small = abs(one - two) <= _SMALL * max(abs(one), abs(two))
             return Shown(
-                BATCHING, _line_of_mean(metric.subject.run.root, metric.call),
-                Text("`{name}` gives {one} and, {how}, {two}", "`{name}` 得到 {one}，而{how_zh}得到 {two}"),
-                {"name": metric.call.name, "one": f"{one:.6g}", "two": f"{two:.6g}", "how": words.en,
-                 "how_zh": words.zh},
-                (number("as it is", "原样", one, "", IN_THE_RUN),
-                 number("the same data in other batches", "同样的数据换一种分批", two, "", IN_THE_RUN)),
+                BATCHING,
+                _line_of_mean(metric.subject.run.root, metric.call),
+                Text(
+                    "`{name}` gives {one} and, {how}, {two}",
+                    "`{name}` 得到 {one}，而{how_zh}得到 {two}",
+                ),
+                {
+                    "name": metric.call.name,
+                    "one": f"{one:.6g}",
+                    "two": f"{two:.6g}",
+                    "how": words.en,
+                    "how_zh": words.zh,
+                },
+                (
+                    number("as it is", "原样", one, "", IN_THE_RUN),
+                    number(
+                        "the same data in other batches",
+                        "同样的数据换一种分批",
+                        two,
+                        "",
+                        IN_THE_RUN,
+                    ),
+                ),
                 severity=Severity.MEDIUM if small else None,
-            )  # fmt: skip
+            )
     return None
 
 
 def _side_effect(call: Call, changed: str) -> Shown:
     return Shown(
-        SIDE_EFFECT, call.place,
-        Text("`{name}` changes {changed} of the model that it evaluates", "`{name}` 改变了被评估模型的 {changed}"),
+        SIDE_EFFECT,
+        call.place,
+        Text(
+            "`{name}` changes {changed} of the model that it evaluates",
+            "`{name}` 改变了被评估模型的 {changed}",
+        ),
         {"name": call.name, "changed": changed},
         (number("tensors changed, at least", "至少改变的张量", 1, "", IN_THE_RUN),),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +217,10 @@ class Metric:
         models = [item for item in reachable(arguments.values()) if isinstance(item, nn.Module)]
         before = {
             f"{name}": item.clone()
-            for model in models for name, item in model.state_dict().items()
+            for model in models
+            for name, item in model.state_dict().items()
             if isinstance(item, torch.Tensor)
-        }  # fmt: skip
+        }
         done = self.subject.replay(self.call, arguments, seed)
         if done.error or done.trained:
             return None

@@ -13,12 +13,20 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
 NOT_FINITE = ProbeRule(
-    "EX101", "loss-not-finite", Severity.HIGH, "instability",
+    "EX101",
+    "loss-not-finite",
+    Severity.HIGH,
+    "instability",
     Text("the loss becomes NaN or infinite", "损失变为 NaN 或无穷大"),
-    Text("one such value spreads to every parameter in the next update", "这样的值会在下一次更新中扩散到所有参数"),
-    Text("guard the operator that makes it: clamp its input, add an epsilon, mask the rows that have nothing to divide by",
-         "保护产生该值的算子：限制其输入范围、加上 epsilon，或屏蔽无可除数的行"),
-)  # fmt: skip
+    Text(
+        "one such value spreads to every parameter in the next update",
+        "这样的值会在下一次更新中扩散到所有参数",
+    ),
+    Text(
+        "guard the operator that makes it: clamp its input, add an epsilon, mask the rows that have nothing to divide by",
+        "保护产生该值的算子：限制其输入范围、加上 epsilon，或屏蔽无可除数的行",
+    ),
+)
 RULES = (NOT_FINITE,)
 
 
@@ -37,14 +45,33 @@ def _shown(bad: Loss, cause: NonFinite | None) -> Shown:
     numbers = (number("optimizer steps before it", "此前的优化步数", bad.step, "", IN_THE_RUN),)
     if cause is None or not cause.place:
         return Shown(
-            NOT_FINITE, bad.place, Text("the loss is {value} at step {step}", "第 {step} 步的损失为 {value}"),
-            {"value": str(bad.value), "step": str(bad.step)}, numbers,
-        )  # fmt: skip
+            NOT_FINITE,
+            bad.place,
+            Text("the loss is {value} at step {step}", "第 {step} 步的损失为 {value}"),
+            {"value": str(bad.value), "step": str(bad.step)},
+            numbers,
+        )
     return Shown(
-        NOT_FINITE, cause.place,
-        Text("`{operator}` makes the first value that is not finite, at step {step}; the loss is {value} (inputs {inputs})",
-             "`{operator}` 在第 {step} 步产生第一个非有限值，损失为 {value}（输入 {inputs}）"),
-        {"operator": cause.operator, "step": str(cause.step), "value": str(bad.value),
-         "inputs": "; ".join(cause.inputs)},
-        (*numbers, number("share of its output that is not finite", "输出中非有限值的比例", cause.share, "", IN_THE_RUN)),
-    )  # fmt: skip
+        NOT_FINITE,
+        cause.place,
+        Text(
+            "`{operator}` makes the first value that is not finite, at step {step}; the loss is {value} (inputs {inputs})",
+            "`{operator}` 在第 {step} 步产生第一个非有限值，损失为 {value}（输入 {inputs}）",
+        ),
+        {
+            "operator": cause.operator,
+            "step": str(cause.step),
+            "value": str(bad.value),
+            "inputs": "; ".join(cause.inputs),
+        },
+        (
+            *numbers,
+            number(
+                "share of its output that is not finite",
+                "输出中非有限值的比例",
+                cause.share,
+                "",
+                IN_THE_RUN,
+            ),
+        ),
+    )

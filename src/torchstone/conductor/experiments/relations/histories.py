@@ -11,11 +11,17 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
 KEPT = ProbeRule(
-    "EX104", "history-kept-alive", Severity.MEDIUM, "slow",
+    "EX104",
+    "history-kept-alive",
+    Severity.MEDIUM,
+    "slow",
     Text("the graphs of earlier steps stay in memory", "此前各步的计算图一直留在内存中"),
     Text("memory grows with every step until the program ends", "内存随每一步增长，直至程序结束"),
-    Text("keep `loss.detach()` or `loss.item()`, not the loss itself", "请保存 `loss.detach()` 或 `loss.item()`，而不是损失本身"),
-)  # fmt: skip
+    Text(
+        "keep `loss.detach()` or `loss.item()`, not the loss itself",
+        "请保存 `loss.detach()` 或 `loss.item()`，而不是损失本身",
+    ),
+)
 RULES = (KEPT,)
 _LOOKS = 3
 """Counts that must rise in a row, each after twice as many steps: buffers that fill up stop rising."""
@@ -30,11 +36,19 @@ def examine(subject: Subject) -> Examined:
         return Examined(decided=True)
     place = subject.run.steps[0].place
     shown = Shown(
-        KEPT, place,
-        Text("{rate} more tensors with a history are alive after every step ({first} after {one} steps, {last} after {two})",
-             "每一步之后多出 {rate} 个带计算图的张量（{one} 步后 {first} 个，{two} 步后 {last} 个）"),
-        {"rate": f"{min(rates):.0f}", "first": str(live[0][1]), "one": str(live[0][0]),
-         "last": str(live[-1][1]), "two": str(live[-1][0])},
+        KEPT,
+        place,
+        Text(
+            "{rate} more tensors with a history are alive after every step ({first} after {one} steps, {last} after {two})",
+            "每一步之后多出 {rate} 个带计算图的张量（{one} 步后 {first} 个，{two} 步后 {last} 个）",
+        ),
+        {
+            "rate": f"{min(rates):.0f}",
+            "first": str(live[0][1]),
+            "one": str(live[0][0]),
+            "last": str(live[-1][1]),
+            "two": str(live[-1][0]),
+        },
         (number("tensors kept for every step", "每一步保留的张量", min(rates), "", IN_THE_RUN),),
-    )  # fmt: skip
+    )
     return Examined((shown,), decided=True)

@@ -10,11 +10,20 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
 SHARED = ProbeRule(
-    "EX109", "evaluated-on-training-samples", Severity.MEDIUM, "wrong result",
+    "EX109",
+    "evaluated-on-training-samples",
+    Severity.MEDIUM,
+    "wrong result",
     Text("samples of the training data are evaluated", "训练样本出现在评估数据中"),
-    Text("the figure of the evaluation is too good: the model has seen its answers", "评估结果偏好：模型见过这些答案"),
-    Text("split the indices once, before anything else, and keep the parts apart", "请先对索引做一次划分，并使各部分互不重叠"),
-)  # fmt: skip
+    Text(
+        "the figure of the evaluation is too good: the model has seen its answers",
+        "评估结果偏好：模型见过这些答案",
+    ),
+    Text(
+        "split the indices once, before anything else, and keep the parts apart",
+        "请先对索引做一次划分，并使各部分互不重叠",
+    ),
+)
 RULES = (SHARED,)
 _SHARE = 0.02
 """Of the evaluated samples; a few equal rows are chance in small integer data."""
@@ -48,8 +57,16 @@ def examine(subject: Subject) -> Examined:
 
 def _shown(batch: Batch, both: int, total: int) -> Shown:
     return Shown(
-        SHARED, batch.place,
-        Text("{both} of {total} evaluated samples were trained on", "{total} 个评估样本中有 {both} 个用于训练"),
+        SHARED,
+        batch.place,
+        Text(
+            "{both} of {total} evaluated samples were trained on",
+            "{total} 个评估样本中有 {both} 个用于训练",
+        ),
         {"both": str(both), "total": str(total)},
-        (number("evaluated samples that were trained on", "用于训练的评估样本", both, "", IN_THE_RUN),),
-    )  # fmt: skip
+        (
+            number(
+                "evaluated samples that were trained on", "用于训练的评估样本", both, "", IN_THE_RUN
+            ),
+        ),
+    )

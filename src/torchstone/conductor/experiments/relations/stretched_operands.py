@@ -9,11 +9,23 @@ from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
 STRETCHED = ProbeRule(
-    "EX106", "operands-stretched", Severity.HIGH, "wrong result",
-    Text("a column and a row of the same length are combined into a table", "同样长度的列与行被广播成一张表"),
-    Text("every prediction is compared with every target instead of its own", "每个预测与每个目标比较，而不是与自己的目标比较"),
-    Text("give both the same shape: `.squeeze(-1)` or `.unsqueeze(-1)`", "请使两者形状一致：`.squeeze(-1)` 或 `.unsqueeze(-1)`"),
-)  # fmt: skip
+    "EX106",
+    "operands-stretched",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "a column and a row of the same length are combined into a table",
+        "同样长度的列与行被广播成一张表",
+    ),
+    Text(
+        "every prediction is compared with every target instead of its own",
+        "每个预测与每个目标比较，而不是与自己的目标比较",
+    ),
+    Text(
+        "give both the same shape: `.squeeze(-1)` or `.unsqueeze(-1)`",
+        "请使两者形状一致：`.squeeze(-1)` 或 `.unsqueeze(-1)`",
+    ),
+)
 RULES = (STRETCHED,)
 
 
@@ -21,13 +33,20 @@ def examine(subject: Subject) -> Examined:
     found = {item.place: item for item in reversed(subject.run.broadcasts) if item.place}
     shown = tuple(
         Shown(
-            STRETCHED, place,
-            Text("`{operator}` of {left} and {right} gives a table of {count} x {count}",
-                 "{left} 与 {right} 的 `{operator}` 得到 {count} x {count} 的表"),
-            {"operator": item.operator, "left": str(item.left), "right": str(item.right),
-             "count": str(item.left[0])},
+            STRETCHED,
+            place,
+            Text(
+                "`{operator}` of {left} and {right} gives a table of {count} x {count}",
+                "{left} 与 {right} 的 `{operator}` 得到 {count} x {count} 的表",
+            ),
+            {
+                "operator": item.operator,
+                "left": str(item.left),
+                "right": str(item.right),
+                "count": str(item.left[0]),
+            },
             (number("side of the table", "表的边长", item.left[0], "", IN_THE_RUN),),
         )
         for place, item in found.items()
-    )  # fmt: skip
+    )
     return Examined(shown, decided=bool(subject.run.losses))

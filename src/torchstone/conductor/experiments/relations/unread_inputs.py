@@ -19,17 +19,26 @@ from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 INPUT = ProbeRule(
-    "EX112", "input-without-effect", Severity.MEDIUM, "wrong result",
+    "EX112",
+    "input-without-effect",
+    Severity.MEDIUM,
+    "wrong result",
     Text("a function never reads a tensor that it is called with", "函数从不读取传入的某个张量"),
-    Text("a mask, a weight or a target that nothing reads has no effect on the result", "没有被读取的掩码、权重或目标对结果没有任何影响"),
+    Text(
+        "a mask, a weight or a target that nothing reads has no effect on the result",
+        "没有被读取的掩码、权重或目标对结果没有任何影响",
+    ),
     Text("use it, or take the parameter out", "请使用它，或去掉该参数"),
-)  # fmt: skip
+)
 SETTING = ProbeRule(
-    "EX113", "setting-without-effect", Severity.LOW, "wrong result",
+    "EX113",
+    "setting-without-effect",
+    Severity.LOW,
+    "wrong result",
     Text("a module never reads a setting that it is made with", "模块从不读取构造时给出的某个设置"),
     Text("whoever changes the setting changes nothing", "修改该设置不会有任何作用"),
     Text("use it, or take the parameter out", "请使用它，或去掉该参数"),
-)  # fmt: skip
+)
 RULES = (INPUT, SETTING)
 _ON_PURPOSE = ("_", "unused", "kwargs", "args")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -89,9 +98,11 @@ def _is_shared(node: Function, tree: ast.Module) -> bool:
 def unread(node: Function) -> Iterator[Unread]:
     given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     read = {
-        item.id for part in node.body for item in ast.walk(part)
+        item.id
+        for part in node.body
+        for item in ast.walk(part)
         if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load | ast.Del)
-    }  # fmt: skip
+    }
     whole = any(name in read for name in ("locals", "vars"))
     for item in given if not whole and not _is_empty(node) else ():
         if (
@@ -117,12 +128,23 @@ def _inputs(call: Call, node: Function, path: str) -> Iterator[Shown]:
         value: Any = call.arguments.get(item.name)
         if isinstance(value, torch.Tensor) and value.numel() > 0:
             yield Shown(
-                INPUT, Place(path, item.line, call.name),
-                Text("`{function}` is given `{name}` ({shape}) and never reads it",
-                     "`{function}` 收到 `{name}`（{shape}），却从不读取"),
+                INPUT,
+                Place(path, item.line, call.name),
+                Text(
+                    "`{function}` is given `{name}` ({shape}) and never reads it",
+                    "`{function}` 收到 `{name}`（{shape}），却从不读取",
+                ),
                 {"function": call.name, "name": item.name, "shape": str(tuple(value.shape))},
-                (number("elements that have no effect", "没有作用的元素", value.numel(), "", IN_THE_RUN),),
-            )  # fmt: skip
+                (
+                    number(
+                        "elements that have no effect",
+                        "没有作用的元素",
+                        value.numel(),
+                        "",
+                        IN_THE_RUN,
+                    ),
+                ),
+            )
 
 
 def _settings(tree: ast.Module, classes: set[str], path: str) -> Iterator[Shown]:
@@ -133,7 +155,11 @@ def _settings(tree: ast.Module, classes: set[str], path: str) -> Iterator[Shown]
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 for item in unread(method):
                     yield Shown(
-                        SETTING, Place(path, item.line, f"{node.name}.__init__"),
-                        Text("`{kind}` never reads its setting `{name}`", "`{kind}` 从不读取其设置 `{name}`"),
+                        SETTING,
+                        Place(path, item.line, f"{node.name}.__init__"),
+                        Text(
+                            "`{kind}` never reads its setting `{name}`",
+                            "`{kind}` 从不读取其设置 `{name}`",
+                        ),
                         {"kind": node.name, "name": item.name},
-                    )  # fmt: skip
+                    )

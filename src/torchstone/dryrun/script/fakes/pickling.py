@@ -33,9 +33,13 @@ def _reduce_fake(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 
 def rebuild_fake(
-    shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: str,
-    requires_grad: bool, is_parameter: bool,
-) -> torch.Tensor:  # fmt: skip
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    device: str,
+    requires_grad: bool,
+    is_parameter: bool,
+) -> torch.Tensor:
     """A fake of these fields in the mode of this process."""
     with _disable_current_modes(), torch._C.DisableTorchFunction(), _modes[0]:
         made = torch.empty_strided(shape, stride, dtype=dtype, device=device)

@@ -1,0 +1,165 @@
+"""Whether a change fixed its problem, what else it did, and which run shows it."""
+
+from __future__ import annotations
+
+import math
+
+from torchstone.conductor.experiments import against_one
+from torchstone.conductor.jobs.job import Job
+from torchstone.conductor.phases.before import SHOWN, Before, is_shown_by_calls
+from torchstone.conductor.phases.design import Solution
+from torchstone.conductor.phases.problems import OUTSIDE, Problem
+from torchstone.conductor.phases.verdicts import (
+    PatchState,
+    Verdict,
+)
+from torchstone.conductor.project.testing import TestRun
+from torchstone.conductor.words import counted
+from torchstone.core.finding import Finding, Severity
+from torchstone.core.report import Report
+from torchstone.core.text import Text
+
+_SAME_GRADIENT = 1e-4
+"""Relative; the same program on the same data differs by rounding only."""
+
+
+def judge_change(
+    problem: Problem, solution: Solution, before: Before, jobs: tuple[Job, ...],
+    reports: list[Report], tests: TestRun, own: list[Finding], diff: str,
+) -> Verdict:  # fmt: skip
+    old = {item.fingerprint for report in before.reports(jobs) for item in report.findings}
+    now = {item.fingerprint: item for report in reports for item in report.findings}
+    gone = tuple(sorted({item.fingerprint for item in own} - set(now)))
+    # a finding of the same rule at the edited place is the old one in new words
+    still = [item for item in own if item.fingerprint in now or _same_place(item, now, old)]
+    rules = {item.rule for item in own}
+    new = tuple(
+        item for key, item in now.items()
+        if key not in old and item.severity is not Severity.LOW
+        and item.tool not in OUTSIDE and item.rule not in rules
+    )  # fmt: skip
+    lost = tests.worse_than(before.tests)
+    # what failed before the change is no fault of it
+    broken = [
+        report for then, report in zip(before.reports(jobs), reports, strict=True)
+        if report.failed and not then.failed
+    ]  # fmt: skip
+    if lost or new or broken:
+        return Verdict(problem.id, solution.id, "regressed", "dropped", gone, new, lost,
+                       why=_worse(new, lost, broken), diff=diff)  # fmt: skip
+    if still:
+        why = Text("the finding is still there after the change", "修改之后该问题仍然存在")
+        return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
+    if less := less_ran(before.reports(jobs), reports):
+        return Verdict(problem.id, solution.id, "silenced", "dropped", gone, why=less, diff=diff)
+    others = _others_gone(before.reports(jobs), own, now, old)
+    turned = [item for item in before.shown_near(own) if item.fingerprint not in now]
+    ran = {report.tool for report in reports}
+    check = check_that_turned([*own, *(item for item in turned if item.tool in ran)])
+    if not check.en and any(is_shown_by_calls(item) for item in own):
+        check = agree_with_one(before.reports(jobs), reports)
+    state: PatchState = "proven" if check.en else "applies"
+    why = Text("", "") if check.en else _why_unproven(own)
+    return Verdict(
+        problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff,
+        others_gone=others,
+    )  # fmt: skip
+
+
+def _why_unproven(own: list[Finding]) -> Text:
+    if any(item.tool in SHOWN for item in own):
+        return Text(
+            "the ranks no longer part, but no run has compared their values with those of one process",
+            "各 rank 不再分歧，但尚无运行将其数值与单进程比较",
+        )
+    return Text(
+        "no run showed the fault before the change, so none can show that it is gone",
+        "修改前没有运行能展示该故障，因此无法通过运行证明其消失",
+    )
+
+
+def _others_gone(
+    before: list[Report], own: list[Finding], now: dict[str, Finding], old: set[str]
+) -> tuple[str, ...]:
+    """What else the same runs found before the change and do not find any more."""
+    mine = {item.fingerprint for item in own}
+    return tuple(sorted({
+        item.fingerprint for report in before for item in report.findings
+        if item.fingerprint not in mine and item.fingerprint not in now
+        and item.tool not in OUTSIDE and not _same_place(item, now, old)
+    }))  # fmt: skip
+
+
+def _same_place(item: Finding, now: dict[str, Finding], old: set[str]) -> bool:
+    return any(
+        key not in old and other.rule == item.rule and other.path == item.path
+        and abs(other.line - item.line) <= 2
+        for key, other in now.items()
+    )  # fmt: skip
+
+
+def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]) -> Text:
+    if lost:
+        return Text(f"lost: {counted(len(lost), 'test')} that passed before, as {lost[0]}",
+                    f"{len(lost)} 个原本通过的测试失败：{lost[0]}")  # fmt: skip
+    if new:
+        first = new[0]
+        return Text(f"a new finding: {first.rule} at {first.path}:{first.line}",
+                    f"出现新问题：{first.rule} 位于 {first.path}:{first.line}")  # fmt: skip
+    return Text(f"{broken[0].tool} fails after the change", f"修改之后 {broken[0].tool} 运行失败")
+
+
+_PROGRESS = ("optimizer_steps", "steps", "modules", "decided")
+"""Measures that say how far the program came: after a fix it must come as far as before."""
+
+_ENOUGH = 0.5
+"""Scripts are run for a few seconds: on a busy machine one and the same script makes fewer steps."""
+
+
+def less_ran(before: list[Report], after: list[Report]) -> Text | None:
+    """Why silence means nothing: the program no longer does what showed the fault."""
+    for old, new in zip(before, after, strict=True):
+        now = {item.name: item.value for item in new.measures if item.name in _PROGRESS}
+        for item in old.measures:
+            if item.name in _PROGRESS and now.get(item.name, 0) < _ENOUGH * item.value:
+                return Text(
+                    f"after the change less of the program runs ({item.name}: {item.value:g} before, {now.get(item.name, 0):g} now)",
+                    f"修改之后程序运行得更少（{item.name}：之前 {item.value:g}，现在 {now.get(item.name, 0):g}）",
+                )
+    return None
+
+
+def agree_with_one(before: list[Report], after: list[Report]) -> Text:
+    """The values behind the calls: after the change the ranks have the gradients of one process, and
+    those of one process are what they were before it."""
+    pairs = [
+        ({item.name: item.value for item in then.measures}, {item.name: item.value for item in now.measures})
+        for then, now in zip(before, after, strict=True)
+        if now.tool == against_one.TOOL
+    ]  # fmt: skip
+    compared = [(then, now) for then, now in pairs if against_one.HELD in now]
+    same = all(
+        math.isclose(then.get(name, 0.0), now.get(name, 1.0), rel_tol=_SAME_GRADIENT)
+        for then, now in compared
+        for name in against_one.ALONE
+    )
+    if not compared or not same or not all(now[against_one.HELD] for _, now in compared):
+        return Text("", "")
+    return Text(
+        "the gradients on 2 ranks equal those of one process with the same data, which did not change",
+        "2 个 rank 上的梯度等于使用同样数据的单进程梯度，且后者保持不变",
+    )
+
+
+def check_that_turned(own: list[Finding]) -> Text:
+    """The run that showed the fault before and does not now, by the values or by the crash that it saw."""
+    shown = next(
+        (item for item in own if item.tool in SHOWN and not is_shown_by_calls(item)),
+        None,
+    )
+    if shown is None:
+        return Text("", "")
+    return Text(
+        f"{shown.tool} {shown.rule} failed before and passes now: {shown.what.say('en')}",
+        f"{shown.tool} {shown.rule} 修改前失败、修改后通过：{shown.what.say('zh')}",
+    )
