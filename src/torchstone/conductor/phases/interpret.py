@@ -274,14 +274,10 @@ def _cause(
         for item in (*also, *beside)
     ]  # fmt: skip
     if where.scope:
-        often = (
-            Text("in every step", "每一步")
-            if where.every_step
-            else Text("not in the step loop", "不在训练步循环中")
-        )
+        often = Text(", in every step", "，每一步") if where.every_step else Text("", "")
         chain.append(Text(
-            f"it stands in {where.scope}, {often.en}, on {counted(ranks, 'rank')} at least",
-            f"位于 {where.scope}，{often.zh}，至少 {ranks} 个 rank",
+            f"it is in {where.scope}{often.en}, on {counted(ranks, 'rank')} at least",
+            f"位于 {where.scope}{often.zh}，至少 {ranks} 个 rank",
         ))  # fmt: skip
     if first.why:
         chain.append(Text(f"because {first.why.say('en')}", f"原因：{first.why.say('zh')}"))

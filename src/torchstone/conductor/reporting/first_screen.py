@@ -188,8 +188,13 @@ def _tasks(made: Outcome) -> tuple[Evidence, ...]:
         verdict = made.verification.of(problem.id)
         entry = entries.get(problem.id)
         gain = problem.finding.gain
-        facts: list[Text | str] = [problem.severity.value, EffectWords[problem.effect], who_is_hit(problem),
-                                   EvidenceWords[problem.evidence]]  # fmt: skip
+        hit = who_is_hit(problem)
+        facts: list[Text | str] = [
+            problem.severity.value,
+            EffectWords[problem.effect],
+            *([hit] if hit.en else []),
+            EvidenceWords[problem.evidence],
+        ]
         if problem.places:
             facts.append(
                 Text(f"{len(problem.places) + 1} places", f"共 {len(problem.places) + 1} 处")

@@ -54,7 +54,8 @@ class Outcome:
 
 
 def who_is_hit(problem: Problem) -> Text:
-    """Who is hit, in words."""
+    """Who is hit, in words; empty where that is not known: a line that no call is seen to reach may still
+    run in every step."""
     parts_en, parts_zh = [], []
     if problem.reach.every_step:
         parts_en.append("every step")
@@ -65,4 +66,4 @@ def who_is_hit(problem: Problem) -> Text:
     if problem.ranks > 1:
         parts_en.append("all ranks")
         parts_zh.append("所有 rank")
-    return Text(", ".join(parts_en) or "once per run", "，".join(parts_zh) or "每次运行一次")
+    return Text(", ".join(parts_en), "，".join(parts_zh))
