@@ -60,6 +60,7 @@ class Player:
     _parameters: list[torch.Tensor] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
     _open: bool = True
+    _reads_data: bool = False
 
     def play(self) -> Tape:
         run, places = Run(self.start.root, self.start.script), Where(self.start.root)
@@ -139,7 +140,7 @@ class Player:
         place = [0]
 
         def recorded(loader: Any) -> Iterator[Any]:
-            for batch in iterate(loader):
+            for batch in self._read(iterate(loader)):
                 if not self.given:
                     if len(self.tape.batches) < 64:
                         self.tape.batches.append(batch)
@@ -153,6 +154,18 @@ class Player:
 
         DataLoader.__iter__ = recorded  # type: ignore[method-assign, assignment]
 
+    def _read(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches; random numbers that a data set draws meanwhile are in them already."""
+        while True:
+            self._reads_data = True
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            finally:
+                self._reads_data = False
+            yield batch
+
     def _watch_draws(self, places: Where) -> None:
         place = [0]
 
@@ -160,7 +173,11 @@ class Player:
             def drawn(*args: Any, **kwargs: Any) -> Any:
                 value = draw(*args, **kwargs)
                 # weights are drawn before the optimizer is made, and are put in as a whole
-                if not self._parameters or not places.is_own(sys._getframe(1).f_code.co_filename):
+                if (
+                    self._reads_data
+                    or not self._parameters
+                    or not places.is_own(sys._getframe(1).f_code.co_filename)
+                ):
                     return value
                 if not self.given:
                     if len(self.tape.draws) < 256:
