@@ -62,6 +62,7 @@ def test_fix_changes_the_file_that_was_checked(here: Path) -> None:
     (here / "other").mkdir()
     (here / "other" / "link").symlink_to(here / "real" / "sub")
     (here / "real" / "x.py").write_text(AMP)
+    (here / "real" / "requirements.txt").write_text("torch>=2.4\n")  # the fix depends on it
     innocent = "import torch\n\n\nwith torch.cuda.amp.autocast(): y=1\n"
     (here / "other" / "x.py").write_text(innocent)
     run(["check", "--no-cache", "--fix", "other/link/../x.py"])
@@ -72,6 +73,7 @@ def test_fix_changes_the_file_that_was_checked(here: Path) -> None:
 def test_a_fix_that_would_break_the_file_is_left_out(here: Path) -> None:
     text = 'import torch\n\nx = f"{torch.cuda.amp.autocast()}"\n' + AMP
     (here / "x.py").write_text(text)
+    (here / "requirements.txt").write_text("torch>=2.4\n")  # the fix depends on it
     run(["check", "--no-cache", "--fix", "x.py"])
     after = (here / "x.py").read_text()
     compile(after, "x.py", "exec")

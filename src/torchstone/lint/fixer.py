@@ -11,12 +11,11 @@ from torchstone.core.errors import InputError
 from torchstone.core.files import write_atomically
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Safety, apply_edits
-from torchstone.core.gap import Gap
 from torchstone.core.lines import split_lines
 from torchstone.core.text import Text
 from torchstone.sources.notebook import edit_notebook
-from torchstone.sources.project import parse
-from torchstone.sources.source import Source, decode
+from torchstone.sources.project import still_parses
+from torchstone.sources.source import decode
 
 Span = tuple[int, int, int, int, int]
 
@@ -109,11 +108,11 @@ def _change(path: str, data: bytes, findings: list[Finding]) -> Change:
     if not _round(text, encoding, data):
         encoding = _declared(data)
     after = _applied(path, text, findings)
-    if not _parses(path, after):
+    if not _parses(path, text, after):
         # one of them does not fit its place (inside an f-string, say): leave that one out
         kept: list[Finding] = []
         for item in findings:
-            if _parses(path, _applied(path, text, [*kept, item])):
+            if _parses(path, text, _applied(path, text, [*kept, item])):
                 kept.append(item)
         findings, after = kept, _applied(path, text, kept)
     return Change(path, text, after, encoding, tuple(findings))
@@ -124,11 +123,9 @@ def _applied(path: str, text: str, findings: list[Finding]) -> str:
     return edit_notebook(text, edits) if path.endswith(".ipynb") else apply_edits(text, edits)
 
 
-def _parses(path: str, text: str) -> bool:
+def _parses(path: str, before: str, after: str) -> bool:
     """Whether a module still parses; notebooks are read cell by cell elsewhere."""
-    if path.endswith(".ipynb"):
-        return True
-    return not isinstance(parse(Source(path, text)), Gap)
+    return path.endswith(".ipynb") or still_parses(path, before, after)
 
 
 def _round(text: str, encoding: str, data: bytes) -> bool:

@@ -229,13 +229,18 @@ def is_ours(file: str) -> bool:
     return file.startswith(_OURS)
 
 
+def is_of_package(file: str) -> bool:
+    """Whether it is in a folder of installed packages, torch's included."""
+    return any(part in file for part in _PACKAGES) or file.startswith(_installed())
+
+
 def kind_of_file(file: str) -> Kind:
     """Whose code a file is, by its name alone."""
     if file.startswith("<"):
         return OWN if file.startswith(_TYPED_IN) else HIDDEN
     if file.startswith((_OURS, _torch_folder())):
         return HIDDEN
-    if any(part in file for part in _PACKAGES) or file.startswith(_installed()):
+    if is_of_package(file):
         return LIBRARY
     return STANDARD if file.startswith(_standard()) else OWN
 

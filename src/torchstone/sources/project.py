@@ -56,6 +56,22 @@ def parse(source: Source) -> ast.Module | Gap:
         )
 
 
+def still_parses(path: str, before: str, after: str) -> bool:
+    """Whether a changed file parses as its text before did: what this interpreter could read, it must
+    still be able to read, even where newer ones could."""
+    if isinstance(parse(Source(path, after)), Gap):
+        return False
+    return _is_of_this_python(after) or not _is_of_this_python(before)
+
+
+def _is_of_this_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def _tree(source: Source, text: str) -> ast.Module:
     flags = ast.PyCF_ONLY_AST
     if source.cell_starts:

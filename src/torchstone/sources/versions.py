@@ -62,7 +62,7 @@ def _of_torch(text: str) -> Requirement | None:
         rows = [(item.operator, item.version.removesuffix(".*")) for item in stated.specifier]
         below = [sign for sign, _ in rows if sign in ("<", "<=")]
         least = [Release(text) for sign, text in rows if sign in ("==", "~=", ">=", ">", "===")]
-    except (InvalidRequirement, InvalidVersion):
+    except (InvalidRequirement, InvalidVersion, ValueError):  # the last: thousands of digits
         return None
     if not least:
         return None

@@ -10,11 +10,11 @@ import platform
 import re
 import subprocess
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from types import ModuleType
 
+from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
     EmptyData,
     MissingCommand,
@@ -176,8 +176,7 @@ def is_installed(top: str) -> bool:
     except (ImportError, ValueError, AttributeError):
         return False
     places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-    homes = tuple(path for name in ("purelib", "platlib") if (path := sysconfig.get_path(name)))
-    return any(place.startswith(homes) or "-packages/" in place for place in places)
+    return any(map(is_of_package, places))
 
 
 def version_of(top: str) -> str:

@@ -12,12 +12,11 @@ from torchstone.conductor.choices import TextEdit
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.fix import Edit, apply_edits
-from torchstone.core.gap import Gap
 from torchstone.core.lines import split_lines
 from torchstone.core.text import Text
 from torchstone.sources.notebook import edit_notebook
-from torchstone.sources.project import parse
-from torchstone.sources.source import MAX_BYTES, Source, decode
+from torchstone.sources.project import still_parses
+from torchstone.sources.source import MAX_BYTES, decode
 
 _CLOSED_FOLDERS = frozenset(
     {".git", ".github", ".gitlab", ".circleci", ".torchstone", ".hg", ".ci"}
@@ -121,7 +120,7 @@ def changes_of(root: Path, edits: Iterable[Edit]) -> tuple[FileChange, ...]:
             )
         except ValueError as error:
             raise _refused(path, str(error)) from None
-        if path.endswith(".py") and isinstance(parse(Source(path, after)), Gap):
+        if path.endswith(".py") and not still_parses(path, before, after):
             raise _refused(path, "an edit after which the file does not parse")
         made.append(FileChange(path, before, after))
     return tuple(change for change in made if change.before != change.after)
