@@ -13,9 +13,10 @@ from torchstone.observe.where import LIBRARY, PROGRAM
 _HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _other_tests_are_not_the_users() -> Iterator[None]:
-    """Rewriting all of them at every start of a trace takes most of a minute."""
+    """Rewriting all of them at every start of a trace takes most of a minute. Only while tests of this folder
+    run: the answer to whose a file is is shared by all tools."""
     loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     others = [
         name
