@@ -1,4 +1,4 @@
-"""The process that runs the user's program. `python -m torchstone.dryrun.child READ WRITE`.
+"""The process that runs the user's program. `main([READ, WRITE])`.
 
 It reads its settings from one pipe and writes one record per path to the other, then leaves
 without the interpreter's farewell: a pretend backend cannot be unloaded.
@@ -120,7 +120,3 @@ def leave(code: int) -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(code)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

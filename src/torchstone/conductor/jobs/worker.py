@@ -1,12 +1,11 @@
-"""The process that does one job. `python -P -m torchstone.conductor.jobs.worker JOB RESULT`.
+"""What the process of one job does: `main([JOB, RESULT])`.
 
-It runs behind walls, in a copy of the project. What it writes is read as a report or not at all.
+It runs in the sandbox, in a copy of the project. What it writes is read as a report or not at all.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from torchstone.conductor.jobs.job import Job
@@ -26,7 +25,3 @@ def main(words: list[str]) -> None:
         reason = Message("review.job-input", Text(error.say("en"), error.say("zh")))
         report = Report(job.tool, gaps=(Gap(job.id, reason, "", failed=True, tool=job.tool),))
     Path(words[1]).write_text(report.to_json(indent=None), "utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
