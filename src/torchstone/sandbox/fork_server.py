@@ -79,32 +79,47 @@ def serve(control: socket.socket) -> NoReturn:
 
 def _keep(order: Order, handles: Sequence[int]) -> NoReturn:
     """Start the fork, wait for its end or the caller's, and end all that is left."""
-    answer, *given = handles
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    child = os.fork()
-    if child == 0:
-        os.close(answer)
-        _become(order, given)
-    for handle in given:
-        os.close(handle)
-    code = _wait(child, answer)
-    _end_children()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with contextlib.suppress(OSError):
+    try:
+        answer, *given = handles
+        ended, awake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda _, __: None)
+        signal.set_wakeup_fd(awake, warn_on_full_buffer=False)
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        child = os.fork()
+        if child == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(answer)
+            _become(order, given)
+        for handle in given:
+            os.close(handle)
+        code = _wait(child, answer, ended)
+        _end_children()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         os.write(answer, ANSWER.pack(code, used.ru_utime + used.ru_stime))
-    os._exit(0)
+    except BrokenPipeError:
+        pass  # the caller is gone
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
-def _wait(child: int, answer: int) -> int:
-    ended = os.pidfd_open(child)
+def _wait(child: int, answer: int, ended: int) -> int:
+    """The exit code. A sandbox around us may refuse handles of processes: signals tell of ends."""
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     poll.register(answer, select.POLLIN)  # closed by the caller, or with it
-    if ended not in dict(poll.poll()):
-        with contextlib.suppress(ProcessLookupError):
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        ready = dict(poll.poll())
+        if ended in ready:
+            os.read(ended, 4096)
+        if answer in ready:
+            poll.unregister(answer)
             os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _end_children() -> None:
@@ -128,12 +143,17 @@ def _become(order: Order, handles: Sequence[int]) -> NoReturn:
     os.dup2(source, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    kept = sorted((2, *rest))
-    for below, above in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
-        os.closerange(below + 1, above)
+    close_all_but(rest)
     take_environment(order.environment)
     os.chdir(order.folder)
     call_and_leave(order.main, [*order.words, *map(str, rest)])
+
+
+def close_all_but(handles: Sequence[int]) -> None:
+    """The standard streams and these stay open."""
+    kept = sorted((2, *handles))
+    for below, above in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
+        os.closerange(below + 1, above)
 
 
 def take_environment(environment: dict[str, str]) -> None:

@@ -142,7 +142,6 @@ def _fork_server() -> _Server:
     """This process has loaded nothing but libraries: a copy of it can serve."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
-        ours.close()
         _serve(theirs)
     theirs.close()
     return _Server(ours, None)
@@ -150,6 +149,8 @@ def _fork_server() -> _Server:
 
 def _serve(control: socket.socket) -> NoReturn:
     try:
+        # a pipe that it held open would never end
+        fork_server.close_all_but([control.fileno()])
         fork_server.serve(control)
     finally:
         os._exit(NOT_STARTED)

@@ -35,7 +35,7 @@ GRACE_SECONDS = 60.0
 """A job ends itself at its limit and says how far it came; after this it is killed."""
 _WORKER = "torchstone.conductor.jobs.worker:main"
 _LOADED = (
-    "torch",
+    "torch._dynamo",
     "torchstone.conductor.experiments.running",
     "torchstone.conductor.probes.run",
     "torchstone.dryrun.script.world",

@@ -123,7 +123,8 @@ _BOOT = (
     "import sys; sys.path.insert(0, {home!r}); "
     "from torchstone.dryrun.child import main; main(sys.argv[1:])"
 )
-_LOADED = ("torch", "torchstone.dryrun.child", "torchstone.dryrun.script.world")
+_LOADED = ("torch._dynamo", "torchstone.dryrun.child", "torchstone.dryrun.script.world")
+"""Fake tensors load torch._dynamo, whatever the program uses."""
 _FOR_RANKS = ("torch.distributed", "torchstone.dryrun.ranks.tell")
 
 
