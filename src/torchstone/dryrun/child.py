@@ -32,6 +32,8 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    if settings.script:  # the program may be started in another folder
+        settings = replace(settings, script=os.path.abspath(settings.script))
     PROGRAM.start_in(os.getcwd())
     network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
     confined = bool(settings.scratch) and confine(
@@ -108,10 +110,11 @@ def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
 
 def run_script(settings: ScriptSettings) -> None:
     """The script as `python SCRIPT ARGS` would run it, or `python -m` where its imports need that."""
-    from torchstone.runtime.script_start import start_script
+    from torchstone.starting.arguments import change_arguments
+    from torchstone.starting.documents import start_program
 
-    sys.argv = [settings.script, *settings.arguments]
-    start_script(settings.script)
+    sys.argv = [settings.script, *change_arguments(settings.arguments, settings.supplies)]
+    start_program(settings.script)
 
 
 def leave(code: int) -> None:

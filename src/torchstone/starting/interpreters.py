@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
 from torchstone.core.text import Text
 
 OLDEST = (3, 11)
 """What Torchstone itself is written for."""
 _FOLDERS = (".venv", "venv", "env")
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_PTH_BYTES = 1 << 16
 _VERSION = re.compile(r"python(\d+)\.(\d+)$")
 
 
@@ -107,4 +109,17 @@ def _packages(prefix: Path, version: tuple[int, int]) -> tuple[str, ...]:
 
 
 def _has_torch(prefix: Path, version: tuple[int, int]) -> bool:
-    return any(Path(folder, "torch").is_dir() for folder in _packages(prefix, version))
+    """In its own packages, or in those that a line of a `.pth` file there names."""
+    for folder in map(Path, _packages(prefix, version)):
+        lines = (line for file in folder.glob("*.pth") for line in _lines(file))
+        if any((place / "torch").is_dir() for place in (folder, *map(Path, lines))):
+            return True
+    return False
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        text = read_regular(file, _PTH_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if os.path.isabs(line)]

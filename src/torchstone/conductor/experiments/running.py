@@ -23,6 +23,7 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
+from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun.reporting.supplied import VALUES, supply_measures
@@ -46,7 +47,7 @@ class Outcome:
     """Relations that were decided and hold."""
     ended: str = ""
     obstacle: Obstacle | None = None
-    stack: tuple[str, ...] = ()
+    stack: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def run_experiments(start: Start) -> Report:
         made = from_data(Outcome, json.loads(text), "outcome")
         return Attempt(Answer(made), made.obstacle, made.stack, used_by_children() - before)
 
-    started = run_with_repairs(attempt, start.root)
+    started = run_with_repairs(attempt, start.root, start.root / start.script)
     outcome, late = started.outcome.outcome or Outcome(), started.outcome.late
     gaps = list(outcome.gaps)
     if started.outcome.outcome is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from torchstone.conductor.project.facts import EntryPoint, Launch
@@ -16,6 +16,12 @@ from torchstone.starting.commands import find_commands
 _README_BYTES = 1 << 20
 _NEVER = re.compile(r"(^|/)(setup|conftest|test_\w*)\.py$|download|clean[-_]?up|install", re.I)
 """Scripts that a review never starts."""
+_SIDE = re.compile(
+    r"(^|[_-])(test|eval|evaluate|infer|inference|predict|demo|sample|generate|make|plot|visuali[sz]e|export|convert"
+    r"|prepare|preprocess|process|bench|benchmark|transcribe|translate|server)", re.I,
+)  # fmt: skip
+_FIRST = re.compile(r"train|main|run|tune|fit", re.I)
+"""How scripts that train are called, and how those are that use what was trained."""
 
 
 def _trains_elsewhere(path: str, found: Gathered) -> bool:
@@ -56,9 +62,23 @@ def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
         for path, (trains, launched) in found.entries.items()
         if path not in found.tests and not _NEVER.search(path)
     ]
-    # what trains first, then what is documented, then what lies highest
-    return tuple(sorted(scripts, key=lambda item: (
-        not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+    return tuple(sorted(scripts, key=lambda item: _order(item, commands)))
+
+
+def _order(item: EntryPoint, commands: Container[str]) -> tuple[object, ...]:
+    """What trains first, then what is documented, then what is called so, then what lies highest;
+    examples in a text come last."""
+    stem = Path(item.path).stem
+    return (
+        not item.trains,
+        "#" in item.path,
+        bool(_SIDE.search(stem)),
+        item.path not in commands,
+        item.path.endswith(".ipynb"),
+        not _FIRST.search(stem),
+        item.path.count("/"),
+        item.path,
+    )
 
 
 def _required(root: Path, path: str) -> tuple[str, ...]:

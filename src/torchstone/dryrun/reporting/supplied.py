@@ -13,12 +13,22 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
-from torchstone.starting.supplies import MadeDataset, MadeFile, MadePretrained, StandIn, Supply
+from torchstone.starting.supplies import (
+    MadeDataset,
+    MadeFile,
+    MadePretrained,
+    MadeResource,
+    MadeWeights,
+    NameStandIn,
+    PlainPackage,
+    StandIn,
+    Supply,
+)
 
 SUPPLIED = "supplied"
 _NAMED = 3
-_MADE = (MadeFile, MadeDataset, MadePretrained)
-VALUES = (*_MADE, StandIn)
+_MADE = (MadeFile, MadeDataset, MadePretrained, MadeWeights, MadeResource, PlainPackage)
+VALUES = (*_MADE, StandIn, NameStandIn)
 """Supplies whose values are not those of the real thing."""
 
 

@@ -17,7 +17,9 @@ from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
+from torchstone.starting.arguments import find_wrong_arguments
 from torchstone.starting.diagnosis import chain_of, find_obstacle
+from torchstone.starting.misfits import find_misfit
 from torchstone.starting.obstacles import EmptyData
 from torchstone.starting.supplies import MadeFile
 
@@ -51,6 +53,11 @@ def ended(end: EndOfRun) -> Record:
 def exited(end: SystemExit) -> Record:
     code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     detail = str(code) if isinstance(end.code, (int, type(None))) else str(end.code)
+    if wrong := find_wrong_arguments(end):
+        stop = Stop(
+            "SystemExit", wrong.message, last_place(end)[0], cause=wrong.kind, obstacle=wrong
+        )
+        return Record(ending="error", stop=stop, ending_place=stop.place)
     return Record(ending="exit", ending_detail=detail, ending_place=last_place(end)[0])
 
 
@@ -59,14 +66,16 @@ def failed(session: Session, error: BaseException) -> Record:
     refused = refused_call(session, error)
     place, inside = last_place(error)
     cause = cause_of(error)
-    obstacle = find_obstacle(error, session.unfound())
+    obstacle = find_wrong_arguments(error) or find_obstacle(error, session.unfound())
     if cause == "program" and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
     if cause == "program" and any(isinstance(item, MadeFile) for item in session.settings.supplies):
-        # part of the data was made: what the program looked for beside it may be the next part
-        obstacle = EmptyData(tuple(reversed(session.unfound()))[:8])
+        # part of the data was made: it may not fit, or what was looked for beside it is the next part
+        unfound = tuple(reversed(session.unfound()))[:8]
+        misfit = find_misfit(error, refused.message if refused is not None else "")
+        obstacle = misfit if misfit is not None and not unfound else EmptyData(unfound)
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),

@@ -25,10 +25,12 @@ from torchstone.conductor.experiments.recording.training import (
 from torchstone.conductor.probes.harvest.group import use_own_group
 from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_accelerators
 from torchstone.conductor.probes.harvest.session import leave_compiler_out
+from torchstone.core.place import Place
 from torchstone.observe.where import Where
-from torchstone.runtime.script_start import start_script
 from torchstone.starting.applying import apply_supplies, write_files
+from torchstone.starting.arguments import change_arguments, find_wrong_arguments
 from torchstone.starting.diagnosis import find_obstacle
+from torchstone.starting.documents import start_program
 from torchstone.starting.supplies import MadeFile, Supply
 
 CPU_SECONDS = 20.0
@@ -113,26 +115,29 @@ def _is_inside(supply: Supply, root: Path) -> bool:
     )
 
 
-def _files_of(error: BaseException, places: Where) -> tuple[str, ...]:
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return tuple(dict.fromkeys(name for name in reversed(files) if places.is_own(name)))
+def _lines_of(error: BaseException, places: Where) -> tuple[Place, ...]:
+    lines = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    return tuple(Place(name, line) for name, line in reversed(lines) if places.is_own(name))
 
 
 def run_script(start: Start, run: Run, places: Where) -> None:
     """Start it as a person would; how it ended is written down."""
     path = start.root / start.script
-    sys.argv = [str(path), *start.arguments]
+    sys.argv = [str(path), *change_arguments(start.arguments, start.supplies)]
     sys.path[:0] = [str(path.parent), str(start.root)]
     nothing = io.StringIO()
     try:
         with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
-            start_script(str(path))
+            start_program(str(path))
     except EnoughError:
         run.ended = "time"
     except SystemExit as end:
         run.ended = "" if not end.code else f"exit {end.code}"
+        run.obstacle = find_wrong_arguments(end)
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = places.last_raised(error)
         run.obstacle = find_obstacle(error)
-        run.stack = _files_of(error, places)
+        run.stack = _lines_of(error, places)

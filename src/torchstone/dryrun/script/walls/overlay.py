@@ -10,16 +10,13 @@ import errno
 import io
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchstone.dryrun.script.patches import put
+from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
 
 _OWN = ("/dev/", "/proc/", "/sys/")
-_PYTHON = tuple({sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc"})
-"""Where no data of a program are looked for."""
-_MOST_UNFOUND = 20
 
 
 class Overlay:
@@ -31,8 +28,7 @@ class Overlay:
         self.written: dict[str, None] = {}
         self._gone: set[str] = set()
         """Files and folders of the user that were removed: they stay hidden, with all below them."""
-        self.unfound: dict[str, None] = {}
-        """What the program looked for and did not find, the latest last."""
+        self._unfound = Unfound(os.path.join(self.scratch, "unfound"))
         os.makedirs(self.root, exist_ok=True)
 
     def absolute(self, path: Any) -> str | None:
@@ -62,15 +58,14 @@ class Overlay:
         self._gone.add(path)
         self.written.pop(path, None)
 
+    def unfound(self) -> tuple[str, ...]:
+        """Data that the program looked for in vain, the latest last; it has not made them itself since."""
+        return tuple(path for path in self._unfound.paths() if path not in self.written)
+
     def note_unfound(self, path: Any) -> None:
-        """Data that are missing are named by what was looked for."""
         text = self.absolute(path)
-        is_data = text is not None and not text.startswith(_PYTHON) and "-packages/" not in text
-        if text is not None and is_data and "/." not in text:
-            self.unfound.pop(text, None)
-            self.unfound[text] = None
-            if len(self.unfound) > _MOST_UNFOUND:
-                del self.unfound[next(iter(self.unfound))]
+        if text is not None:
+            self._unfound.note(text)
 
     def to_read(self, path: Any) -> Any:
         """Where the path is found now."""
@@ -208,6 +203,7 @@ def keep_writes(scratch: str) -> Overlay:
     _map_open(overlay)
     _map_questions(overlay)
     _map_changes(overlay)
+    note_patterns(overlay.note_unfound)
     put(shutil, "_use_fd_functions", False)  # it would remove by handle
     return overlay
 
