@@ -110,10 +110,10 @@ def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
 
 def run_script(settings: ScriptSettings) -> None:
     """The script as `python SCRIPT ARGS` would run it, or `python -m` where its imports need that."""
-    from torchstone.starting.arguments import change_arguments
+    from torchstone.starting.arguments import add_arguments
     from torchstone.starting.documents import start_program
 
-    sys.argv = [settings.script, *change_arguments(settings.arguments, settings.supplies)]
+    sys.argv = [settings.script, *add_arguments(settings.arguments, settings.supplies)]
     start_program(settings.script)
 
 

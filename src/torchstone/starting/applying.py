@@ -100,3 +100,15 @@ def write_files(supplies: Sequence[Supply], root: Path) -> None:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(make_bytes(supply.form, supply.content))
+
+
+def put_in_copy(supplies: Sequence[Supply], root: Path, is_own: Callable[[str], bool]) -> None:
+    """Everything, for a program that runs in a copy of its project: made files are written where it
+    looks for them, but only into the copy."""
+    inside = tuple(
+        item
+        for item in supplies
+        if isinstance(item, MadeFile) and Path(item.path).resolve().is_relative_to(root.resolve())
+    )
+    write_files(inside, Path("/"))
+    apply_supplies(supplies, is_own, lambda *_: None)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from torchstone.starting.obstacles import WrongArguments
+from torchstone.starting.obstacles import MissingArguments
 from torchstone.starting.supplies import Arguments, Supply
 
 _PATHS = re.compile(r"path|dir|root|data|file|folder|corpus|input|src|source", re.I)
@@ -15,12 +15,11 @@ _OUTPUTS = re.compile(r"out|save|log|exp|result|checkpoint|ckpt|name|tag|run", r
 _MODELS = re.compile(r"model|arch|backbone|tokenizer|base", re.I)
 _NUMBERS = {int: "2", float: "0.1", bool: "1"}
 _REQUIRED = "the following arguments are required"
-_UNKNOWN = "unrecognized arguments: "
 _FIRE = re.compile(r"received no value for the required argument: (\w+)")
 _HYDRA = re.compile(r"Missing mandatory value: ([\w.]+)")
 
 
-def find_wrong_arguments(error: BaseException) -> WrongArguments | None:
+def find_missing_arguments(error: BaseException) -> MissingArguments | None:
     """What a parser of arguments refused, by the frames that the exception went through."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         name, path = frame.f_code.co_name, frame.f_code.co_filename
@@ -32,9 +31,7 @@ def find_wrong_arguments(error: BaseException) -> WrongArguments | None:
     return None
 
 
-def _of_argparse(parser: Any, message: str) -> WrongArguments | None:
-    if message.startswith(_UNKNOWN):
-        return WrongArguments(message, unknown=tuple(message.removeprefix(_UNKNOWN).split()))
+def _of_argparse(parser: Any, message: str) -> MissingArguments | None:
     if not message.startswith(_REQUIRED):
         return None
     named = {word.strip() for word in message.partition(":")[2].split(",")}
@@ -44,22 +41,22 @@ def _of_argparse(parser: Any, message: str) -> WrongArguments | None:
         if spelled in named:
             value = value_for(action.dest, action.type, action.choices)
             words += [action.option_strings[-1], value] if action.option_strings else [value]
-    return WrongArguments(message, tuple(words)) if words else None
+    return MissingArguments(message, tuple(words)) if words else None
 
 
-def _of_others(error: BaseException) -> WrongArguments | None:
+def _of_others(error: BaseException) -> MissingArguments | None:
     if type(error).__name__ == "MissingParameter":  # of click
         param: Any = getattr(error, "param", None)
         if param is None:
             return None
         value = value_for(str(param.name), None, getattr(param.type, "choices", None))
         opts = [word for word in param.opts if word.startswith("-")]
-        return WrongArguments(str(error), (opts[-1], value) if opts else (value,))
+        return MissingArguments(str(error), (opts[-1], value) if opts else (value,))
     text = str(getattr(error, "trace", "")) or str(error)
     if match := _FIRE.search(text):
-        return WrongArguments(match[0], (f"--{match[1]}", value_for(match[1], None, None)))
+        return MissingArguments(match[0], (f"--{match[1]}", value_for(match[1], None, None)))
     if match := _HYDRA.search(text):
-        return WrongArguments(match[0], (f"{match[1]}={value_for(match[1], None, None)}",))
+        return MissingArguments(match[0], (f"{match[1]}={value_for(match[1], None, None)}",))
     return None
 
 
@@ -76,11 +73,7 @@ def value_for(name: str, kind: Any, choices: Any) -> str:
     return "gpt2" if _MODELS.search(name) else "1"
 
 
-def change_arguments(given: Sequence[str], supplies: Sequence[Supply]) -> list[str]:
-    """The command line with what was added and without what was left out."""
-    words = list(given)
-    for supply in supplies:
-        if isinstance(supply, Arguments):
-            words = [word for word in words if word not in supply.dropped]
-            words += supply.added
-    return words
+def add_arguments(given: Sequence[str], supplies: Sequence[Supply]) -> list[str]:
+    """The command line with what was added."""
+    added = [word for item in supplies if isinstance(item, Arguments) for word in item.words]
+    return [*given, *added]

@@ -11,9 +11,10 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
+from torchstone.core.place import Place
 from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
     BrokenPackage,
@@ -76,6 +77,16 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         seen.append(current)
         yield current
         current = current.__cause__ or current.__context__
+
+
+def own_lines(error: BaseException, is_own: Callable[[str], bool]) -> tuple[Place, ...]:
+    """Lines of the program that an exception went through, the innermost first."""
+    lines = [
+        Place(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_own(frame.f_code.co_filename)
+    ]
+    return tuple(reversed(lines))
 
 
 def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:

@@ -96,14 +96,13 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True)
-class WrongArguments:
-    """Arguments that a program insists on, or does not know."""
+class MissingArguments:
+    """Arguments that a program insists on."""
 
-    kind: ClassVar[str] = "wrong-arguments"
+    kind: ClassVar[str] = "missing-arguments"
     message: str
     needed: tuple[str, ...] = ()
     """Words that would satisfy it."""
-    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ Obstacle = (
     | MissingOperators
     | MissingWeights
     | Misfit
-    | WrongArguments
+    | MissingArguments
     | BrokenPackage
     | OtherKeyword
     | MissingResource

@@ -17,6 +17,7 @@ from torchstone.starting.obstacles import (
     BrokenPackage,
     EmptyData,
     Misfit,
+    MissingArguments,
     MissingDataset,
     MissingFile,
     MissingOperators,
@@ -27,7 +28,6 @@ from torchstone.starting.obstacles import (
     Obstacle,
     OtherKeyword,
     OtherVersion,
-    WrongArguments,
 )
 from torchstone.starting.old_names import successor_of
 from torchstone.starting.plain import PLAIN
@@ -83,8 +83,8 @@ class Repair:
             found = (MadePretrained(obstacle.name),)
         elif isinstance(obstacle, MissingOperators):
             found = (DeclaredOperators(obstacle.package),)
-        elif isinstance(obstacle, WrongArguments):
-            found = (Arguments(obstacle.needed, obstacle.unknown),)
+        elif isinstance(obstacle, MissingArguments):
+            found = (Arguments(obstacle.needed),)
         elif isinstance(obstacle, BrokenPackage):
             plain = PlainPackage if obstacle.name in PLAIN else StandIn
             found = (plain(obstacle.name),)

@@ -126,19 +126,14 @@ class NameStandIn:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Words of the command line that were added or left out."""
+    """Words that were added to the command line."""
 
     kind: ClassVar[str] = "arguments"
-    added: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    words: tuple[str, ...]
 
     def say(self) -> Text:
-        added, dropped = " ".join(self.added), " ".join(self.dropped)
-        if dropped:
-            return Text(
-                f"started without {dropped}, which it refuses", f"启动时去掉其拒绝的参数 {dropped}"
-            )
-        return Text(f"started with {added}, which it insists on", f"启动时加上其必需的参数 {added}")
+        words = " ".join(self.words)
+        return Text(f"started with {words}, which it insists on", f"启动时加上其必需的参数 {words}")
 
 
 @dataclass(frozen=True, slots=True)

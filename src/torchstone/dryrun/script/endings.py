@@ -17,7 +17,7 @@ from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
-from torchstone.starting.arguments import find_wrong_arguments
+from torchstone.starting.arguments import find_missing_arguments
 from torchstone.starting.diagnosis import chain_of, find_obstacle
 from torchstone.starting.misfits import find_misfit
 from torchstone.starting.obstacles import EmptyData
@@ -39,6 +39,7 @@ _LIMITS = (
     "Cannot access data pointer of Tensor",
     "Cannot access storage of",
     _NO_STRATEGY,
+    "Distributed package doesn't have NCCL built in",
     "Unable to handle autograd's threading in combination with fork",
 )
 """What torch says where native code looks for the values of a tensor that has none."""
@@ -53,9 +54,9 @@ def ended(end: EndOfRun) -> Record:
 def exited(end: SystemExit) -> Record:
     code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     detail = str(code) if isinstance(end.code, (int, type(None))) else str(end.code)
-    if wrong := find_wrong_arguments(end):
+    if missing := find_missing_arguments(end):
         stop = Stop(
-            "SystemExit", wrong.message, last_place(end)[0], cause=wrong.kind, obstacle=wrong
+            "SystemExit", missing.message, last_place(end)[0], cause=missing.kind, obstacle=missing
         )
         return Record(ending="error", stop=stop, ending_place=stop.place)
     return Record(ending="exit", ending_detail=detail, ending_place=last_place(end)[0])
@@ -66,7 +67,7 @@ def failed(session: Session, error: BaseException) -> Record:
     refused = refused_call(session, error)
     place, inside = last_place(error)
     cause = cause_of(error)
-    obstacle = find_wrong_arguments(error) or find_obstacle(error, session.unfound())
+    obstacle = find_missing_arguments(error) or find_obstacle(error, session.unfound())
     if cause == "program" and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
