@@ -1,4 +1,4 @@
-"""The process that runs the user's program. `python -m torchstone.dryrun.child READ WRITE`.
+"""The process that runs the user's program. `main([READ, WRITE])`.
 
 It reads its settings from one pipe and writes one record per path to the other, then leaves
 without the interpreter's farewell: a pretend backend cannot be unloaded.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import site
 import sys
 import tempfile
 from dataclasses import replace
@@ -22,6 +21,7 @@ from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.walls.confine import confine
 from torchstone.observe.where import PROGRAM
 from torchstone.sandbox.network import Network, close_network
+from torchstone.starting.interpreters import use_packages
 
 if TYPE_CHECKING:
     from torchstone.dryrun.script.forks import Sink
@@ -41,8 +41,7 @@ def main(words: list[str]) -> None:
     )
     if settings.scratch:
         use_own_temporary_folder(settings.scratch)
-    for folder in settings.interpreter.packages:  # of the project's environment: only from here on
-        site.addsitedir(folder)
+    use_packages(settings.interpreter)  # of the project's environment: only from here on
     try:
         run(replace(settings, network=network.name, confined=confined), write)
     except TorchstoneError as error:  # what the user named cannot be used: the parent says so
@@ -123,7 +122,3 @@ def leave(code: int) -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(code)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
+from torchstone.starting.interpreters import LAYER
 from torchstone.starting.requirements import Requirement, wanted_packages
 
 _SECONDS = 1800.0
@@ -27,8 +28,10 @@ _MOST_TRIES = 24
 """Each try of the resolver takes away one thing that the index does not have."""
 _NONE_FOUND = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)")
 _CONFLICT = re.compile(r"Cannot install (.+?) because")
-_OURS = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
-"""Come with the torch that is there."""
+_HELD = ("torch", "numpy")
+"""Loaded before the packages of the environment are."""
+_OURS = re.compile(r"torch|numpy|triton|nvidia-.*|cuda-.*")
+"""Are there, or come with the torch that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Built:
 def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
     """The environment of a project; the one that was built before for the same requirements."""
     wanted = wanted_packages(root)
-    basis = json.dumps([sys.version, _own_torch(), *map(str, wanted)])
+    basis = json.dumps([sys.version, *map(_own_version, _HELD), *map(str, wanted)])
     prefix = cache / hashlib.sha256(basis.encode()).hexdigest()[:16]
     done = prefix / "built.json"
     if done.is_file():
@@ -79,9 +82,9 @@ class _Wheel:
     url: str
 
 
-def _own_torch() -> str:
+def _own_version(name: str) -> str:
     try:
-        return importlib.metadata.version("torch").partition("+")[0]
+        return importlib.metadata.version(name).partition("+")[0]
     except importlib.metadata.PackageNotFoundError:
         return ""
 
@@ -95,7 +98,7 @@ def _make_folder(prefix: Path) -> Path:
     link = prefix / "bin" / "python"
     if not link.is_symlink():
         link.symlink_to(Path(sys.executable).resolve())
-    (folder / "torchstone-base.pth").write_text(f"{sysconfig.get_path('purelib')}\n", "utf-8")
+    (folder / LAYER).write_text(f"{sysconfig.get_path('purelib')}\n", "utf-8")
     return folder
 
 
@@ -105,13 +108,14 @@ _CLIENT = ("-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip
 def _resolve(
     wanted: Sequence[Requirement], prefix: Path, run: Run
 ) -> tuple[tuple[_Wheel, ...], tuple[str, ...]]:
-    """Wheels that fit each other and our torch, and the requirements that had to be left out.
+    """Wheels that fit each other, our torch and our numpy, and the requirements that had to be left out.
 
     A version that has no wheel for this Python is given up before the package is. Versions that do
     not fit each other are all given up together.
     """
     limits = prefix / "constraints.txt"
-    limits.write_text(f"torch=={_own_torch()}\n" if _own_torch() else "", "utf-8")
+    held = [(name, _own_version(name)) for name in _HELD]
+    limits.write_text("".join(f"{name}=={version}\n" for name, version in held if version), "utf-8")
     left = {_key(item.name): item for item in wanted}
     failed: list[str] = []
     command = [sys.executable, *_CLIENT, "--dry-run", "--ignore-installed", "--only-binary", ":all:",
