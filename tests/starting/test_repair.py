@@ -87,7 +87,7 @@ CODE = {
     "train.bin": "def load(path):\n    return np.memmap(path, dtype=np.int32, mode='r')\n",
     "rows.json": "def load(path):\n    rows = json.load(open(path))\n    for row in rows:\n        use(row['question'], int(row['label']))\n",
     "scene.json": (
-        "def load(path):\n    meta = json.load(open(path))\n    for frame in meta['frames'][::2]:\n"
+        "def load(path):\n    metas = {}\n    metas[path] = json.load(open(path))\n    meta = metas[path]\n    for frame in meta['frames'][::2]:\n"
         "        images.append(imread(os.path.join(base, frame['file_path'] + '.png')))\n"
         "        poses.append(np.array(frame['matrix']))\n    return float(meta['angle'])\n"
     ),
@@ -157,7 +157,7 @@ TABLE, FIELDS = "table:|date|a|b", "fields:space|path.png|int"
         (TABLE, "raise RuntimeError('mat1 and mat2 shapes cannot be multiplied (8x5 and 3x4)')", ""),
         (TABLE, "raise KeyError('OT')  # pandas", "table:|date|a|b|OT"),
         (FIELDS, "a, b, c = '1 2'.split()", "fields:space|path.png|int|int"),
-        (FIELDS, "'1 2'.split()[2]", "fields:space|path.png|int|int"),
+        (FIELDS, "'1 2'.split()[2]", "fields:space|path.png" + "|int" * 11),
         (FIELDS, "int('images/0000.png')", "fields:space|int|int"),
         ("text", "int('the')", "fields:space|int|int"),
         ("image", "int('the')", ""),

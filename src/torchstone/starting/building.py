@@ -28,9 +28,9 @@ _MOST_TRIES = 24
 """Each try of the resolver takes away one thing that the index does not have."""
 _NONE_FOUND = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)")
 _CONFLICT = re.compile(r"Cannot install (.+?) because")
-_HELD = ("torch", "numpy")
-"""Loaded before the packages of the environment are."""
-_OURS = re.compile(r"torch|numpy|triton|nvidia-.*|cuda-.*")
+_BEFORE_2 = re.compile(r"<\s*2(?![\d])|[=~]=\s*[01]\.|<=?\s*1\b|<=?\s*1\.")
+"""Versions of numpy from before its names changed."""
+_OURS = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 """Are there, or come with the torch that is."""
 
 
@@ -59,7 +59,8 @@ class Built:
 def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
     """The environment of a project; the one that was built before for the same requirements."""
     wanted = wanted_packages(root)
-    basis = json.dumps([sys.version, *map(_own_version, _HELD), *map(str, wanted)])
+    held = _held(wanted)
+    basis = json.dumps([sys.version, *map(_own_version, held), *map(str, wanted)])
     prefix = cache / hashlib.sha256(basis.encode()).hexdigest()[:16]
     done = prefix / "built.json"
     if done.is_file():
@@ -67,7 +68,7 @@ def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
         return Built(str(prefix), tuple(known["installed"]), tuple(known["failed"]))
     folder = _make_folder(prefix)
     run = run or _run_client
-    wheels, failed = _resolve(wanted, prefix, run)
+    wheels, failed = _resolve(wanted, held, prefix, run)
     if wheels:
         _install(wheels, folder, run)
     installed = tuple(wheel.name for wheel in wheels)
@@ -105,8 +106,14 @@ def _make_folder(prefix: Path) -> Path:
 _CLIENT = ("-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check")
 
 
+def _held(wanted: Sequence[Requirement]) -> tuple[str, ...]:
+    """Packages that stay ours: numpy too, unless the project asks for one from before version 2."""
+    older = any(item.name.lower() == "numpy" and _BEFORE_2.search(item.versions) for item in wanted)
+    return ("torch",) if older else ("torch", "numpy")
+
+
 def _resolve(
-    wanted: Sequence[Requirement], prefix: Path, run: Run
+    wanted: Sequence[Requirement], held: Sequence[str], prefix: Path, run: Run
 ) -> tuple[tuple[_Wheel, ...], tuple[str, ...]]:
     """Wheels that fit each other, our torch and our numpy, and the requirements that had to be left out.
 
@@ -114,8 +121,8 @@ def _resolve(
     not fit each other are all given up together.
     """
     limits = prefix / "constraints.txt"
-    held = [(name, _own_version(name)) for name in _HELD]
-    limits.write_text("".join(f"{name}=={version}\n" for name, version in held if version), "utf-8")
+    versions = [(name, _own_version(name)) for name in held]
+    limits.write_text("".join(f"{name}=={text}\n" for name, text in versions if text), "utf-8")
     left = {_key(item.name): item for item in wanted}
     failed: list[str] = []
     command = [sys.executable, *_CLIENT, "--dry-run", "--ignore-installed", "--only-binary", ":all:",

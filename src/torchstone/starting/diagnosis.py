@@ -159,6 +159,20 @@ def _of_frames(error: BaseException) -> Obstacle | None:
     return None
 
 
+_NOT_THEIRS = ("torch", "numpy")
+"""What these refuse is the program's."""
+
+
+def raising_package(error: BaseException) -> str:
+    """The installed package whose own code raised the exception; empty where the program or torch did."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [name for name in files if not name.startswith("<")]
+    if not own or not is_of_package(own[-1]):
+        return ""
+    package = own[-1].rpartition("-packages/")[2].partition("/")[0]
+    return "" if package in _NOT_THEIRS else package
+
+
 def _last_package(error: BaseException) -> str:
     """The installed package in which an error was raised; torch itself is not one."""
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]

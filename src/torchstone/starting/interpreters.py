@@ -135,7 +135,12 @@ def _is_layer(prefix: Path, version: tuple[int, int]) -> bool:
     """Whether its packages were built to lie above ours."""
     ours = sysconfig.get_path("purelib")
     files = [Path(folder, LAYER) for folder in _packages(prefix, version)]
-    return version == sys.version_info[:2] and any(ours in _lines(file) for file in files)
+    own_numpy = any(Path(folder, "numpy").is_dir() for folder in _packages(prefix, version))
+    return (
+        version == sys.version_info[:2]
+        and not own_numpy  # another one is loaded in our process
+        and any(ours in _lines(file) for file in files)
+    )
 
 
 def use_packages(interpreter: Interpreter) -> None:

@@ -114,6 +114,15 @@ class BrokenPackage:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """An exception that was raised inside of an installed package."""
+
+    kind: ClassVar[str] = "library"
+    package: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OtherKeyword:
     """A keyword that the installed version of a package does not take."""
 
@@ -158,5 +167,6 @@ Obstacle = (
     | MissingArguments
     | BrokenPackage
     | OtherKeyword
+    | BrokenCall
     | MissingResource
 )

@@ -96,10 +96,12 @@ class Repair:
             found = refine_files(given, obstacle)
         elif isinstance(obstacle, MissingWeights):
             found = (MadeWeights(),)
-        elif isinstance(obstacle, MissingFile) and (home := self._home_of(obstacle.path)):
+        elif isinstance(obstacle, MissingFile) and (home := self._home_of(obstacle.path, given)):
             found = (WorkFolder(home, obstacle.path),)
         elif isinstance(obstacle, MissingFile):
-            found = self._files(obstacle.path, obstacle.is_folder, stack)
+            found = self._files(
+                os.path.join(_work_folder(given), obstacle.path), obstacle.is_folder, stack
+            )
         elif isinstance(obstacle, EmptyData):
             for path in obstacle.paths:
                 new = self._files(path, not Path(path).suffix, stack)
@@ -112,28 +114,32 @@ class Repair:
             return (SearchPath(own, name),)
         if name in _NEVER:
             return ()
-        if name in PLAIN:
-            return (PlainPackage(name),)
         missing = [
             item
             for item in sorted(self._imports.needed - _NEVER)
             if item not in self._imports.modules and not is_importable(item, self._packages)
         ]
-        return tuple(StandIn(item) for item in dict.fromkeys((name, *missing)))
+        return tuple(
+            PlainPackage(item) if item in PLAIN else StandIn(item)
+            for item in dict.fromkeys((name, *missing))
+        )
 
     def _columns(self, stack: Sequence[Place]) -> tuple[str, ...]:
         """Names by which the code near by subscripts something."""
         sources = [(place, text) for place in stack if (text := self._source(place.path))]
         return read_code(sources).subscripts()
 
-    def _home_of(self, path: str) -> str:
-        """A folder of the project from which a relative path leads to a file that is there."""
-        if os.path.isabs(path) or not path:
+    def _home_of(self, path: str, given: Sequence[Supply]) -> str:
+        """A folder of the project from which a relative path leads to a place that is there; none where
+        it does from the folder that the program was started in."""
+        moved = any(isinstance(item, WorkFolder) for item in given)
+        if moved or os.path.isabs(path) or not path or os.path.isdir(os.path.dirname(path)):
             return ""
         for folder in (self._script.parent, self._root, *self._script.parents[1:3]):
             target = os.path.normpath(folder / path)
             inside = Path(target).is_relative_to(self._root)
-            if inside and os.path.exists(target) and folder.resolve() != Path.cwd().resolve():
+            has_place = os.path.dirname(path) and os.path.isdir(os.path.dirname(target))
+            if inside and has_place and folder.resolve() != Path.cwd().resolve():
                 return str(folder)
         return ""
 
@@ -162,3 +168,8 @@ def _name(obstacle: OtherVersion) -> tuple[Supply, ...]:
     if is_class or top in _NEVER or top in sys.stdlib_module_names or top == "python":
         return ()
     return (NameStandIn(obstacle.package, obstacle.name),)
+
+
+def _work_folder(given: Sequence[Supply]) -> str:
+    """Where the program is started, if that is not where we are."""
+    return next((item.folder for item in given if isinstance(item, WorkFolder)), "")

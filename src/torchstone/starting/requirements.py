@@ -77,7 +77,7 @@ def declared_requirements(folder: Path) -> tuple[Requirement, ...]:
         found: dict[str, Requirement] = {}
         for text in stated_in(at, "", listed_only=True):
             match = _STATED.match(text.strip())
-            if match and not match[1].endswith((".txt", ".yml", ".yaml")):
+            if match and match[1].lower() not in ("python", "pip"):
                 versions = re.sub(r"\s+", "", match[2] or "").rstrip(",")
                 name = DISTRIBUTIONS.get(match[1], match[1])
                 kept = versions if name == match[1] else ""  # versions of another distribution

@@ -48,7 +48,8 @@ def _trains_elsewhere(path: str, found: Gathered) -> bool:
 def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
     commands: dict[str, list[Launch]] = {}
     for command in find_commands(root):
-        launch = Launch(command.arguments, command.ranks, command.folder)
+        words = _known(command.arguments, root / command.path)
+        launch = Launch(words, command.ranks, command.folder)
         commands.setdefault(command.path, []).append(launch)
     scripts = [
         EntryPoint(
@@ -63,6 +64,28 @@ def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
         if path not in found.tests and not _NEVER.search(path)
     ]
     return tuple(sorted(scripts, key=lambda item: _order(item, commands)))
+
+
+def _known(words: tuple[str, ...], script: Path) -> tuple[str, ...]:
+    """Without options that a script with a parser of its own does not have (any more)."""
+    try:
+        text = read_regular(script, _README_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return words
+    options = set(re.findall(r"add_argument\(\s*['\"](-[\w-]+)", text))
+    options |= set(re.findall(r"add_argument\([^)]*?,\s*['\"](-[\w-]+)", text))
+    if not options or "parse_known_args" in text or "parents=" in text or "import *" in text:
+        return words
+    kept: list[str] = []
+    dropped = False
+    for word in words:
+        is_option = word.startswith("-") and not word[1:2].isdigit()
+        name = word.partition("=")[0]
+        prefix = any(item.startswith(name) for item in options)
+        dropped = (not prefix) if is_option else dropped
+        if not dropped:
+            kept.append(word)
+    return tuple(kept)
 
 
 def _order(item: EntryPoint, commands: Container[str]) -> tuple[object, ...]:

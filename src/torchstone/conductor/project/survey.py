@@ -69,6 +69,8 @@ unrotated parts."""
 _STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
 _TRAINERS = {"Trainer", "fit", "SFTTrainer", "Seq2SeqTrainer", "Accelerator", "LightningCLI"}
 """Names of what trains on behalf of a script that has no backward of its own."""
+_OPTIMIZERS = {"step", "optim", "optimizer", "Adam", "AdamW", "SGD", "configure_optimizers"}
+"""A backward pass without any of these makes no step."""
 _CALLED = {"fit", "train", "learn", "main", "run", "cli_main", "app"}
 _README_BYTES = 1 << 20
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
@@ -190,7 +192,7 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
             backward = backward or word == "backward"
             if word == "DataLoader" and isinstance(node, ast.Name):
                 found.data.append(Place(name, line))
-    trains = backward or bool(words & _TRAINERS)
+    trains = (backward and bool(words & _OPTIMIZERS)) or bool(words & _TRAINERS)
     starts = any(map(_STARTS.search, words))
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
         found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))

@@ -13,6 +13,7 @@ from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.starting.obstacles import (
+    BrokenCall,
     BrokenPackage,
     EmptyData,
     MissingCommand,
@@ -54,6 +55,10 @@ _CLOSE = {
     "other-keyword": Text(
         "run it with the environment of the project: --python PATH",
         "请使用项目自己的环境运行：--python PATH",
+    ),
+    "library": Text(
+        "run it with the environment of the project: --python PATH, or look at the call",
+        "请使用项目自己的环境运行：--python PATH，或查看该调用",
     ),
     "missing-weights": Text(
         "fetch the weights before, so that they are found in the cache",
@@ -137,6 +142,10 @@ _SAYS = {
     "other-keyword": Text(
         "{package}.{name} of the installed version {installed} has no `{keyword}`",
         "已安装版本 {installed} 的 {package}.{name} 没有 `{keyword}`",
+    ),
+    "library": Text(
+        "{kind} was raised inside of {package} {installed} ({message}); whether the call or the version is at fault is not known",
+        "{package} {installed} 内部抛出 {kind}（{message}）；无法判断是调用有误还是版本不符",
     ),
     "missing-weights": Text(
         "pretrained weights would be fetched ({message})", "需要下载预训练权重（{message}）"
@@ -246,6 +255,8 @@ def _missing(stop: Stop) -> dict[str, str]:
         return {"name": obstacle.name}
     if isinstance(obstacle, MissingOperators | MissingResource):
         return {"package": obstacle.package}
+    if isinstance(obstacle, BrokenCall):
+        return {"package": obstacle.package, "installed": obstacle.installed}
     if isinstance(obstacle, OtherKeyword):
         return {
             name: getattr(obstacle, name) for name in ("package", "name", "keyword", "installed")

@@ -18,9 +18,9 @@ from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
 from torchstone.starting.arguments import find_missing_arguments
-from torchstone.starting.diagnosis import chain_of, find_obstacle
+from torchstone.starting.diagnosis import chain_of, find_obstacle, raising_package, version_of
 from torchstone.starting.misfits import find_misfit
-from torchstone.starting.obstacles import EmptyData
+from torchstone.starting.obstacles import BrokenCall, EmptyData
 from torchstone.starting.supplies import MadeFile
 
 _PRETEND_ERRORS = (
@@ -72,7 +72,11 @@ def failed(session: Session, error: BaseException) -> Record:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
-    if cause == "program" and any(isinstance(item, MadeFile) for item in session.settings.supplies):
+    if cause == "program" and refused is None and (package := raising_package(error)):
+        cause, obstacle = "library", BrokenCall(package, version_of(package))
+    if cause in ("program", "library") and any(
+        isinstance(item, MadeFile) for item in session.settings.supplies
+    ):
         # part of the data was made: it may not fit, or what was looked for beside it is the next part
         unfound = tuple(reversed(session.unfound()))[:8]
         misfit = find_misfit(error, refused.message if refused is not None else "")

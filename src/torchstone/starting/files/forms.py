@@ -249,7 +249,7 @@ def _shape(name: str, reading: Reading) -> str:
         return f"{_dtype(('load', 'astype'), reading) or '<i4'},65536"
     if re.search(r"label|target|class|(^|_)y(_|$)", name, re.I):
         return "<i8,256"
-    if re.search(r"ima?ge?|pix|frame|(^|_)x(_|$)", name, re.I) or reading.mentions(*_OF_IMAGES):
+    if re.search(r"ima?ge?|pix|frame", name, re.I) or reading.mentions(*_OF_IMAGES):
         return "|u1,256,32,32,3"
     return f"{_dtype(('load', 'astype'), reading) or '<f4'},256,8"
 
@@ -267,7 +267,8 @@ def _lines(reading: Reading) -> str:
     """Lines of text: paths where files are opened by them, fields where they are split, else words."""
     if reading.reads_with("loadtxt", "genfromtxt"):
         return f"numbers:{_width(reading)}"
-    names_files = reading.mentions(*_OF_IMAGES, *_OF_SOUNDS) or _PATTERN.search(reading.text)
+    named = {str(item).lower() for item in _PATTERN.findall(reading.text)} & (IMAGES | SOUNDS)
+    names_files = named or reading.mentions(*_OF_IMAGES, *_OF_SOUNDS)
     fields = _fields(reading)
     if not names_files:
         numbers = fields and any(True for _ in reading.calls("int", "float"))

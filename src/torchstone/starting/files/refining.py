@@ -10,6 +10,7 @@ from torchstone.starting.obstacles import Misfit
 from torchstone.starting.supplies import MadeFile, Supply
 
 _MOST_FIELDS = 12
+"""Where a line has too few and the program does not say how many it wants."""
 
 
 def refine_files(supplies: Sequence[Supply], misfit: Misfit) -> tuple[MadeFile, ...]:
@@ -32,7 +33,7 @@ def _refined(form: str, misfit: Misfit) -> str:
         *sides, last = settings.split(",")
         return f"array:{','.join((*sides, misfit.wanted))}" if last == misfit.given else ""
     if kind == "numbers" and misfit.what == "fields":
-        return f"numbers:{misfit.wanted or int(settings) + 1}"
+        return f"numbers:{misfit.wanted or _MOST_FIELDS}"
     if kind == "text" and misfit.what == "number":
         return "fields:space|int|int"
     return ""
@@ -51,7 +52,7 @@ def _table(settings: str, misfit: Misfit) -> str:
         more = [f"v{place}" for place in range(wanted - len(values))]
         return f"table:{'|'.join((separator, *times, *more, *values[:wanted]))}"
     if misfit.what == "fields":
-        count = int(misfit.wanted or len(columns) + 1)
+        count = int(misfit.wanted or _MOST_FIELDS)
         more = [f"v{place}" for place in range(count - len(columns))]
         return (
             f"table:{'|'.join((separator, *columns[:count], *more))}"
@@ -64,7 +65,7 @@ def _table(settings: str, misfit: Misfit) -> str:
 def _fields(settings: str, misfit: Misfit) -> str:
     separator, *kinds = settings.split("|")
     if misfit.what == "fields":
-        count = int(misfit.wanted or len(kinds) + 1)
+        count = int(misfit.wanted or _MOST_FIELDS)
         if count > _MOST_FIELDS:
             return ""
         return f"fields:{'|'.join((separator, *[*kinds, *['int'] * count][:count]))}"

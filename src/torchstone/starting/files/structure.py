@@ -103,6 +103,8 @@ class _Reader:
     def _bind(self, target: ast.expr, value: Node) -> None:
         if isinstance(target, (ast.Name, ast.Attribute)):
             self._known[ast.unparse(target)] = value
+        elif isinstance(target, ast.Subscript):  # one of several of a kind
+            self._known[ast.unparse(target.value)] = Node("list", element=value)
 
     def _bind_element(self, target: ast.expr, value: Node, made: ast.expr) -> None:
         called = name_of(made.func) if isinstance(made, ast.Call) else ""

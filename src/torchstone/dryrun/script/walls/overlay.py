@@ -10,11 +10,13 @@ import errno
 import io
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
+from torchstone.starting.replacements.imports import when_imported
 
 _OWN = ("/dev/", "/proc/", "/sys/")
 
@@ -232,6 +234,15 @@ def _map_open(overlay: Overlay) -> None:
     put(builtins, "open", mapped_open)
     put(io, "open", mapped_open)
     put(os, "open", mapped_os_open)
+    when_imported("numpy.lib._datasource", lambda: _open_with(mapped_open))
+
+
+def _open_with(mapped_open: Callable[..., Any]) -> None:
+    """numpy keeps the function that it opens texts with from the time of its import."""
+    library: Any = sys.modules["numpy.lib._datasource"]
+    openers = getattr(library._file_openers, "_file_openers", {})
+    if None in openers:
+        openers[None] = mapped_open
 
 
 def _map_questions(overlay: Overlay) -> None:
