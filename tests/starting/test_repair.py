@@ -161,6 +161,7 @@ TABLE, FIELDS = "table:|date|a|b", "fields:space|path.png|int"
         (FIELDS, "int('images/0000.png')", "fields:space|int|int"),
         ("text", "int('the')", "fields:space|int|int"),
         ("image", "int('the')", ""),
+        ("image", "raise ValueError('could not broadcast input array from shape (8,8,3) into shape (8,8,4)')", "image:RGBA"),
         (FIELDS, "{}['x']", ""),
     ],
 )  # fmt: skip

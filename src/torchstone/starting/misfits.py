@@ -13,6 +13,9 @@ _NUMBER = re.compile(
 _UNPACKED = re.compile(r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)")
 _CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
+_BROADCAST = re.compile(
+    r"could not broadcast input array from shape \([\d,]*?(\d+)\) into shape \([\d,]*?(\d+)\)"
+)
 _NORMALIZED = re.compile(r"normalized_shape=\[(\d+)\].*?input of size ?\[[\d, ]*?(\d+)\]")
 
 
@@ -23,6 +26,8 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
         return Misfit("size", match[2], match[1])
     if match := _PRODUCT.search(text):
         return Misfit("size", match[2], match[3])
+    if match := _BROADCAST.search(text):
+        return Misfit("size", match[1], match[2])
     if match := _NORMALIZED.search(text):
         return Misfit("size", match[2], match[1])
     if isinstance(error, ValueError) and (match := _NUMBER.search(text)):

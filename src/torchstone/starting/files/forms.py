@@ -287,7 +287,10 @@ def _lines(reading: Reading) -> str:
 
 def _fields(reading: Reading) -> tuple[str, int] | None:
     """The separator by which lines are split, and how many parts are used."""
-    for tree in reading.near:
+    inside = reading.reads_with(
+        "split", "rsplit"
+    )  # else the line is taken as a whole, as far as is known
+    for tree in reading.near if inside else ():
         for node in ast.walk(tree):
             call = node.value if isinstance(node, (ast.Assign, ast.Subscript)) else None
             if not (isinstance(call, ast.Call) and name_of(call.func) in ("split", "rsplit")):

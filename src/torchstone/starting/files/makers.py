@@ -33,14 +33,14 @@ def make_bytes(form: str, content: str = "") -> bytes:
 
 
 def make_image(settings: str) -> bytes:
-    """A PNG of random colours; `mask` for one of the numbers 0 and 1 in each pixel."""
-    channels = 1 if settings == "mask" else 3
+    """A PNG of random colours; `mask` for one of the numbers 0 and 1 in each pixel, `L` for grey."""
+    channels = {"mask": 1, "L": 1, "RGBA": 4}.get(settings, 3)
     draw = random.Random(0)
     lines = (draw.randbytes(SIDE * channels) for _ in range(SIDE))
     if settings == "mask":
         lines = (bytes(value & 1 for value in line) for line in lines)
     rows = b"".join(b"\0" + line for line in lines)
-    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (

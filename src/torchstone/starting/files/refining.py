@@ -13,6 +13,14 @@ _MOST_FIELDS = 12
 """Where a line has too few and the program does not say how many it wants."""
 
 
+_CHANNELS = {
+    ("", "3", "4"): "image:RGBA",
+    ("", "3", "1"): "image:L",
+    ("L", "1", "3"): "image",
+}
+"""Images as a layer or an array takes them: settings, channels that they had, channels that are wanted."""
+
+
 def refine_files(supplies: Sequence[Supply], misfit: Misfit) -> tuple[MadeFile, ...]:
     """The latest files that can be refined, with all of the same form; nothing where none can."""
     files = [item for item in supplies if isinstance(item, MadeFile)]
@@ -29,6 +37,8 @@ def _refined(form: str, misfit: Misfit) -> str:
         return _table(settings, misfit)
     if kind == "fields":
         return _fields(settings, misfit)
+    if kind == "image" and misfit.what == "size":
+        return _CHANNELS.get((settings, misfit.given, misfit.wanted), "")
     if kind == "array" and misfit.what == "size":
         *sides, last = settings.split(",")
         return f"array:{','.join((*sides, misfit.wanted))}" if last == misfit.given else ""

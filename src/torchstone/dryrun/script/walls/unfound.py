@@ -24,6 +24,8 @@ _READERS = frozenset(
     "audioread pycocotools torchtext lmdb nibabel pydicom".split()
 )
 """Packages that read data on behalf of the program; what others look for is their own affair."""
+_PACKED = (".gz", ".bz2", ".xz", ".lzma")
+"""numpy looks for these beside every text."""
 _FRAMES = 16
 _real_open, _real_os_open = open, os.open
 
@@ -36,6 +38,7 @@ class Unfound:
 
     def note(self, path: str) -> None:
         is_data = not path.startswith(_PYTHON) and "-packages/" not in path and "/." not in path
+        is_data = is_data and not path.endswith(_PACKED)
         if is_data and _is_asked_by_program():
             handle = _real_os_open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
