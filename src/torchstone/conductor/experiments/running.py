@@ -44,7 +44,7 @@ class Outcome:
     steps: int = 0
     calls: int = 0
     held: tuple[str, ...] = ()
-    """Relations that were decided and hold."""
+    """Rules of the relations that were decided and hold."""
     ended: str = ""
     obstacle: Obstacle | None = None
     stack: tuple[Place, ...] = ()
@@ -124,7 +124,7 @@ def _look(start: Start, command: str) -> Outcome:
             continue
         shown += examined.shown
         if examined.decided and not examined.shown:
-            held.append(name)
+            held += [rule.id for rule in module.RULES]
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
     return Outcome(
