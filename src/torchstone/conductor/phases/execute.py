@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -152,7 +153,8 @@ def _environment_of(python: str) -> tuple[Path, ...]:
     if not python:
         return ()
     found = find_interpreter(python, Path.cwd())
-    return tuple(Path(name) for name in (found.prefix, Path(found.executable).parents[1]))
+    executable = Path(found.executable or sys.executable).resolve()
+    return (Path(found.prefix), executable.parents[1])
 
 
 def _run(job: Job, copy: Copy, version: str, python: str) -> ToolResult:
