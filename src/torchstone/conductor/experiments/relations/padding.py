@@ -17,6 +17,7 @@ from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examine
 from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 PADDING = ProbeRule(
@@ -47,7 +48,7 @@ class Padded:
 
 
 def examine(subject: Subject) -> Examined:
-    shown: list[Shown] = []
+    broken: dict[Place, tuple[Call, float]] = {}
     decided = False
     for call in subject.run.calls:
         if any(isinstance(item, torch.optim.Optimizer) for item in call.arguments.values()):
@@ -57,16 +58,34 @@ def examine(subject: Subject) -> Examined:
             continue
         decided = True
         if size > _TOLERANCE:
-            shown.append(_shown(call, size))
+            broken[call.place] = call, size
     if not decided:
         return NOTHING_TO_LOOK_AT
-    return Examined(tuple(_innermost(shown)), decided=True)
+    calls = [call for call, _ in broken.values()]
+    shown = [
+        _shown(call, size)
+        for call, size in broken.values()
+        if not any(_may_call(call, other) for other in calls)
+    ]
+    return Examined(tuple(shown), decided=True)
 
 
-def _innermost(shown: list[Shown]) -> Iterator[Shown]:
-    """A function is recorded when it begins: the last one that breaks is called by those before it."""
-    by_place = {item.place: item for item in shown}
-    yield from list(by_place.values())[-1:]
+def _may_call(one: Call, other: Call) -> bool:
+    """Whether the second may be made inside the first, which then only passes its result on."""
+    if one.place == other.place:
+        return False
+    if other.code.co_name in one.code.co_names:
+        return True
+    owner = other.arguments.get("self")
+    if not isinstance(owner, nn.Module):
+        return False
+    kinds = {
+        type(inner)
+        for item in one.arguments.values()
+        if isinstance(item, nn.Module)
+        for inner in item.modules()
+    }
+    return type(owner) in kinds
 
 
 def _change(subject: Subject, call: Call) -> float | None:
