@@ -105,8 +105,9 @@ class Repair:
                 os.path.join(_work_folder(given), obstacle.path), obstacle.is_folder, stack
             )
         elif isinstance(obstacle, EmptyData):
-            for path in obstacle.paths:
-                new = self._files(path, not Path(path).suffix, stack)
+            for place, path in enumerate(obstacle.paths):
+                asked = tuple(filter(None, obstacle.places[place : place + 1]))
+                new = self._files(path, not Path(path).suffix, asked or stack)
                 found = found or tuple(item for item in new if item not in given)
         return tuple(item for item in found if item not in given)
 
