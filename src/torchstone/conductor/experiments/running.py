@@ -123,7 +123,9 @@ def _look(start: Start, command: str) -> Outcome:
             gaps.append(Gap(start.script, Message("experiments.own", said), command, tool=TOOL))
             continue
         shown += examined.shown
-        if examined.decided and not examined.shown:
+        if examined.held is not None:
+            held += examined.held
+        elif examined.decided and not examined.shown:
             held += [rule.id for rule in module.RULES]
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())

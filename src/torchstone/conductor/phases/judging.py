@@ -64,18 +64,59 @@ def judge_change(
         return replace(made, outcome="remaining", state="dropped", why=why)
     if less := less_ran(trial.then, trial.now):
         return replace(made, outcome="silenced", state="dropped", why=less)
+    if problem.effect in ENDS_THE_RUN and not _comes_further(trial):
+        return replace(made, outcome="silenced", state="dropped", why=_NO_FURTHER)
     turned = [item for item in near if not trial.moves.find(item, now)]
     ran = {report.tool for report in trial.now}
-    check = check_that_turned([*own, *(item for item in turned if item.tool in ran)])
-    if not check.en and any(is_shown_by_calls(item) for item in own):
+    shown = [*own, *(item for item in turned if item.tool in ran)]
+    check, why = check_that_turned(shown), Text("", "")
+    if against_one.is_of(own) or (not check.en and any(is_shown_by_calls(item) for item in own)):
         check = agree_with_one(trial.then, trial.now)
+    if not check.en:
+        why = _why_unproven(own)
+    elif (silent := _not_decided(shown, trial)) is not None:
+        check, why = Text("", ""), silent
     return replace(
         made,
         state="proven" if check.en else "applies",
         check=check,
-        why=Text("", "") if check.en else _why_unproven(own),
+        why=why,
         others_gone=_others_gone(trial, own, now),
     )
+
+
+ENDS_THE_RUN = ("crash", "hang")
+_NO_FURTHER = Text(
+    "the error is gone, but the program comes no further than before",
+    "错误不再出现，但程序并没有比之前运行得更远",
+)
+
+
+def _comes_further(trial: Trial) -> bool:
+    """More steps than before the change; or all steps had been made before the program ended."""
+    for then, now in zip(trial.then, trial.now, strict=True):
+        old = {item.name: item.value for item in then.measures}
+        for item in now.measures:
+            if item.name in _STEPS and (item.value > old.get(item.name, 0.0) or old.get(item.name)):
+                return True
+    return not any(item.name in _STEPS for report in trial.now for item in report.measures)
+
+
+_STEPS = ("optimizer_steps", "steps")
+
+
+def _not_decided(shown: list[Finding], trial: Trial) -> Text | None:
+    """Silence of an experiment that no longer asks its question proves nothing."""
+    held = {item.name for report in trial.now for item in report.measures if item.value}
+    asked = [item for item in shown if item.tool == against_one.TOOL]
+    asked = [item for item in asked if not against_one.is_of([item])]
+    for item in asked:
+        if f"held:{item.rule}" not in held:
+            return Text(
+                f"after the change {item.rule} can no longer be decided, so that its silence proves nothing",
+                f"修改之后无法再判定 {item.rule}，因此其沉默不能作为证明",
+            )
+    return None
 
 
 def _new_findings(trial: Trial) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

@@ -20,14 +20,16 @@ from torchstone.core.report import Report
 class Tree:
     """The project with the changes of some solutions; each run is made once."""
 
-    def __init__(self, before: Before, parts: Mapping[str, tuple[Edit, ...]]) -> None:
-        """Raises PatchError where the edits do not fit."""
+    def __init__(
+        self, before: Before, parts: Mapping[str, tuple[Edit, ...]], fresh: bool = False
+    ) -> None:
+        """Raises PatchError where the edits do not fit. `fresh`: what is known already is run again."""
         self.before = before
         self.parts = dict(parts)
         edits = tuple(edit for item in parts.values() for edit in item)
         self.changes = changes_of(before.copy.project, edits)
         known = {result.job: result.report for result in before.execution.results}
-        self._reports: dict[str, Report] = {} if self.changes else known
+        self._reports: dict[str, Report] = {} if self.changes or fresh else known
         self._tests: TestRun | None = None if self.changes else before.tests
 
     def reports(self, jobs: Sequence[Job]) -> list[Report]:
@@ -75,8 +77,10 @@ def run_on(
 ) -> list[Report]:
     """Jobs on the project with these changes."""
     with changed_copy(before, changes) as copy:
-        return side_by_side(
-            lambda job: run_job(replace(job, try_fixes=False), copy, conditions).report,
+        results = side_by_side(
+            lambda job: run_job(replace(job, try_fixes=False), copy, conditions),
             jobs,
             conditions.workers,
         )
+    before.meter.cpu_seconds += sum(item.cpu_seconds for item in results)
+    return [item.report for item in results]

@@ -65,6 +65,7 @@ class Verification:
     lessons: tuple[Text, ...] = ()
     unmasked: tuple[Finding, ...] = ()
     """What was hidden behind the problems that are fixed, with lines of the changed files."""
+    cpu_seconds: float = 0.0
 
     def of(self, problem: str) -> Verdict | None:
         return next((item for item in self.verdicts if item.problem == problem), None)

@@ -44,7 +44,7 @@ def verify(
         for step in plan_of_work.steps
         if (solution := plan_of_work.chosen(step.problem)) is not None
     ]
-    search = _Search(before, until, Tree(before, {}))
+    search = Search(before, until, Tree(before, {}))
     ordered = sorted(tried, key=lambda pair: pair[0].effect not in _FIRST)
     for number, (problem, solution) in enumerate(ordered):
         progress(number, len(tried), problem.id)
@@ -55,12 +55,12 @@ def verify(
     return Verification(
         tuple(verdicts), joint, everything, before.tests, search.base.tests(),
         time.monotonic() - started, tuple(search.left_out), _lessons(verdicts, problems),
-        search.unmasked(),
+        search.unmasked(), before.meter.cpu_seconds,
     )  # fmt: skip
 
 
 @dataclass(slots=True)
-class _Search:
+class Search:
     """What was accepted so far, and the verdict on each change."""
 
     before: Before
