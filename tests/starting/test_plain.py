@@ -19,14 +19,15 @@ from torchstone.starting.replacements.keywords import drop_keyword
 from torchstone.starting.replacements.plain_packages import put_plain
 from torchstone.starting.supplies import Arguments
 
+PACKAGES = ("gym", "torchtext", "flash_attn", "apex")
+
 
 @pytest.fixture
 def plain() -> Iterator[None]:
-    before = dict(sys.modules)
-    for name in ("gym", "torchtext", "flash_attn", "apex"):
+    for name in PACKAGES:
         put_plain(name)
     yield
-    for name in set(sys.modules) - set(before):
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
 
 
