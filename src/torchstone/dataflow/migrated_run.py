@@ -84,7 +84,7 @@ def _migrator(plan: MigrationPlan, options: RunOptions) -> Any:
             'pip install "torchstone[flow]"',
         ) from None  # fmt: skip
     rate = {"verify_rate": _TIMED} if options.save_profile else {}
-    return module.PipelineMigrator.from_plan(plan, exact=options.exact, **rate)
+    return module.PipelineMigrator.from_plan(plan, allow_rounding=options.allow_rounding, **rate)
 
 
 def _run(options: RunOptions, around: AbstractContextManager[Any]) -> Ran:

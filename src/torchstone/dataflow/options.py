@@ -120,10 +120,11 @@ class RunOptions:
         ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
         config=False, metavar="FILE",
     )  # fmt: skip
-    exact: bool = option(
-        False, "only what is equal in every bit moves, nothing that is within a tolerance",
-        "只迁移逐位相等的调用，不迁移仅在容差内的调用", config=False,
-    )  # fmt: skip
+    allow_rounding: bool = option(
+        False,
+        "what is only within a tolerance of the original moves, too",
+        "允许迁移仅在容差内相等的调用",
+    )
     save_profile: str = option(
         "", "write how fast moved functions were on the device in this run, for `flow plan --profile`",
         "写出本次运行中各迁移函数在设备上的实测速度，供 `flow plan --profile` 使用",

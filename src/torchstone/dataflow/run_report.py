@@ -25,8 +25,21 @@ DIFFERENT = RuleInfo(
     Text("all runs started from the same seeds; the one without the plan repeats itself exactly",
          "各次运行使用相同的随机种子；不带计划的运行可完全重复"),
 )  # fmt: skip
+NO_MATCH = RuleInfo(
+    "FL102", "plan-matched-no-call", "flow", Severity.HIGH,
+    Text("no call of the program is one that the plan names", "程序中没有任何调用与计划匹配"),
+    Text("a call is matched by the functions that lead to it, then by the longest end of that path, then by the "
+         "function's name; none of the plan's functions was called",
+         "调用先按完整调用路径匹配，再按最长公共后缀匹配，最后按函数名匹配；计划中的函数都没有被调用"),
+)  # fmt: skip
+PART_MATCHED = RuleInfo(
+    "FL103", "plan-matched-in-part", "flow", Severity.MEDIUM,
+    Text("some entries of the plan match no call of the program", "计划中的部分条目没有匹配到任何调用"),
+    Text("what these entries were to gain is not gained in this run", "这些条目预期的收益在本次运行中没有实现"),
+)  # fmt: skip
+RULES = {rule.id: rule for rule in (DIFFERENT, NO_MATCH, PART_MATCHED)}
 _ONE_RUN = Text("one run", "单次运行")
-_LISTED = ("fallbacks", "functions")
+_LISTED = ("fallbacks", "functions", "contexts")
 """Of the migrator's figures: shown in tables of their own."""
 
 
@@ -106,8 +119,8 @@ def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
         Measure("migrated_seconds", runs.migrated_seconds, "s", _ONE_RUN, Text("with the plan", "按计划运行"), evidence=evidence, tool=TOOL),
     )  # fmt: skip
     return Report(
-        TOOL, findings=tuple(_finding(runs.subject, item) for item in runs.wrong), measures=measures,
-        gaps=tuple(_gaps(runs)), subject=runs.subject, rules={DIFFERENT.id: DIFFERENT},
+        TOOL, findings=(*_unmatched(runs), *(_finding(runs.subject, item) for item in runs.wrong)), measures=measures,
+        gaps=tuple(_gaps(runs)), subject=runs.subject, rules=RULES,
         answer=_answer(plan, runs),
     )  # fmt: skip
 
@@ -231,11 +244,50 @@ def _gaps(runs: Runs) -> Iterator[Gap]:
         )  # fmt: skip
 
 
+def _unmatched(runs: Runs) -> Iterator[Finding]:
+    """Entries of the plan that no call was matched with, beside the calls that there were."""
+    contexts: Mapping[str, Mapping[str, int]] = runs.stats.get("contexts", {})
+    entries = {key: calls for key, calls in contexts.items() if key}
+    missing = [key for key, calls in entries.items() if not calls]
+    if not missing or runs.failure:
+        return
+    rule = NO_MATCH if len(missing) == len(entries) else PART_MATCHED
+    rows = tuple((key, ", ".join(_nearest(key, contexts)) or "–") for key in missing[:_ROWS])
+    message = Text(
+        "{missing} of {all} entries of the plan match no call", "计划的 {all} 个条目中有 {missing} 个没有匹配到调用"
+    )  # fmt: skip
+    remedy = Text(
+        "trace and plan the program as it is run: torchstone flow trace, torchstone flow plan",
+        "请按实际运行方式重新追踪并规划：torchstone flow trace、torchstone flow plan",
+    )
+    columns = (
+        Text("entry of the plan", "计划条目"),
+        Text("calls of that function", "该函数的实际调用"),
+    )
+    yield Finding(
+        rule.id, rule.name, rule.severity, Confidence.CERTAIN,
+        Message(rule.name, message, {"missing": str(len(missing)), "all": str(len(entries))}),
+        Message("why", rule.why), Message("remedy", remedy), Location(path=runs.subject),
+        (Table(Text("The plan beside the run", "计划与实际运行对照"), columns, rows),),
+        fingerprint(rule.id, runs.subject, " ".join(missing[:_ROWS])), tool=TOOL,
+    )  # fmt: skip
+
+
+_ROWS = 20
+
+
+def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Calls of the same function, wherever they were matched."""
+    function = key.rpartition("/")[2].partition("@")[0]
+    seen = [context for calls in contexts.values() for context in calls]
+    return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
+
+
 def _finding(subject: str, item: Difference) -> Finding:
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
         Message("results-differ", Text("{name} differs: {how}", "{name} 不同：{how}"), {"name": item.name, "how": item.how}),
-        Message("why", DIFFERENT.why), Message("remedy", Text("run it with --exact, which moves only what is equal in every bit, or take the operators before it out of the plan", "使用 --exact 只迁移逐位相等的调用，或从计划中去掉其上游的算子")),
+        Message("why", DIFFERENT.why), Message("remedy", Text("run it without --allow-rounding, or take the named operator out of the plan", "请去掉 --allow-rounding，或从计划中去掉所指出的算子")),
         Location(path=subject), (Table(Text("the two results", "两次结果"), (Text("run", "运行"), Text("value", "值")), (("as it is", item.before), ("with the plan", item.after))),),
         fingerprint(DIFFERENT.id, subject, item.name), tool=TOOL,
     )  # fmt: skip

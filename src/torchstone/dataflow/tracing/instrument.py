@@ -91,9 +91,9 @@ class Instrumentation:
         made.recording = self._connect(plain, marked, rewriter, made)
         return made
 
-    def block(self, name: str, tree: ast.Module, scope: str) -> CodeType:
-        """Statements of a running frame, with hooks."""
-        rewriter = Rewriter(name, scope)
+    def block(self, name: str, tree: ast.Module, *, as_function: bool) -> CodeType:
+        """Statements of a running frame, with hooks; in a function that stands for them, or bare."""
+        rewriter = Rewriter(name, block=as_function)
         tree.body = rewriter.statements(tree.body)
         marked = _compiled(ast.fix_missing_locations(tree), name)
         return self._connect(marked, marked, rewriter, RewrittenFile(marked, marked))

@@ -31,14 +31,15 @@ _VIEWS = frozenset("T mT H mH real imag flat".split())
 
 class Rewriter(ast.NodeTransformer):
     """One file. `sites` are in the order of their numbers. With `only`, nothing but calls and
-    items of these names is rewritten."""
+    items of these names is rewritten. A `block` is traced from its own statements on: the function
+    around it is no part of a site."""
 
-    def __init__(self, file: str, scope: str = "", only: tuple[str, ...] = ()) -> None:
+    def __init__(self, file: str, only: tuple[str, ...] = (), *, block: bool = False) -> None:
         self.file = file
         self._only = only
         self.sites: list[Site] = []
-        self._scope = [scope] if scope and scope != "<module>" else []
-        self._block = bool(scope)
+        self._scope: list[str] = []
+        self._block = block
         self._targets: dict[int, tuple[str, ...]] = {}
         self._temporaries = 0
 
