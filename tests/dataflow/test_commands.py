@@ -39,7 +39,7 @@ def test_trace_then_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> No
     out, err = capfd.readouterr()
     assert code == 0
     assert "shape (3, 16, 16, 3)" in err
-    assert out.startswith("prepare.py: ")
+    assert out.startswith("prepare.py takes ")
     assert "numpy.stack" in out
     assert (project / ".torchstone" / ".gitignore").read_text() == "*\n"
     assert "<svg" in (project / "g.svg").read_text("utf-8")
@@ -74,7 +74,7 @@ def test_pages_in_both_languages(project: Path, capfd: pytest.CaptureFixture[str
     assert 'data-kind="data_graph"' in (project / "flow.html").read_text("utf-8")
     capfd.readouterr()
     assert run(["flow", "trace", "prepare.py", "--lang", "zh", "--", "2"]) == 0
-    assert "算子共用时" in capfd.readouterr().out
+    assert "代码块用时" in capfd.readouterr().out
 
 
 def test_a_script_that_raises(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,85 +1,17 @@
-"""The first screens: where the time goes; what a plan moves, what it gains, what stays and why."""
+"""The first screen of a plan: what it moves, what it gains, what stays and why."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.pictures import DataGraph, Part, Stack
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
-from torchstone.dataflow.function_totals import FunctionTotal
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
-from torchstone.dataflow.view.pictures import time_stack
 
 _NAMED = 3
 """Functions and reasons that are named in a sentence."""
-
-
-def trace_answer(
-    graph: DataGraph,
-    classes: int,
-    subject: str,
-    totals: Sequence[FunctionTotal],
-    failure: str,
-    saved: str,
-) -> Answer:
-    """Of a trace."""
-    operators = sum(item.calls for item in totals)
-    seconds = sum(item.seconds for item in totals)
-    if not totals:
-        return Answer(
-            Text(f"{subject}: no operator on arrays, tensors or images was seen",
-                 f"{subject}：没有发现对数组、张量或图像的操作"),
-            "warning",
-            lines=(Text("only data of numpy, torch, PIL, OpenCV, pandas and scipy.sparse is followed",
-                        "只跟踪 numpy、torch、PIL、OpenCV、pandas 与 scipy.sparse 的数据"),),
-        )  # fmt: skip
-    by_function = _by_function(totals)
-    tiles = (
-        Tile(Text("operators", "算子"), f"{operators:,}", Text(f"{classes:,} after folding", f"折叠后 {classes:,} 类")),
-        Tile(Text("time in operators", "算子用时"), human(seconds, "s"), Text("measured", "实测")),
-        Tile(Text("data made", "产生的数据"), human(sum(t.bytes_out for t in totals), "B"), Text("all results", "全部结果")),
-    )  # fmt: skip
-    headline = _slowest_words(by_function, seconds, subject)
-    how = Text("time in operators, calls inside them left out", "算子自身用时")
-    return Answer(
-        headline=headline,
-        state="warning" if failure else "plain",
-        warnings=(Text(f"the program raised {failure}: the graph ends there", f"程序抛出 {failure}：图到此为止"),) if failure else (),
-        tiles=tiles,
-        pictures=(time_stack(by_function, how), graph),
-        lines=tuple(_line(item, seconds) for item in totals[:_NAMED]),
-        next=(f"torchstone flow plan {saved}",) if saved else (),
-    )  # fmt: skip
-
-
-def _by_function(totals: Sequence[FunctionTotal]) -> list[tuple[str, float]]:
-    found: dict[str, float] = defaultdict(float)
-    for item in totals:
-        found[item.name] += item.seconds
-    return sorted(found.items(), key=lambda one: -one[1])
-
-
-def _slowest_words(functions: Sequence[tuple[str, float]], seconds: float, subject: str) -> Text:
-    whole = seconds or 1.0
-    named = functions[:_NAMED]
-    share = sum(time for _, time in named) / whole
-    listed = ", ".join(f"{name} {time / whole:.0%}" for name, time in named)
-    return Text(
-        f"{subject}: {share:.0%} of {human(seconds, 's')} in operators is spent in {listed}",
-        f"{subject}：算子共用时 {human(seconds, 's')}，其中 {share:.0%} 用于 {listed.replace(', ', '、')}",
-    )
-
-
-def _line(item: FunctionTotal, seconds: float) -> Text:
-    each = human(item.seconds / max(item.calls, 1), "s")
-    share = item.seconds / (seconds or 1.0)
-    return Text(
-        f"{item.name} at {item.place}: {item.calls:,} × {each} = {human(item.seconds, 's')} ({share:.0%})",
-        f"{item.place} 的 {item.name}：{item.calls:,} × {each} = {human(item.seconds, 's')}（{share:.0%}）",
-    )
 
 
 def plan_answer(

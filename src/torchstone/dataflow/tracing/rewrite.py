@@ -25,6 +25,10 @@ _PLAIN_BUILTINS = frozenset(
 """Builtins that look at their caller's frame, or hand data on without making any."""
 _LOGGING = frozenset("debug info warning error exception critical log warn".split())
 """They name their caller's line; a layer between would change it."""
+_METHODS_WITHOUT_DATA = frozenset(
+    "append strip lstrip rstrip lower upper startswith endswith items keys join".split()
+)
+"""Methods of lists, dicts and texts that no array, tensor or image has."""
 _VIEWS = frozenset("T mT H mH real imag flat".split())
 """Attributes that are arrays of their own."""
 
@@ -321,6 +325,8 @@ class Rewriter(ast.NodeTransformer):
 def _is_plain(func: ast.expr) -> bool:
     if isinstance(func, ast.Name):
         return func.id in _PLAIN_BUILTINS or func.id.startswith("_torchstone_")
+    if isinstance(func, ast.Attribute) and func.attr in _METHODS_WITHOUT_DATA:
+        return True
     if isinstance(func, ast.Attribute) and func.attr in _LOGGING:
         base = _text(func.value).lower()
         return "log" in base or base == "warnings"
