@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -169,7 +170,7 @@ def step(number):
 for number in range(200):
     step(number)
 print("ready", flush=True)
-time.sleep(600)
+time.sleep(60)
 """
 
 
@@ -189,8 +190,9 @@ def test_a_signal_leaves_what_was_recorded(tmp_path: Path, number: signal.Signal
                 break
         path = tmp_path / ".torchstone/flow/trace.json"
         if number is signal.SIGKILL:
-            while b"numpy" not in journal_of(path).read_bytes():
-                pass
+            journal = journal_of(path)
+            while not (journal.exists() and b"numpy" in journal.read_bytes()):
+                time.sleep(0.05)
         process.send_signal(number)
         out, _ = process.communicate()
     dag, _ = load_trace(path)
