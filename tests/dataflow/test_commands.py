@@ -52,9 +52,13 @@ def test_trace_then_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> No
     (project / "fast.json").write_text(json.dumps(profile))
     assert run(["flow", "plan", "--profile", "fast.json", "--format", "json"]) == 0
     report = Report.from_json(capfd.readouterr().out)
-    assert {"plan_seconds", "all_cpu_seconds", "all_device_seconds", "bound_seconds"} == {
-        measure.name for measure in report.measures
-    }
+    assert {
+        "plan_seconds",
+        "all_cpu_seconds",
+        "all_device_seconds",
+        "bound_seconds",
+        "parts_seconds",
+    } == {measure.name for measure in report.measures}
     plan = json.loads((project / ".torchstone/flow/plan.json").read_text())
     assert plan["program"] == "prepare.py"
     assert plan["program_hash"]

@@ -8,6 +8,7 @@ from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.pictures import DataGraph, Part, Stack
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
+from torchstone.dataflow.placement.planning import seconds_words
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
 
 _NAMED = 3
@@ -21,12 +22,12 @@ def plan_answer(
     estimates = {item.name: item for item in plan.estimates}
     here, planned = estimates["all_cpu"], estimates["plan"]
     moved = [op for op in plan.operators if op.device != "cpu"]
-    gain = here.seconds / planned.seconds if planned.seconds else 1.0
     if moved:
-        names = _names(moved)
+        names, gain = _names(moved), _gain(here, planned)
+        before, after = human(here.seconds, "s"), seconds_words(planned.low, planned.high)
         headline = Text(
-            f"Move {names.en} to {_devices(moved)}: {human(here.seconds, 's')} → {human(planned.seconds, 's')} ({gain:.2f}×)",
-            f"把 {names.zh} 移到 {_devices(moved)}：{human(here.seconds, 's')} → {human(planned.seconds, 's')}（{gain:.2f} 倍）",
+            f"Move {names.en} to {_devices(moved)}: {before} → {after} ({gain}×)",
+            f"把 {names.zh} 移到 {_devices(moved)}：{before} → {after}（{gain} 倍）",
         )
     elif not any(op.device_seconds is not None for op in plan.operators):
         headline = Text(
@@ -59,9 +60,15 @@ _GOALS = {
     "throughput": Text("CPU, bus and device overlap", "CPU、总线与设备重叠执行"),
 }
 _UNPROVEN = Text(
-    "times on the device are estimates, and results are not compared yet: `flow run` does both",
-    "设备上的时间为估计值，结果尚未比对：`flow run` 会完成这两件事",
+    "times on the device are estimates (kernels counted, launches and bytes priced), and results are not compared yet: `flow run` measures and compares",
+    "设备上的时间为估计值（按 kernel 数、启动开销与字节数计算），结果尚未比对：`flow run` 会实测并比对",
 )
+
+
+def _gain(here: Estimate, planned: Estimate) -> str:
+    least = here.seconds / planned.high if planned.high else 1.0
+    most = here.seconds / planned.low if planned.low else least
+    return f"{least:.2f}" if most < 1.05 * least else f"{least:.2f}–{most:.2f}"
 
 
 def _plan_tiles(
@@ -71,9 +78,9 @@ def _plan_tiles(
     movable = [op for op in plan.operators if op.device_seconds is not None]
     gap = _gap(plan, planned)
     return (
-        Tile(Text("with the plan", "按计划"), human(planned.seconds, "s"), gap, "good" if moved else "plain"),
-        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("as traced", "追踪时")),
-        Tile(Text("all that can move", "能移的全移"), human(estimates["all_device"].seconds, "s"),
+        Tile(Text("with the plan", "按计划"), seconds_words(planned.low, planned.high), gap, "good" if moved else "plain"),
+        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("medians of warm calls", "热调用的中位数")),
+        Tile(Text("all that can move", "能移的全移"), seconds_words(estimates["all_device"].low, estimates["all_device"].high),
              Text(f"{len(movable)} of {len(plan.operators)} operators can", f"{len(plan.operators)} 个算子中 {len(movable)} 个可移")),
         Tile(Text("moved over the bus", "总线传输"), human(planned.transfer_bytes, "B"),
              Text(f"{planned.transfers:,} transfers, {human(planned.transfer_seconds, 's')}", f"{planned.transfers:,} 次，{human(planned.transfer_seconds, 's')}")),
@@ -86,7 +93,11 @@ def _gap(plan: MigrationPlan, planned: Estimate) -> Text:
         return Text("", "")
     gap = planned.seconds / plan.bound_seconds - 1 if plan.bound_seconds else 0.0
     if gap < 1e-6:
-        return Text("optimal: no placement is faster", "最优：没有更快的方案")
+        goal = _GOALS[plan.goal]
+        return Text(
+            f"no placement is faster for {goal.en}, at the slow end of these times",
+            f"按这些时间的慢端计，就“{goal.zh}”而言没有更快的方案",
+        )
     return Text(f"within {gap:.2%} of the bound", f"与下界相差不超过 {gap:.2%}")
 
 

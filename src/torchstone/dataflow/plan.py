@@ -129,9 +129,13 @@ class PlannedOperator:
     line: int = 0
     calls: int = 1
     cpu_seconds: float = 0.0
-    """For all its calls, as measured."""
+    """For all its calls, by the median of the warm ones."""
     device_seconds: float | None = None
-    """For all its calls, on the device; None where it cannot run there."""
+    """For all its calls, on the device, at the most; None where it cannot run there."""
+    device_seconds_low: float | None = None
+    """At the least."""
+    launches: int = 0
+    """Kernels that one call of it launches on the device."""
     bytes_in: int = 0
     bytes_out: int = 0
     keep_on_device: bool = False
@@ -147,13 +151,17 @@ class Estimate:
     """Seconds for the traced run under one placement."""
 
     name: str
-    """`plan`, `all_cpu`, `all_device`."""
+    """`plan`, `optimum` (where the plan is another one), `all_cpu`, `all_device`."""
     seconds: float
+    """What is planned with: the slow end of device times."""
     cpu_seconds: float = 0.0
     device_seconds: float = 0.0
     transfer_seconds: float = 0.0
     transfer_bytes: int = 0
     transfers: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    """The least and the most that is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,10 @@ class MigrationPlan:
     program_hash: str = ""
     """Of the functions' source: a plan for another program is refused."""
     gpu_count: int = 0
+    batch: int = 1
+    workers: int = 0
+    consumer: str = "cpu"
+    """Where the results are needed: `cpu`, or `device`."""
     allow_rounding: bool = False
     """Calls that are only within a tolerance of the original move, too."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -135,15 +136,21 @@ def _gap(subject: str, note: Note) -> Gap:
     return Gap(subject, Message("not-traced", Text(note.en, note.zh)), note.remedy, tool=TOOL)
 
 
-def report_on_plan(
-    plan: MigrationPlan,
-    dag: ExecutionDAG,
-    folded: ExecutionDAG,
-    subject: str,
-    saved: str = "",
-    is_partial: bool = False,
-) -> Report:
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan, and what stands beside it."""
+
+    plan: MigrationPlan
+    by_parts: MigrationPlan | None
+    """The same with each part of the graph on a device of its own."""
+    subject: str
+    saved: str = ""
+    is_partial: bool = False
+
+
+def report_on_plan(made: PlanReport, dag: ExecutionDAG, folded: ExecutionDAG) -> Report:
     """What a plan moves, what it gains, and why the rest stays."""
+    plan, subject = made.plan, made.subject
     devices = {int(node): device for node, device in plan.node_device_map.items()}
     table = operators_table(plan)
     by_name = {item.name: item for item in plan.estimates}
@@ -162,9 +169,13 @@ def report_on_plan(
             Measure("bound_seconds", plan.bound_seconds, "s", Text("no placement is faster", "任何方案都不会更快"),
                     Text("lower bound", "下界"), tool=TOOL)
         )  # fmt: skip
-    gaps = (_partial(subject),) if is_partial else ()
+    if made.by_parts is not None:
+        parts = made.by_parts.estimates[0]
+        label = Text("with each part on the device", "各分区放在设备上")
+        measures.append(Measure("parts_seconds", parts.seconds, "s", how, label, tool=TOOL))
+    gaps = (_partial(subject),) if made.is_partial else ()
     return Report(
-        TOOL, measures=tuple(measures), gaps=gaps, subject=subject, answer=plan_answer(plan, subject, saved, graph_picture(dag, folded, devices)),
+        TOOL, measures=tuple(measures), gaps=gaps, subject=subject, answer=plan_answer(plan, subject, made.saved, graph_picture(dag, folded, devices)),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from torchstone.dataflow.placement.coarsening import GraphCoarsening
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.profile import load_profile, profile_for
 from torchstone.dataflow.plan import MigrationPlan, plan_from_data
-from torchstone.dataflow.report import report_on_plan, report_on_trace
+from torchstone.dataflow.report import PlanReport, report_on_plan, report_on_trace
 from torchstone.dataflow.script import (
     Compile,
     Terminated,
@@ -131,24 +131,29 @@ def plan_command(options: PlanOptions) -> Report:
         if options.profile
         else profile_for(options.device, options.model)
     )
-    made = manager.get_migration_plan(
-        result["optimized_partitions"],
-        result["coarsened_dag"],
-        1,
-        device=options.device,
-        profile=replace(profile, name=options.device),
-        goal=options.goal,
-        batch=options.batch,
-        program=str(data.get("program", "")),
-        program_hash=str(data.get("program_hash", "")),
-    )
+    asked = {
+        "device": options.device,
+        "profile": replace(profile, name=options.device),
+        "goal": options.goal,
+        "batch": options.batch,
+        "workers": options.workers,
+        "consumer": options.consumer,
+        "allow_rounding": options.allow_rounding,
+        "program": str(data.get("program", "")),
+        "program_hash": str(data.get("program_hash", "")),
+    }
+    folded, parts = result["coarsened_dag"], result["optimized_partitions"]
+    made = manager.get_best_plan(folded, 1, **asked)
+    by_parts = plan_from_data(manager.get_migration_plan(parts, folded, 1, **asked))
     if options.save:
         keep_out_of_version_control(Path(options.save))
         write_atomically(Path(options.save), json.dumps(made, ensure_ascii=False, indent=1))
     plan = plan_from_data(made)
     subject = plan.program or options.trace
     is_partial = bool(data.get("is_partial"))
-    return report_on_plan(plan, dag, result["coarsened_dag"], subject, options.save, is_partial)
+    return report_on_plan(
+        PlanReport(plan, by_parts, subject, options.save, is_partial), dag, folded
+    )
 
 
 def load_trace(path: Path) -> tuple[ExecutionDAG, Mapping[str, Any]]:

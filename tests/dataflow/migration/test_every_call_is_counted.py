@@ -48,9 +48,7 @@ def trace() -> EnhancedTracer:
 def plan_of(tracer: EnhancedTracer):
     manager = OptimizerManager(k=2)
     made = manager.optimize(tracer.dag_builder.dag)
-    return manager.get_migration_plan(
-        made["optimized_partitions"], made["coarsened_dag"], 1, profile=FREE
-    )
+    return manager.get_best_plan(made["coarsened_dag"], 1, profile=FREE)
 
 
 def run_elsewhere(plan, **options):

@@ -123,7 +123,7 @@ def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> 
     node.parent = outer.node if outer is not None else -1
     node.error = event.error
     node.kind = "call" if event.callee is not None else "expression"
-    node.arguments = ", ".join(_shown(value) for value in event.constants)
+    node.arguments = ", ".join(shown_constant(value) for value in event.constants)
     for number in item.reads:
         into.add_edge(variables.node(number, item), node_id, USES)
     made = (*event.makes, *event.returns)
@@ -201,5 +201,6 @@ def _path(item: _Item) -> list[str]:
     return path
 
 
-def _shown(value: Any) -> str:
+def shown_constant(value: Any) -> str:
+    """An argument as it is noted; texts are noted as they are shown."""
     return value if isinstance(value, str) else repr(value)

@@ -18,7 +18,7 @@ from typing import IO, Any
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.assemble import ThreadTrace
+from torchstone.dataflow.graph.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.graph.export import keep_out_of_version_control
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.recorder import NOTHING, Event, Recorder
@@ -121,7 +121,11 @@ class _Written:
         done = [(place, events[place]) for place in places if place < len(events)]
         self._upto = count
         self._open = {place for place, event in done if event is None}
-        return [(place, *event) for place, event in done if event is not None]
+        return [
+            (place, *event[:8], [shown_constant(item) for item in event[8]], *event[9:])
+            for place, event in done
+            if event is not None
+        ]
 
 
 def _plain(facts: tuple[Any, ...] | None) -> list[Any]:

@@ -13,7 +13,7 @@ from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
 from typing import Any
 
-from torchstone.dataflow.graph.assemble import ThreadTrace
+from torchstone.dataflow.graph.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.messages import number_messages, stop_numbering
 from torchstone.dataflow.tracing.notes import Note
@@ -120,7 +120,7 @@ class WorkerTraces:
         return [
             astuple(site), astuple(callee) if callee else None, event.parent, event.start, event.end,
             [self._number(n) for n in event.reads], [self._number(n) for n in event.makes],
-            [self._number(n) for n in event.returns], [str(c) for c in event.constants],
+            [self._number(n) for n in event.returns], [shown_constant(c) for c in event.constants],
             event.error, event.inner,
         ]  # fmt: skip
 

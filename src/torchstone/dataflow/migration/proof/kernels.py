@@ -41,7 +41,7 @@ class KernelCounter(TorchDispatchMode):
     """Counts what is no view: each is one launch on a device."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.launches = 0
         self.traffic = 0
         self.elements = 0
@@ -61,11 +61,11 @@ class KernelCounter(TorchDispatchMode):
         self._undo = contextlib.ExitStack()
         for name in ("from_numpy", "tensor"):
             self._undo.enter_context(self._counting(name))
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._undo.close()
 
     @contextlib.contextmanager

@@ -10,7 +10,17 @@ from typing import Any
 from weakref import ref
 
 from torchstone.dataflow.tracing.callees import Callee
-from torchstone.dataflow.tracing.hooks.common import ROUNDS, SHORT_NS, TOUCHED, Calm, Hook, Shed
+from torchstone.dataflow.tracing.hooks.common import (
+    DATA,
+    OTHER,
+    ROUNDS,
+    SHORT_NS,
+    TOUCHED,
+    Calm,
+    Hook,
+    Shed,
+    keyword_text,
+)
 from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
 from torchstone.dataflow.tracing.values import ARRAY, CONSTANTS, CONTAINER, SCALAR, is_constant
@@ -74,6 +84,7 @@ def call_hook(site: Site, owner: FunctionSites, recorder: Recorder, shed: Shed, 
                 if kind is None:
                     kind = kind_of(item_type)
                 if kind == ARRAY:
+                    constants.append(DATA)
                     entry = known.get(id(item))
                     if entry is not None and entry[0]() is item and entry[1] not in aliases:
                         if not heads or (item.base is None and id(item) not in heads):
@@ -81,20 +92,25 @@ def call_hook(site: Site, owner: FunctionSites, recorder: Recorder, shed: Shed, 
                             continue
                 elif not kind:
                     if item_type in CONSTANTS:
-                        constants.append(item)
+                        constants.append(item if item_type is not str else repr(item)[:80])
+                    else:
+                        constants.append(OTHER)
                     continue
                 elif item is last_constant or (item_type is tuple and is_constant(item)):
                     constants.append(item)
                     last_constant = item
                     if not held:
                         continue
-                if kind == SCALAR and item_type is float:
-                    constants.append(item)
+                elif kind == SCALAR:
+                    constants.append(item if item_type is float or item_type is int else OTHER)
+                else:
+                    constants.append(DATA)
                 read(item, kind, names[place] if place < _NAMED else "", reads)
             if kwargs:
-                for item in kwargs.values():
+                for keyword, item in kwargs.items():
                     place += 1
                     kind = kind_of(type(item))
+                    constants.append(keyword_text(keyword, item, kind))
                     if kind:
                         read(item, kind, names[place] if place < _NAMED else "", reads)
         except Exception as trouble:  # of an object that does not let itself be looked at
