@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,8 +95,11 @@ def _catches_imports(node: ast.Try) -> bool:
     )
 
 
-def is_importable(name: str) -> bool:
-    """Whether Python finds a module of this name in this environment."""
+def is_importable(name: str, packages: Sequence[str] = ()) -> bool:
+    """Whether Python finds a module of this name in this environment, or in these folders of another."""
+    for folder in packages:
+        if Path(folder, name).is_dir() or any(Path(folder).glob(f"{name}.*")):
+            return True
     if name in sys.builtin_module_names or name in sys.stdlib_module_names:
         return True
     try:

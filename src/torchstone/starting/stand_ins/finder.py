@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -61,3 +62,14 @@ class StandInModule(ModuleType):
         made = StandIn(package, f"{self.__name__}.{name}", self.__dict__["_note"])
         setattr(self, name, made)
         return made
+
+
+def put_stand_in(module: str, name: str, note: Note) -> None:
+    """A stand-in for one name of an installed package, or for a module of it."""
+    package = module.partition(".")[0]
+    try:
+        holder = importlib.import_module(module)
+    except ModuleNotFoundError:  # the module itself is gone
+        holder = sys.modules[module] = StandInModule(module, note)
+    setattr(holder, name, StandIn(package, f"{module}.{name}", note))
+    sys.modules.setdefault(f"{module}.{name}", StandInModule(f"{module}.{name}", note))
