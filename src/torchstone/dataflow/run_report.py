@@ -53,6 +53,15 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class Culprit:
+    """An entry of the plan that changes results."""
+
+    key: str
+    lines: tuple[str, ...]
+    """`file:line` of its calls."""
+
+
+@dataclass(frozen=True, slots=True)
 class Runs:
     """The program as it is and with the plan."""
 
@@ -66,6 +75,8 @@ class Runs:
     notes: tuple[Text, ...] = ()
     """Devices of the plan that this machine does not have."""
     verdicts: tuple[Text, ...] = ()
+    allows_rounding: bool = False
+    culprits: tuple[Culprit, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -73,17 +84,18 @@ class Runs:
 
     @property
     def rounded(self) -> list[Difference]:
-        """Within what another order of additions explains."""
-        return [
+        """Within what another order of additions explains, where that is allowed."""
+        near = [
             item for item in self.different if item.is_rounding and item.name not in self.unstable
         ]
+        return near if self.allows_rounding else []
 
     @property
     def wrong(self) -> list[Difference]:
         return [
             item
             for item in self.different
-            if not item.is_rounding and item.name not in self.unstable
+            if not (item.is_rounding and self.allows_rounding) and item.name not in self.unstable
         ]
 
     @property
@@ -119,7 +131,7 @@ def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
         Measure("migrated_seconds", runs.migrated_seconds, "s", _ONE_RUN, Text("with the plan", "按计划运行"), evidence=evidence, tool=TOOL),
     )  # fmt: skip
     return Report(
-        TOOL, findings=(*_unmatched(runs), *(_finding(runs.subject, item) for item in runs.wrong)), measures=measures,
+        TOOL, findings=(*_unmatched(runs), *(_finding(runs, item) for item in runs.wrong)), measures=measures,
         gaps=tuple(_gaps(runs)), subject=runs.subject, rules=RULES,
         answer=_answer(plan, runs),
     )  # fmt: skip
@@ -283,13 +295,42 @@ def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
 
 
-def _finding(subject: str, item: Difference) -> Finding:
+def _finding(runs: Runs, item: Difference) -> Finding:
+    rows = (("as it is", item.before), ("with the plan", item.after))
+    columns = (Text("run", "运行"), Text("value", "值"))
+    evidence = [Table(Text("the two results", "两次结果"), columns, rows)]
+    said = Text("{name} differs: {how}", "{name} 不同：{how}")
+    where, cause = Location(path=runs.subject), ""
+    if runs.culprits:
+        first = runs.culprits[0]
+        cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
+        said = Text(
+            "{name} differs: {how}; it does because of {cause}",
+            "{name} 不同：{how}；原因在于 {cause}",
+        )
+        path, _, line = (first.lines[0] if first.lines else "").rpartition(":")
+        where = Location(path=path or runs.subject, line=int(line) if line.isdecimal() else 0)
+        listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
+        heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
+        evidence.append(
+            Table(
+                Text(
+                    "Entries that change the results, found by running with fewer of them",
+                    "改变结果的计划条目（逐步减少条目重跑得出）",
+                ),
+                heads,
+                listed,
+            )
+        )
+    remedy = Text(
+        "take the named entry out of the plan, or run it without --allow-rounding",
+        "请从计划中去掉所指出的条目，或去掉 --allow-rounding",
+    )
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
-        Message("results-differ", Text("{name} differs: {how}", "{name} 不同：{how}"), {"name": item.name, "how": item.how}),
-        Message("why", DIFFERENT.why), Message("remedy", Text("run it without --allow-rounding, or take the named operator out of the plan", "请去掉 --allow-rounding，或从计划中去掉所指出的算子")),
-        Location(path=subject), (Table(Text("the two results", "两次结果"), (Text("run", "运行"), Text("value", "值")), (("as it is", item.before), ("with the plan", item.after))),),
-        fingerprint(DIFFERENT.id, subject, item.name), tool=TOOL,
+        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause}),
+        Message("why", DIFFERENT.why), Message("remedy", remedy), where, tuple(evidence),
+        fingerprint(DIFFERENT.id, runs.subject, item.name), tool=TOOL,
     )  # fmt: skip
 
 

@@ -82,9 +82,9 @@ class Ledger:
             if len(self.ratios[name]) < RATIOS:
                 self.ratios[name].append(ratio)
 
-    def note_context(self, key: str, context: str) -> None:
+    def note_context(self, key: str, context: str, line: str) -> None:
         """A call in this context was matched with this entry of the plan, or with none ("")."""
-        self.tally.add(("context", key, context))
+        self.tally.add(("context", key, context, line))
 
     def fall_back(self, name: str, reason: Text, edit: Text, line: str, seconds: float) -> bool:
         """Note it; True when this line falls back for this reason for the first time."""
@@ -118,7 +118,16 @@ class Ledger:
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for key, calls in self.tally.total().items():
             if key[0] == "context" and len(found[key[1]]) < SEEN:
-                found[key[1]][key[2]] = int(calls)
+                known = found[key[1]]
+                known[key[2]] = known.get(key[2], 0) + int(calls)
+        return dict(found)
+
+    def lines(self) -> dict[str, list[str]]:
+        """Entry of the plan → `file:line` of the calls that it was matched with."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for key in self.tally.total():
+            if key[0] == "context" and key[1]:
+                found[key[1]].append(key[3])
         return dict(found)
 
     def total(self) -> FunctionCount:

@@ -155,6 +155,10 @@ class PipelineMigrator:
                 self._migration.tracker.reset()
                 self._warn_of_no_match()
 
+    def lines(self) -> dict[str, list[str]]:
+        """Entry of the plan → the lines of the calls that it was matched with."""
+        return self._migration.ledger.lines()
+
     def _warn_of_no_match(self) -> None:
         contexts = self.matched_contexts()
         ran = self._migration.ledger.total().calls

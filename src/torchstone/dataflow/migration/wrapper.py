@@ -93,7 +93,7 @@ class UniversalWrapper:
             ledger.add(self.func_path, "calls")
             site = tracker.call_site()
             said = self.migration.placement.find(site, self.func_path)
-            ledger.note_context(said.key, said.context)
+            ledger.note_context(said.key, said.context, str(site))
             if self._should_migrate(said.device, site):
                 target = self.migration.targets[said.device]
                 moved, result = self._try_migrated(args, kwargs, target, said.keep, site)
