@@ -61,7 +61,7 @@ def run(job: Job) -> Report:
         words += [
             "--continue-on-collection-errors",
             "--no-header",
-            "--tb=line",
+            "--tb=short",
             f"--rootdir={root}",
             f"--junitxml={result}",
         ]
