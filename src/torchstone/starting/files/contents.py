@@ -82,6 +82,11 @@ def suffix_of(reading: Reading) -> str:
         return ".wav"
     if reading.mentions("np.load", "numpy.load") and not reading.mentions("Image", "imread"):
         return ".npy"
+    if not reading.mentions(*_OF_IMAGES) and any(True for _ in reading.calls("load", "memmap")):
+        whole = "\n".join(map(ast.unparse, reading.files))
+        return (
+            ".npy" if "np.load" in whole and not re.search(r"\bImage\b|imread", whole) else ".png"
+        )
     return ".png"
 
 

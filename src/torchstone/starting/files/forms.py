@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import json
 import random
 import re
@@ -17,6 +19,7 @@ STEMS = tuple(f"{place:04d}" for place in range(8))
 """Names of made files: two batches of the small kind, and enough for a split."""
 _STEM = re.compile(r"(?<!\d)0000(?!\d)|(?<!\d)000[1-7](?!\d)")
 _CLASSES = 2
+_SPLITS = ("train", "val", "valid", "test")
 
 
 def forms_of(path: str, is_folder: bool, reading: Reading) -> tuple[MadeFile, ...]:
@@ -103,13 +106,24 @@ def _of_pattern(pattern: str, reading: Reading) -> Iterator[MadeFile]:
             yield MadeFile(path, form, _content(form, reading))
 
 
+def _parts(reading: Reading) -> tuple[str, ...]:
+    """Parts of the data that names of files are asked for: `[name for name in names if "train" in name]`."""
+    asks = any(
+        isinstance(node, ast.Compare) and any(isinstance(item, ast.In) for item in node.ops)
+        for tree in reading.near
+        for node in ast.walk(tree)
+    )
+    found = [word for word in _SPLITS if re.search(rf"[\"']{word}[\"']", reading.text)]
+    return tuple(f"{word}_" for word in found) if asks and found else ("",)
+
+
 def _folder(path: str, reading: Reading) -> Iterator[MadeFile]:
     """A folder of files of the kind that the code looks for: in folders by class where it uses one."""
     suffix = suffix_of(reading)
     by_class = reading.mentions("ImageFolder", "DatasetFolder")
-    for place, stem in enumerate(STEMS):
+    for place, (part, stem) in enumerate(itertools.product(_parts(reading), STEMS)):
         home = f"{path}/class{place % _CLASSES}" if by_class else path
-        name = f"{home}/{stem}{suffix}"
+        name = f"{home}/{part}{stem}{suffix}"
         form = form_of_file(name, suffix, reading)
         if form:
             yield MadeFile(name, form, _content(form, reading))
