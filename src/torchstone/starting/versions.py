@@ -127,6 +127,8 @@ def raising_package(error: BaseException) -> str:
     """The installed package whose own code raised the exception; empty where the program or torch did."""
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     own = [name for name in files if not name.startswith("<")]
+    if isinstance(error, SyntaxError) and error.filename:  # a package of another version of Python
+        own.append(error.filename)
     if not own or not is_of_package(own[-1]):
         return ""
     package = own[-1].rpartition("-packages/")[2].partition("/")[0]

@@ -7,6 +7,7 @@ import ast
 import re
 from pathlib import PurePath
 
+from torchstone.starting.files.makers import TOKENS
 from torchstone.starting.files.reading import Reading, name_of
 
 IMAGES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".ppm", ".webp", ".gif"))
@@ -138,7 +139,7 @@ def _shape(name: str, reading: Reading) -> str:
     if re.search(r"tok|corpus|text|vocab|shard", name, re.I) or reading.mentions(
         "tokens", "token_ids", "block_size"
     ):
-        return f"{_dtype(('load', 'astype'), reading) or '<i4'},65536"
+        return f"{_dtype(('load', 'astype'), reading) or '<i4'},{TOKENS}"
     if re.search(r"label|target|class|(^|_)y(_|$)", name, re.I):
         return "<i8,256"
     if re.search(r"ima?ge?|pix|frame", name, re.I) or reading.mentions(*_OF_IMAGES):
