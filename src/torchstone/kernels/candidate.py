@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from torchstone.core.options import unknown
-from torchstone.kernels.problem import read_source
+from torchstone.kernels.problem import PARTS, read_source
 
 Implementation = Literal["triton", "numba", "c", "torch", "numpy", "swft"]
 IMPLEMENTATIONS: tuple[Implementation, ...] = get_args(Implementation)
@@ -24,8 +25,24 @@ class Candidate:
 
 
 def load_candidate(path: str | Path, implementation: str) -> Candidate:
-    """The candidate in a file."""
-    return Candidate(read_source(Path(path)), known_implementation(implementation))
+    """The candidate in a file; a problem that stands in the same file is no part of it."""
+    source = without_problem(read_source(Path(path)))
+    return Candidate(source, known_implementation(implementation))
+
+
+def without_problem(source: str) -> str:
+    """The source without the parts of a problem, every other line at its own number."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source  # the gates say what is the matter with it
+    lines = source.split("\n")
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in PARTS:
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            for number in range(first - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    return "\n".join(lines)
 
 
 def known_implementation(name: str) -> Implementation:

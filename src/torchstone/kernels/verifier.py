@@ -17,10 +17,17 @@ from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import Problem, load_problem
 from torchstone.kernels.sessions.calls import WRONG, Call
 from torchstone.kernels.sessions.confinement import walls_of
+from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.run import Progress, Run
 from torchstone.kernels.sessions.workshop import Workshop, WorkshopError, workshop_for
 from torchstone.kernels.verdicts.said import COMPARED, place, told_apart
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict, WrongElement
+from torchstone.kernels.verdicts.verdict import (
+    OWN_SIZE,
+    GateResult,
+    Outcome,
+    Verdict,
+    WrongElement,
+)
 
 TIMEOUT_SECONDS = 60.0
 SEEDS = 5
@@ -34,13 +41,15 @@ def verify(
     *,
     seeds: int = SEEDS,
     timeout_seconds: float = TIMEOUT_SECONDS,
+    memory: str = "",
     progress: Progress | None = None,
     workshop: Workshop | None = None,
 ) -> Verdict:
     """Judge a candidate: the same inputs give the same verdict and the same error log.
 
     `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
-    with `impl`. A workshop that is handed in saves the start of a process when many are judged.
+    with `impl`. `memory` is how much may be used, such as "12G"; half of what is free by default. A
+    workshop that is handed in saves the start of a process when many are judged.
     """
     problem = problem if isinstance(problem, Problem) else load_problem(str(problem))
     if not isinstance(candidate, Candidate):
@@ -53,7 +62,7 @@ def verify(
     with workshop_for(preload, workshop) as ready:
         before = _used(ready)
         run = Run(problem, candidate, ready, seeds=seeds, timeout_seconds=timeout_seconds,
-                  progress=progress)  # fmt: skip
+                  memory_bytes=memory_budget(memory), progress=progress)  # fmt: skip
         crash = ""
         try:
             results = judge(run)
@@ -63,10 +72,20 @@ def verify(
             run.close()
         measures = (*_measures(run), _cpu(_used(ready) - before))
         environment = _environment(run)
-    accepted = not crash and not any(_counts(item) for item in results)
+    outcome = "none" if crash else outcome_of(results)
     return Verdict(
-        problem, candidate, results, accepted, measures, environment, crash, _first_wrong(run)
+        problem, candidate, results, outcome, measures, environment, crash, _first_wrong(run)
     )
+
+
+def outcome_of(results: tuple[GateResult, ...]) -> Outcome:
+    """One failure rejects; without one, what was not run decides."""
+    if any(item.status == "failed" for item in results):
+        return "rejected"
+    if any(_blocks(item) for item in results):
+        return "none"
+    own = next((item for item in results if item.gate == OWN_SIZE), None)
+    return "accepted" if own is None or own.status == "passed" else "smaller"
 
 
 def preload_for(implementation: str, framework: str = "torch") -> tuple[str, ...]:

@@ -35,8 +35,15 @@ class VerifyOptions:
     )  # fmt: skip
     seeds: int = option(5, "seeds for every family of inputs", "每类输入的随机种子数")
     timeout: float = option(
-        60.0, "seconds that one call may take", "一次调用可用的秒数", metavar="SECONDS"
+        60.0,
+        "seconds of CPU time that one call may take",
+        "一次调用可用的 CPU 秒数",
+        metavar="SECONDS",
     )
+    memory: str = option(
+        "", "memory that the verdict may use, such as 12G (half of what is free by default)",
+        "验证可使用的内存，例如 12G（默认为空闲内存的一半）", metavar="SIZE",
+    )  # fmt: skip
 
 
 OPTIONS = VerifyOptions
@@ -61,13 +68,13 @@ def _verify(options: VerifyOptions, common: CommonOptions) -> int:
     try:
         verdict = verify(
             *options.words, options.impl, seeds=options.seeds,
-            timeout_seconds=options.timeout, progress=progress,
+            timeout_seconds=options.timeout, memory=options.memory, progress=progress,
         )  # fmt: skip
     finally:
         progress.end()
     report = verdict.report()
     show(report, common)
-    return 3 if report.failed else 0 if verdict.accepted else 1
+    return 3 if report.failed else verdict.exit_code
 
 
 SUBCOMMANDS = {

@@ -24,6 +24,7 @@ from torchstone.sandbox import cell
 FOLDER = "torchstone-kernel-"
 """How the name of the folder begins in which this process is started, and which it removes."""
 _MESSAGE_BYTES = 1 << 16
+_MOST_HANDLES = 8
 _DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
 
@@ -50,7 +51,7 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
 def _serve(control: socket.socket, children: set[int]) -> None:
     """Fork and reap as asked; `children` are those that nobody has reaped."""
     while True:
-        data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
+        data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, _MOST_HANDLES)
         if not data:
             return
         request = json.loads(data)
@@ -94,7 +95,7 @@ def _load(names: list[str]) -> dict[str, Any]:
 
 
 def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -> int:
-    channel, out, err = handles
+    channel, out, err, *shared = handles
     pid = os.fork()
     if pid:
         return pid
@@ -115,7 +116,7 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
             os.set_inheritable(channel, False)
             os.execve(command[0], command, request["environment"])
         server = importlib.import_module(request["role"])
-        server.serve(socket.socket(fileno=channel), walls)
+        server.serve(socket.socket(fileno=channel), walls, tuple(shared))
         code = 0
     except BaseException as error:  # the child must never return into the server's loop
         os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))

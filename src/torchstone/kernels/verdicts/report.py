@@ -20,6 +20,7 @@ STATUS = {
     "failed": Text("FAILED", "未通过"),
     "skipped": Text("skipped", "跳过"),
     "gap": Text("gap", "缺口"),
+    "undecided": Text("not decided", "未定"),
 }
 _COUNTED = Text("counted", "统计得出")
 

@@ -31,10 +31,6 @@ UNSTEADY = Text(
     "too short to time: the spread is as large as the value",
     "时间过短，无法计时：波动与数值同样大",
 )
-SMALLER = Text(
-    "the time is of a smaller size: the problem's own was too large and was cut",
-    "该时间对应较小的尺寸：问题自身的尺寸过大，已缩小",
-)
 _MOST = 6
 
 
@@ -115,6 +111,38 @@ def wrong_text(call: Call) -> list[Text]:
         amount = {name: number(fact[name]) for name in ("here", "units", "allowed")}
         texts.append(_value_text(call, fact, _ERROR, **amount))
     return texts
+
+
+def form_text(call: Call) -> list[Text]:
+    """Outputs of another count, type, shape, dtype or layout."""
+    return [
+        both(
+            "{name}: the answer is {got}, the reference gives {want} (* is an array or a number)",
+            "{name}：结果为 {got}，参考给出 {want}（* 表示数组或数值）",
+            name=call.name, got=shape_of(fault["got"]), want=shape_of(fault["want"]),
+        )
+        if fault["what"] == "count"
+        else both(
+            "{name}: output {output} has {what} {got}, the reference has {want}",
+            "{name}：输出 {output} 的{zh}为 {got}，参考为 {want}",
+            name=call.name, output=fault.get("output", ""), what=fault["what"],
+            zh=_FORMS[fault["what"]], got=fault["got"], want=fault["want"],
+        )
+        for fault in call.form
+    ]  # fmt: skip
+
+
+def shape_of(structure: object) -> str:
+    """The nesting of an answer as it would be written."""
+    if isinstance(structure, dict):
+        inner = ", ".join(f"{key!r}: {shape_of(item)}" for key, item in structure.items())
+        return f"{{{inner}}}"
+    if isinstance(structure, list):
+        return f"[{', '.join(map(shape_of, structure))}]"
+    return str(structure)
+
+
+_FORMS = {"count": "数量", "type": "类型", "shape": "形状", "dtype": "数据类型", "stride": "步长"}
 
 
 def unwritten_text(call: Call) -> list[Text]:

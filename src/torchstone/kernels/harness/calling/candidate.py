@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,11 @@ from torchstone.kernels.harness.calling import bursts, monitor, weights
 from torchstone.kernels.harness.calling.keeping import Kept, digest_of, meet, span_of
 from torchstone.kernels.harness.calling.kernel_server import KernelServer
 from torchstone.kernels.harness.calling.launches import Launches
-from torchstone.kernels.harness.calling.timed_calls import answered
+from torchstone.kernels.harness.calling.shared_calls import (
+    SharedCalls,
+    about_answer,
+    question_from_wire,
+)
 from torchstone.kernels.harness.calling.told import told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones, bound_views
@@ -29,6 +33,7 @@ from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.kits import c_kit, mindspore_kit
 from torchstone.kernels.harness.reference.running import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
+from torchstone.kernels.harness.shared_arrays import Mapped
 from torchstone.kernels.harness.values import (
     UnknownValueError,
     decode,
@@ -50,6 +55,8 @@ class Server:
     library: c_kit.Library | None
     watching: bool
     guarded: bool
+    mapped: Mapped = field(default_factory=lambda: Mapped(()))
+    """The memory that is shared with the referee."""
     models: dict[int, Any] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     last_inputs: Any = None
@@ -190,6 +197,11 @@ class Server:
                 self.zones.active = False
 
     def _watched(self, operators: monitor.Operators, inputs: Any) -> dict[str, Any]:
+        after = [digest_of(leaf) for leaf in leaves_of(inputs)]
+        return {**self._counted(operators), "inputs_after": after}
+
+    def _counted(self, operators: monitor.Operators) -> dict[str, Any]:
+        """What the kernels of this call did, and what ran beside them."""
         seen = dict(operators.computing)
         if self.implementation != "numpy":
             seen |= dict(monitor.Watched.seen)
@@ -198,7 +210,6 @@ class Server:
             "work": self.launches.work, "kernels": self.launches.kernels,
             "faults": self.launches.faults, "zones": self.zones.broken() if self.guarded else [],
             "operators": sorted(seen) if self.watching else [],
-            "inputs_after": [digest_of(leaf) for leaf in leaves_of(inputs)],
         }  # fmt: skip
 
     def _aliases(self, leaves: list[Any], inputs: list[Any], model: Any) -> list[str]:
@@ -220,11 +231,42 @@ class Server:
         tree = encode({old: own[new] for old, new in names.items()}, data)
         return {"tree": tree}, data
 
-    def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+    def timed(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Answer several fresh inputs with nothing watched; whoever asks holds the clock."""
-        model = self.models[int(header["seed"])]
-        call = model if callable(model) else model.forward
-        return answered(header, buffers, call)
+        model = self.models[0]
+        calls = SharedCalls.find(question_from_wire(header), self.mapped)
+        calls.answer_all(model if callable(model) else model.forward)
+        return {"number": header["number"]}
+
+    def in_full(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
+        """Answer the problem's own inputs at their own sizes."""
+        self.zones.clear()
+        self.zones.fill = "nan"
+        calls = SharedCalls.find(question_from_wire(header), self.mapped)
+        model = self.models[0]
+        (inputs,) = calls.given()
+        if self.watching and self.implementation != "numpy":
+            inputs = [monitor.watched(item) for item in inputs]
+        self.launches.start()
+        if self.library is not None:
+            self.library.recording(False)
+        monitor.start()
+        operators = monitor.Operators()
+        try:
+            with self._around(operators):
+                found = model(*inputs) if callable(model) else model.forward(*inputs)
+            leaves = leaves_of(found)
+            refuse_other_tensors(leaves)
+        except UnknownValueError as error:
+            return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+        except Exception as error:
+            return {"error": told(error), **self._counted(operators)}
+        calls.put([monitor.plain(leaf) for leaf in leaves])
+        return {
+            "about": about_answer(found),
+            "changed": calls.changed_input(self.mapped.handles[0]),
+            **self._counted(operators),
+        }
 
 
 def _hand_over(model: Any, state: dict[str, torch.Tensor]) -> None:
@@ -254,15 +296,21 @@ def _told_answer(found: Any, data: list[bytes]) -> dict[str, Any]:
     return {"tree": tree, "start": start, "count": len(data) - start}
 
 
+def refuse_other_tensors(leaves: Iterable[Any]) -> None:
+    """An UnknownValueError for outputs that no problem gives."""
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+                raise UnknownValueError(f"a subclass of Tensor, {type(leaf).__name__}")
+            if leaf.layout != torch.strided or leaf.device.type != "cpu":
+                raise UnknownValueError(f"a {leaf.layout} tensor on {leaf.device.type}")
+        if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, monitor.Watched):
+            raise UnknownValueError(f"a subclass of ndarray, {type(leaf).__name__}")
+
+
 def encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
     """An output on the wire; an UnknownValueError for what no problem gives."""
-    if isinstance(leaf, torch.Tensor):
-        if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
-            raise UnknownValueError(f"a subclass of Tensor, {type(leaf).__name__}")
-        if leaf.layout != torch.strided or leaf.device.type != "cpu":
-            raise UnknownValueError(f"a {leaf.layout} tensor on {leaf.device.type}")
-    if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, monitor.Watched):
-        raise UnknownValueError(f"a subclass of ndarray, {type(leaf).__name__}")
+    refuse_other_tensors([leaf])
     return encode(monitor.plain(leaf), data)
 
 
@@ -378,6 +426,13 @@ def import_source(source: str) -> ModuleType:
     return module
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
-    serving.serve(channel, walls, _load)
+
+    def opened(header: dict[str, Any]) -> Server | KernelServer:
+        server = _load(header)
+        if isinstance(server, Server):
+            server.mapped = Mapped(shared)
+        return server
+
+    serving.serve(channel, walls, opened)

@@ -155,6 +155,6 @@ def _asked(server: DeviceServer | None, header: dict[str, Any], buffers: list[by
     return serving.by_name(server, header, buffers)
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
     serving.serve(channel, walls, lambda header: _opened(channel, header), _asked)

@@ -222,7 +222,7 @@ def _inner(tuner: Any) -> Any:
     return tuner
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
 
     def opened(header: dict[str, Any]) -> Compiler:
