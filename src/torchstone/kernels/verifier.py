@@ -42,12 +42,13 @@ def verify(
     seeds: int = SEEDS,
     timeout_seconds: float = TIMEOUT_SECONDS,
     memory: str = "",
+    without_words: bool = False,
     progress: Progress | None = None,
     workshop: Workshop | None = None,
 ) -> Verdict:
     """Judge a candidate: the same inputs give the same verdict and the same error log.
 
-    `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
+    With `without_words` no message text of a candidate's exception is part of the verdict. `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
     with `impl`. `memory` is how much may be used, such as "12G"; half of what is free by default. A
     workshop that is handed in saves the start of a process when many are judged.
     """
@@ -62,7 +63,8 @@ def verify(
     with workshop_for(preload, workshop) as ready:
         before = _used(ready)
         run = Run(problem, candidate, ready, seeds=seeds, timeout_seconds=timeout_seconds,
-                  memory_bytes=memory_budget(memory), progress=progress)  # fmt: skip
+                  memory_bytes=memory_budget(memory), progress=progress,
+                  without_words=without_words)  # fmt: skip
         crash = ""
         try:
             results = judge(run)

@@ -132,9 +132,12 @@ class Mapped:
             self._outputs = map_bytes(self.handles[1], writable=True)
         return self._outputs
 
-    def forget(self) -> None:
-        """Map both anew the next time."""
-        self._inputs = self._outputs = None
+    def offset_of(self, address: int) -> int:
+        """Where an address lies in the inputs; -1 where it does not, or nothing is mapped."""
+        if self._inputs is None:
+            return -1
+        start = self._inputs.data_ptr()
+        return address - start if start <= address < start + self._inputs.numel() else -1
 
 
 def map_bytes(handle: int, *, writable: bool) -> torch.Tensor:

@@ -8,6 +8,7 @@ that a process number is never used twice.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -20,11 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from torchstone.sandbox import cell
+from torchstone.sandbox.small_root import enter_small_root
 
 FOLDER = "torchstone-kernel-"
 """How the name of the folder begins in which this process is started, and which it removes."""
 _MESSAGE_BYTES = 1 << 16
 _MOST_HANDLES = 8
+_ABOVE = 64
+"""No handle that is handed on has so high a number."""
 _DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
 
@@ -37,12 +41,15 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     if device not in ("", "cpu") and "triton" in preload:
         said = importlib.import_module(_DRIVER).load_driver()
         loaded["driver"] = f"!{said}" if said else ""
+    root = enter_small_root(Path.cwd(), _packages(preload)) if device in ("", "cpu") else "none"
     gc.freeze()  # so that children neither look through it nor copy its memory
     gc.enable()
     seconds = time.process_time()
     children: set[int] = set()
     try:
-        control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
+        control.sendall(
+            json.dumps({"loaded": loaded, "cpu_seconds": seconds, "root": root}).encode()
+        )
         _serve(control, children)
     finally:  # the parent has ended, perhaps before it heard the last answer
         _clear_up(children)
@@ -81,6 +88,11 @@ def _clear_up(children: set[int]) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def _packages(names: list[str]) -> list[str]:
+    """Installed packages among what is loaded: modules of our own are none."""
+    return [name for name in names if "." not in name]
+
+
 def _load(names: list[str]) -> dict[str, Any]:
     """Import what the sessions will need; a missing package is an answer, not an end."""
     loaded: dict[str, str] = {}
@@ -92,6 +104,14 @@ def _load(names: list[str]) -> dict[str, Any]:
             continue
         loaded[name] = str(getattr(module, "__version__", ""))
     return loaded
+
+
+def _hand_on(handles: list[int]) -> None:
+    """Put handles where a program expects them: behind its input and its outputs, in their order."""
+    above = [fcntl.fcntl(handle, fcntl.F_DUPFD, _ABOVE) for handle in handles]
+    for target, handle in enumerate(above, 3):
+        os.dup2(handle, target)
+        os.close(handle)
 
 
 def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -> int:
@@ -114,6 +134,7 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
                            device=bool(request.get("device")) and not command)  # fmt: skip
         if command:
             os.set_inheritable(channel, False)
+            _hand_on(shared)
             os.execve(command[0], command, request["environment"])
         server = importlib.import_module(request["role"])
         server.serve(socket.socket(fileno=channel), walls, tuple(shared))

@@ -20,8 +20,8 @@ _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 2, 4, 16
 class Arena:
     """Two files in memory without a name; both are empty until somebody says how large they are."""
 
-    inputs: int = field(default_factory=lambda: _new_file("inputs"))
-    outputs: int = field(default_factory=lambda: _new_file("outputs"))
+    inputs: int = field(default_factory=lambda: new_file("inputs"))
+    outputs: int = field(default_factory=lambda: new_file("outputs"))
 
     @property
     def handles(self) -> tuple[int, int]:
@@ -46,7 +46,8 @@ class Arena:
             os.close(handle)
 
 
-def _new_file(name: str) -> int:
+def new_file(name: str) -> int:
+    """A file in memory without a name, of no size yet."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(f"torchstone-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with tempfile.TemporaryFile() as file:  # other systems have no files in memory

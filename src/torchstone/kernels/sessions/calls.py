@@ -48,9 +48,8 @@ class Call:
             return False
         if self.reply.get("faults"):
             return False
-        text = self.error["text"]
         # an array of nothing has no first element, and says so: that is a refusal, not an access
-        if "out of bounds" in text and not text.endswith("with size 0"):
+        if self.error.get("bounds"):
             return False
         return self.family == "empty" or self.error["kind"] not in _BUGS
 

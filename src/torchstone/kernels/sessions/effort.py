@@ -22,7 +22,8 @@ _USER, _SYSTEM = 11, 12
 class Effort:
     """What a process has spent since it was asked something."""
 
-    pid: int
+    pids: tuple[int, ...]
+    """The process and those that work for it."""
     limit_seconds: float
     _cpu_before: float = -1.0
     _asleep: float = 0.0
@@ -31,18 +32,20 @@ class Effort:
     def is_up(self) -> bool:
         """Look once more: has it worked, or slept, for longer than it may?"""
         now = time.monotonic()
-        state, cpu = _state_of(self.pid)
+        found = [_state_of(pid) for pid in self.pids]
+        state = "S" if all(state in ("S", "") for state, _ in found) else "R"
+        cpu = sum(seconds for _, seconds in found)
         if self._cpu_before < 0:
             self._cpu_before, self._looked = cpu, now
-        if state in ("S", ""):  # asleep, or a system that does not say
+        if state == "S":  # or a system that does not say
             self._asleep += now - self._looked
         self._looked = now
         return cpu - self._cpu_before + self._asleep > self.limit_seconds
 
 
-def begin_effort(pid: int, limit_seconds: float) -> Effort:
+def begin_effort(pids: tuple[int, ...], limit_seconds: float) -> Effort:
     """Measure from now on."""
-    effort = Effort(pid, limit_seconds)
+    effort = Effort(pids, limit_seconds)
     effort.is_up()
     return effort
 

@@ -29,6 +29,12 @@ class FullSizeRun:
     why: Text = NOTHING
 
 
+_TOO_SLOW = Text(
+    "the interpreter takes too long for the problem's own sizes (--timeout)",
+    "解释器在问题自身尺寸下耗时过长（--timeout）",
+)
+
+
 def run_in_full(run: Run) -> FullSizeRun:
     """Run and judge; a limit of this machine is no fault of the candidate."""
     question = prepare_question(run)
@@ -46,6 +52,8 @@ def run_in_full(run: Run) -> FullSizeRun:
         call.ended = error.ended
         if is_out_of_memory(None, error.ended):
             return FullSizeRun("limit", why=_ran_out(run.memory_bytes))
+        if run.interpreted and error.ended.late:
+            return FullSizeRun("limit", why=_TOO_SLOW)
         return FullSizeRun("judged", call)
 
 

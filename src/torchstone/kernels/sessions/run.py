@@ -8,16 +8,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.build import build_runner
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions import first_session
-from torchstone.kernels.sessions.arena import Arena
+from torchstone.kernels.sessions.arena import Arena, new_file
 from torchstone.kernels.sessions.bad_problem import bad_problem, large_problem, slow_problem
 from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
 from torchstone.kernels.sessions.limits import is_out_of_memory
@@ -41,12 +44,15 @@ class Run:
     def __init__(
         self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
         timeout_seconds: float, memory_bytes: int = 0, progress: Progress | None = None,
+        without_words: bool = False,
     ) -> None:  # fmt: skip
         self.problem = problem
         self.candidate = candidate
         self.workshop = workshop
         self.seeds = seeds
         self.timeout_seconds = timeout_seconds
+        self.without_words = without_words
+        """What a candidate says when it raises stays in its process: a model would read it."""
         self.memory_bytes = memory_bytes or memory_budget()
         self.arena = Arena()
         self.question: Any = None
@@ -140,32 +146,54 @@ class Run:
         return read_c(self.candidate.source)
 
     @functools.cached_property
-    def c_library(self) -> tuple[str, str]:
-        """Path of the compiled library, and what the compiler said."""
+    def c_runner(self) -> tuple[str, str]:
+        """Path of the program with the candidate's functions, and why there is none."""
         assert isinstance(self.c_source, CSource)
-        path, said = build_library(self.c_source, self.workshop)
+        path, said = build_runner(self.c_source, self.workshop)
         return str(path), said
+
+    @contextlib.contextmanager
+    def _functions(self, memory_bytes: int) -> Iterator[tuple[list[int], list[Session]]]:
+        """A process with the candidate's C functions, and the handles through which it is asked."""
+        if not isinstance(self.c_source, CSource):
+            yield [], []
+            return
+        scratch = self.workshop.scratch()
+        program = scratch / "runner"
+        shutil.copy(self.c_runner[0], program)
+        heap = new_file("heap")
+        os.ftruncate(heap, memory_bytes)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            runner = self.workshop.start_program(
+                [str(program)], scratch, shared=[theirs.fileno(), heap, self.arena.inputs],
+                memory_bytes=2 * memory_bytes + self.memory_bytes,
+            )  # fmt: skip
+            yield [ours.fileno(), heap], [runner]
+        os.close(heap)
 
     def open(
         self, mode: dict[str, Any], source: str = "", memory_bytes: int = 0
     ) -> tuple[Session, dict[str, Any]]:
         """A new process with the candidate in it, or with part of its source, and what it said."""
         scratch = self.workshop.scratch()
+        mode = {**mode, "without_words": self.without_words}
         header: dict[str, Any] = {
             "do": "open", "source": source or self.candidate.source, "mode": mode,
             "implementation": self.candidate.implementation,
         }  # fmt: skip
         if isinstance(self.c_source, CSource):
-            local = scratch / "kernel.so"
-            local.write_bytes(open(self.c_library[0], "rb").read())  # noqa: SIM115
-            header |= {"library": str(local), "prototypes": self.c_source.prototypes}
+            header["prototypes"] = self.c_source.prototypes
         usual = _SESSION_BYTES + _COPIES * int(self.facts["weights_bytes"])
-        session = self.workshop.open(
-            "candidate",
-            scratch=scratch,
-            memory_bytes=memory_bytes or min(usual, self.memory_bytes),
-            shared=self.arena.handles,
-        )
+        memory_bytes = memory_bytes or min(usual, self.memory_bytes)
+        with self._functions(memory_bytes) as (handles, helpers):
+            session = self.workshop.open(
+                "candidate",
+                scratch=scratch,
+                memory_bytes=memory_bytes * (2 if helpers else 1),
+                shared=(*self.arena.handles, *handles),
+            )
+        session.helpers += helpers
         self._sessions.append(session)
         answer, _ = session.ask(header, seconds=self.timeout_seconds)
         self.walls = answer.get("walls", self.walls)

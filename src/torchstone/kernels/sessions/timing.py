@@ -86,10 +86,11 @@ class Stopwatch:
         ask("full_fill", seeds=[secrets.randbits(31) for _ in range(calls)])
         number = secrets.randbits(31)
         question = {"do": "timed", "number": number, **self.question.for_calls(calls)}
-        start = clock_of(self.session.pid)
+        start = self._clock()
         reply, _ = self.session.ask(question, seconds=self.limit_seconds(calls))
-        os.kill(self.session.pid, signal.SIGSTOP)  # what is not there now was not computed in time
-        ours = clock_of(self.session.pid) - start
+        for pid in self.session.pids:  # what is not there now was not computed in time
+            os.kill(pid, signal.SIGSTOP)
+        ours = self._clock() - start
         try:
             if "error" in reply:
                 raise UntimedError(_RAISES)
@@ -104,8 +105,25 @@ class Stopwatch:
             theirs = self._referee_seconds("full_timed", calls)
             empty = self._referee_seconds("full_exchanged", calls)
         finally:
-            os.kill(self.session.pid, signal.SIGCONT)
-        return Turn((ours - empty) / calls, (theirs - empty) / calls, empty / calls)
+            for pid in self.session.pids:
+                os.kill(pid, signal.SIGCONT)
+        ours -= self._asking_seconds(calls) if self.session.helpers else empty
+        return Turn(ours / calls, (theirs - empty) / calls, empty / calls)
+
+    def _clock(self) -> float:
+        """Of the process that computes: the candidate's, or that of its functions where they have one.
+
+        What else a candidate with functions of its own computes is no secret of the clock: it is refused.
+        """
+        helpers = [item.pid for item in self.session.helpers]
+        return sum(map(clock_of, helpers or [self.session.pid]))
+
+    def _asking_seconds(self, calls: int) -> float:
+        """What being asked costs a process of functions, with nothing to do."""
+        times = calls * int(self.run.main.own[0].reply.get("launches", 0))
+        start = self._clock()
+        self.session.ask({"do": "idle", "times": times}, seconds=self.limit_seconds(calls))
+        return self._clock() - start
 
     def _referee_seconds(self, do: str, calls: int) -> float:
         start = clock_of(self.run.referee.pid)

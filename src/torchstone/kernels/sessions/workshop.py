@@ -102,6 +102,12 @@ class Session:
     workshop: Workshop
     printed: Path
     ended: Ended | None = None
+    helpers: list[Session] = field(default_factory=list)
+    """Programs that work for it, and end with it."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return self.pid, *(item.pid for item in self.helpers)
 
     def ask(
         self, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = (), *, seconds: float
@@ -111,7 +117,7 @@ class Session:
             raise SessionError(self.ended)
         try:
             self.channel.settimeout(None)
-            effort = begin_effort(self.pid, seconds)
+            effort = begin_effort(self.pids, seconds)
             send(self.channel, header, buffers, effort.is_up)
             return receive(self.channel, effort.is_up)
         except WireError as error:
@@ -130,7 +136,11 @@ class Session:
                 os.kill(self.pid, signal.SIGKILL)
             status = self.workshop.reap(self.pid)
             text = self.printed.read_bytes()[-_OUTPUT_KEPT_BYTES:].decode("utf-8", "replace")
-            reason = TIME_IS_UP if late else _reason(status, "" if by_itself else why)
+            reason = TIME_IS_UP if late else _reason(status, why, by_itself)
+            for helper in self.helpers:
+                of_helper = helper.end(late).reason
+                if of_helper.startswith("killed by") and not late:
+                    reason = of_helper  # the process ended because its helper had
             self.ended = Ended(reason, text, limit_seconds)
         return self.ended
 
@@ -141,12 +151,12 @@ class Session:
         self.end()
 
 
-def _reason(status: int, why: str) -> str:
+def _reason(status: int, why: str, by_itself: bool) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
             return "CPU time is up"
-        if number != signal.SIGKILL or not why:
+        if number != signal.SIGKILL or by_itself or not why:
             return f"killed by {signal.Signals(number).name}"
         return why
     code = os.WEXITSTATUS(status)
@@ -163,6 +173,8 @@ class Workshop:
     loaded: Mapping[str, str] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     network: str = ""
+    root: str = ""
+    """What keeps paths of the machine out of sight."""
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _home: Path | None = None
@@ -190,6 +202,7 @@ class Workshop:
         ours.settimeout(START_SECONDS)
         answer = self._answer()
         self.spent.cpu_seconds += float(answer["cpu_seconds"])
+        self.root = str(answer["root"])
         self.loaded = {k: v for k, v in answer["loaded"].items() if k not in _LOADED}
 
     def _tell(self, request: dict[str, Any], handles: list[int]) -> None:
@@ -275,6 +288,17 @@ class Workshop:
         ended = session.end(late=not self.pause_for(session.pid, seconds))
         output = session.printed.read_bytes().decode("utf-8", "replace")
         return Finished("" if ended.reason == "ended" else ended.reason, output)
+
+    def start_program(
+        self, command: Sequence[str], folder: Path, *, shared: Sequence[int], memory_bytes: int
+    ) -> Session:
+        """A program that reads nothing but itself; it gets these handles, from number 3 on."""
+        limits = {"memory_bytes": memory_bytes, "cpu_seconds": _SESSION_SECONDS}
+        request = {
+            "limits": limits, "execute": list(command), "environment": {},
+            "readable": [command[0]], "may_fork": False,
+        }  # fmt: skip
+        return self._fork(folder, request, shared)
 
     def _fork(self, folder: Path, request: dict[str, Any], shared: Sequence[int] = ()) -> Session:
         ours, theirs = socket.socketpair()

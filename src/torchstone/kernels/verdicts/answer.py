@@ -8,7 +8,6 @@ from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
-from torchstone.kernels.sessions.confinement import native_gap
 from torchstone.kernels.verdicts.verdict import OWN_SIZE, GateResult, Verdict
 
 _STATES: dict[str, State] = {
@@ -39,10 +38,6 @@ def verdict_answer(verdict: Verdict) -> Answer:
         ),
         tiles=(*_wrong_tiles(verdict), *_time_tiles(verdict)),
         pictures=(_gates(verdict),),
-        warnings=tuple(
-            Text(gap.reason.say("en"), gap.reason.say("zh"))
-            for gap in native_gap(verdict.problem.name, verdict.candidate.implementation)
-        ),
         lines=tuple(_reason(item) for item in failed),
         next=("torchstone kernel verify --help",) if not verdict.results else (),
     )

@@ -10,7 +10,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text, words
 from torchstone.kernels.gate import all_gates
-from torchstone.kernels.sessions.confinement import native_gap, unconfined_gap
+from torchstone.kernels.sessions.confinement import unconfined_gap
 from torchstone.kernels.verdicts.answer import verdict_answer
 from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
@@ -48,7 +48,6 @@ def report_of(verdict: Verdict) -> Report:
             *(_gap(verdict, item) for item in verdict.results if item.status == "gap"),
             *_crash(verdict),
             *unconfined_gap(verdict.problem.name, verdict.environment),
-            *native_gap(verdict.problem.name, verdict.candidate.implementation),
         ),
         environment=verdict.environment,
         rules={

@@ -26,7 +26,7 @@ from torchstone.kernels.harness.calling.shared_calls import (
     about_answer,
     question_from_wire,
 )
-from torchstone.kernels.harness.calling.told import told
+from torchstone.kernels.harness.calling.told import Saying, told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
@@ -34,6 +34,7 @@ from torchstone.kernels.harness.kits import c_kit, mindspore_kit
 from torchstone.kernels.harness.reference.running import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.shared_arrays import Mapped
+from torchstone.kernels.harness.shared_heap import SharedHeap
 from torchstone.kernels.harness.values import (
     UnknownValueError,
     decode,
@@ -112,12 +113,12 @@ class Server:
                 found = model(*inputs) if callable(model) else model.forward(*inputs)
         except Exception as error:
             return {"error": told(error), **self._watched(operators, inputs)}
-        leaves = leaves_of(found)
         data: list[bytes] = []
         try:
+            leaves = bare_leaves(found)
             trees = [encoded(leaf, data) for leaf in leaves]
         except UnknownValueError as error:
-            return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+            return {"error": told(error, f"gives {error}")}
         answer = {
             "tree": {"structure": structure_of(found), "leaves": trees},
             "aliases": self._aliases(leaves, before, model),
@@ -238,6 +239,12 @@ class Server:
         calls.answer_all(model if callable(model) else model.forward)
         return {"number": header["number"]}
 
+    def idle(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
+        """Ask the functions for nothing, so many times: what asking alone costs."""
+        assert self.library is not None
+        c_kit.ask_for_nothing(self.library, int(header["times"]))
+        return {}
+
     def in_full(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Answer the problem's own inputs at their own sizes."""
         self.zones.clear()
@@ -255,15 +262,14 @@ class Server:
         try:
             with self._around(operators):
                 found = model(*inputs) if callable(model) else model.forward(*inputs)
-            leaves = leaves_of(found)
-            refuse_other_tensors(leaves)
+            leaves = bare_leaves(found)
         except UnknownValueError as error:
-            return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+            return {"error": told(error, f"gives {error}")}
         except Exception as error:
             return {"error": told(error), **self._counted(operators)}
         calls.put([monitor.plain(leaf) for leaf in leaves])
         return {
-            "about": about_answer(found),
+            "about": {**about_answer(leaves), "structure": structure_of(found)},
             "changed": calls.changed_input(self.mapped.handles[0]),
             **self._counted(operators),
         }
@@ -284,16 +290,27 @@ def _told_answer(found: Any, data: list[bytes]) -> dict[str, Any]:
     """One answer of a burst on the wire, or the error that stood in its place."""
     if isinstance(found, Exception):
         return {"error": told(found)}
-    start, leaves = len(data), leaves_of(found)
+    start = len(data)
     try:
-        trees = [encoded(leaf, data) for leaf in leaves]
+        trees = [encoded(leaf, data) for leaf in bare_leaves(found)]
     except UnknownValueError as error:
-        return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+        return {"error": told(error, f"gives {error}")}
     for tree in trees:
         if "buffer" in tree:
             tree["buffer"] -= start
     tree = {"structure": structure_of(found), "leaves": trees}
     return {"tree": tree, "start": start, "count": len(data) - start}
+
+
+_DETACH = torch.Tensor.detach
+"""Taken before a candidate is near: an answer may carry a method of its own under this name."""
+
+
+def bare_leaves(found: Any) -> list[Any]:
+    """The leaves of an answer as tensors that share its memory and nothing else."""
+    leaves = leaves_of(found)
+    refuse_other_tensors(leaves)
+    return [_DETACH(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
 def refuse_other_tensors(leaves: Iterable[Any]) -> None:
@@ -324,11 +341,18 @@ def _on_wire(records: list[dict[str, Any]], data: list[bytes]) -> list[dict[str,
     return records
 
 
-def _load(header: dict[str, Any]) -> Server | KernelServer:
+def _runner(shared: tuple[int, ...], mapped: Mapped) -> c_kit.Runner:
+    """The process with the candidate's functions, and the memory that this one shares with it."""
+    link, heap = shared[2:4]
+    return c_kit.Runner(socket.socket(fileno=link), SharedHeap(heap), mapped)
+
+
+def _load(header: dict[str, Any], shared: tuple[int, ...] = ()) -> Server | KernelServer:
     """Put the watchers in place, then import the candidate; or its kernels alone."""
     implementation, mode = header["implementation"], header["mode"]
+    Saying.words = not mode.get("without_words")
     if mode.get("kernels_only"):
-        return _load_kernels(header)
+        return _load_kernels(header, shared)
     zones = Zones(mode.get("fill", "nan"))
     launches = Launches(bool(mode.get("ghost")), mode.get("order", "forward"))
     plain_run = bool(mode.get("plain"))
@@ -347,20 +371,23 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
         triton_kit.install(launches, lambda: _interpreting(zones))
     elif implementation == "numba":
         _load_numba(launches, mode, plain_run)
-    elif implementation == "c":
-        library = c_kit.Library(
-            header["library"], header["prototypes"], launches, bool(mode.get("record"))
-        )
+    mapped = Mapped(shared)
+    if implementation == "c":
+        runner = _runner(shared, mapped)
+        runner.margin_bytes = 0 if plain_run else runner.margin_bytes
+        zones.allocate = runner.heap.empty
+        library = c_kit.Library(header["prototypes"], launches, bool(mode.get("record")), runner)
         sys.modules["torchstone_kernel"] = c_kit.module(library)
     module = import_candidate(header["source"])
-    return Server(implementation, zones, launches, module, library, watching, not plain_run)
+    return Server(implementation, zones, launches, module, library, watching, not plain_run, mapped)
 
 
-def _load_kernels(header: dict[str, Any]) -> KernelServer:
+def _load_kernels(header: dict[str, Any], shared: tuple[int, ...]) -> KernelServer:
     """Nothing of the candidate but its kernels, with nothing watched."""
     library = None
     if header["implementation"] == "c":
-        library = c_kit.Library(header["library"], header["prototypes"], Launches(), False)
+        runner = _runner(shared, Mapped(shared))
+        library = c_kit.Library(header["prototypes"], Launches(), False, runner)
     return KernelServer(import_source(header["source"]), library)
 
 
@@ -429,10 +456,4 @@ def import_source(source: str) -> ModuleType:
 def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
 
-    def opened(header: dict[str, Any]) -> Server | KernelServer:
-        server = _load(header)
-        if isinstance(server, Server):
-            server.mapped = Mapped(shared)
-        return server
-
-    serving.serve(channel, walls, opened)
+    serving.serve(channel, walls, lambda header: _load(header, shared))

@@ -98,7 +98,7 @@ class SharedCalls:
                     single[number].copy_(found)
                     continue
                 for target, leaf in zip(targets, leaves_of(found), strict=True):
-                    target[number].copy_(torch.as_tensor(leaf))
+                    target[number].copy_(_as_tensor(leaf))
 
     def changed_input(self, handle: int) -> int:
         """The first array that is not what the referee filled in; -1 where none is."""
@@ -112,6 +112,13 @@ class SharedCalls:
                 if not np.array_equal(mine[part], fresh[part]):
                     return number
         return -1
+
+
+def _as_tensor(leaf: Any) -> torch.Tensor:
+    tensor = as_tensor(leaf)
+    if tensor is None:
+        raise TypeError(f"an output of type {type(leaf).__name__}")
+    return tensor
 
 
 def about_leaf(leaf: Any) -> dict[str, Any]:

@@ -107,7 +107,8 @@ class FullSize:
         """What answers to all calls take, from the reference's answer to the first one."""
         assert self._question is not None
         assert self._calls is not None
-        found = leaves_of(self.referee.reference.run_once(self._calls.given()[0]))
+        raw = leaves_of(self.referee.reference.run_once(self._calls.given()[0]))
+        found = list(map(as_tensor, raw))
         self._outputs = layout_of(found, self._question.inputs.calls)
         return {"outputs": self._outputs.to_wire(), "bytes": self._outputs.size_bytes}
 
