@@ -30,7 +30,7 @@ from torchstone.kernels.harness.calling.told import Saying, told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
-from torchstone.kernels.harness.kits import c_kit, mindspore_kit
+from torchstone.kernels.harness.kits import c_kit, cuda_looks, mindspore_kit
 from torchstone.kernels.harness.reference.running import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.shared_arrays import Mapped
@@ -65,12 +65,16 @@ class Server:
     """What the problem's weights are called here, where that is known."""
     names_of: dict[int, dict[str, str] | None] = field(default_factory=dict)
 
+    def looking(self) -> contextlib.AbstractContextManager[None]:
+        """What code of the candidate runs in: a kernel of Triton sees a device."""
+        return cuda_looks.looking() if self.implementation == "triton" else contextlib.nullcontext()
+
     def build(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed; names decide whether weights are handed in."""
         seed = int(header["seed"])
         init = decode(header["tree"]["init"], buffers, plain_place)
         state = decode(header["tree"]["state"], buffers, plain_place)
-        with weights_of(seed):
+        with weights_of(seed), self.looking():
             model = self.module.ModelNew(*init)
         if header["tree"]["evaluate"] and isinstance(model, torch.nn.Module):
             model.eval()
@@ -146,7 +150,8 @@ class Server:
         self.launches.start()
         if self.library is not None:
             self.library.recording(False)
-        found = bursts.in_a_row(calls, header["setting"])
+        with self.looking():
+            found = bursts.in_a_row(calls, header["setting"])
         data: list[bytes] = []
         answers = [_told_answer(item, data) for item in found]
         told_all: dict[str, Any] = {
@@ -154,7 +159,7 @@ class Server:
             "overlapping": bursts.overlapping(found, calls),
         }
         if header["times"]:
-            told_all |= bursts.again(*calls[0], int(header["times"]))
+            told_all |= bursts.again(*calls[0], int(header["times"]))  # compiled: no device to see
         if self.library is not None:
             self.library.recording(True)
         return told_all, data
@@ -185,6 +190,7 @@ class Server:
     def _around(self, operators: monitor.Operators) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.no_grad())
+            stack.enter_context(self.looking())
             if self.watching:
                 stack.enter_context(operators)
             if self.guarded:
@@ -369,6 +375,7 @@ def _load(header: dict[str, Any], shared: tuple[int, ...] = ()) -> Server | Kern
         from torchstone.kernels.harness.kits import triton_kit
 
         triton_kit.install(launches, lambda: _interpreting(zones))
+        cuda_looks.install()
     elif implementation == "numba":
         _load_numba(launches, mode, plain_run)
     mapped = Mapped(shared)
@@ -378,7 +385,9 @@ def _load(header: dict[str, Any], shared: tuple[int, ...] = ()) -> Server | Kern
         zones.allocate = runner.heap.empty
         library = c_kit.Library(header["prototypes"], launches, bool(mode.get("record")), runner)
         sys.modules["torchstone_kernel"] = c_kit.module(library)
-    module = import_candidate(header["source"])
+    looks = cuda_looks.looking() if implementation == "triton" else contextlib.nullcontext()
+    with looks:
+        module = import_candidate(header["source"])
     return Server(implementation, zones, launches, module, library, watching, not plain_run, mapped)
 
 
@@ -388,6 +397,8 @@ def _load_kernels(header: dict[str, Any], shared: tuple[int, ...]) -> KernelServ
     if header["implementation"] == "c":
         runner = _runner(shared, Mapped(shared))
         library = c_kit.Library(header["prototypes"], Launches(), False, runner)
+    if header["implementation"] == "triton":
+        cuda_looks.install()
     return KernelServer(import_source(header["source"]), library)
 
 
