@@ -108,9 +108,9 @@ def test_timed_answers_are_judged(workshop: Workshop) -> None:
     try:
         session, _ = run.open({"plain": True})
         run.build(session, 0)
+        question = prepare_question(run)
+        assert isinstance(question, Question)
         with pytest.raises(UntimedError, match="answers fresh inputs wrongly"):
-            question = prepare_question(run)
-            assert isinstance(question, Question)
             time_in_turns(Stopwatch(run, session, question), rounds=3)
         assert timing.GATE.run(run).status == "failed"
     finally:

@@ -341,7 +341,7 @@ def test_the_report_in_every_form(workshop: Workshop) -> None:
     verdict = judged(MATMUL, WRONG["half inputs"], workshop, "a, b")
     report = verdict.report()
     assert Report.from_json(report.to_json()) == report
-    for lang, words in (("en", "ULP"), ("zh", "ULP")):
+    for lang, words in (("en", "roundings"), ("zh", "舍入")):
         for name in ("text", "html", "markdown", "agent"):
             assert words in report.to(name, lang=lang)
     assert "<script>alert" not in report.to("html")

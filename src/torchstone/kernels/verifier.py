@@ -20,7 +20,7 @@ from torchstone.kernels.sessions.confinement import walls_of
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.run import Progress, Run
 from torchstone.kernels.sessions.workshop import Workshop, WorkshopError, workshop_for
-from torchstone.kernels.verdicts.said import COMPARED, place, told_apart
+from torchstone.kernels.verdicts.said import COMPARED, named, place, told_apart
 from torchstone.kernels.verdicts.verdict import (
     OWN_SIZE,
     GateResult,
@@ -149,7 +149,7 @@ def _first_wrong(run: Run) -> WrongElement | None:
             for fact in call.wrong(kind):
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))
                 return WrongElement(
-                    call.name, place(fact), want, got, int(fact["count"]), int(fact["of"]),
+                    named(call, fact), place(fact), want, got, int(fact["count"]), int(fact["of"]),
                     fact.get("here"), fact.get("allowed"),
                 )  # fmt: skip
     return None
@@ -169,8 +169,8 @@ def _table(calls: list[Call]) -> Table:
         ))  # fmt: skip
     columns = (
         Text("family", "类别"), Text("cases", "用例"), Text("right", "正确"),
-        Text("refused", "拒绝"), Text("largest error, at most, ULP", "最大误差上限（ULP）"),
-        Text("tolerance, ULP", "容差（ULP）"),
+        Text("refused", "拒绝"), Text("largest error, at most, roundings", "最大误差上限（舍入的倍数）"),
+        Text("tolerance, roundings", "容差（舍入的倍数）"),
     )  # fmt: skip
     return Table(Text("Families of inputs", "输入类别"), columns, tuple(rows), COMPARED)
 

@@ -65,7 +65,13 @@ class Call:
 
     def wrong(self, kind: str) -> list[dict[str, Any]]:
         """What the referee found of one kind in `WRONG`."""
-        return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
+        outputs = self.facts.get("outputs", [])
+        several = len(outputs) > 1
+        return [
+            {**item[kind], "output": number} if several else item[kind]
+            for number, item in enumerate(outputs)
+            if kind in item
+        ]
 
     @property
     def causes(self) -> list[dict[str, Any]]:

@@ -89,9 +89,9 @@ def _wrong_tiles(verdict: Verdict) -> tuple[Tile, ...]:
              Text(f"{first.wrong} of {first.elements} elements are wrong",
                   f"{first.elements} 个元素中 {first.wrong} 个错误"), "bad"),
     ]  # fmt: skip
-    if first.error_ulp is not None:
-        limit = f"{first.tolerance_ulp:.3g} ULP" if first.tolerance_ulp is not None else "–"
-        tiles.append(Tile(Text("error", "误差"), f"{first.error_ulp:.3g} ULP",
+    if first.error is not None:
+        limit = f"{first.tolerance:.3g}" if first.tolerance is not None else "–"
+        tiles.append(Tile(Text("error", "误差"), Text(f"{first.error:.3g} roundings", f"舍入的 {first.error:.3g} 倍"),
                           Text(f"tolerance {limit}", f"容差 {limit}"), "bad"))  # fmt: skip
     return tuple(tiles)
 

@@ -50,8 +50,9 @@ class WrongElement:
     got: str
     wrong: int
     elements: int
-    error_ulp: float | None = None
-    tolerance_ulp: float | None = None
+    error: float | None = None
+    """In roundings: what rounding alone does to this element, through all steps of the problem."""
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ class CudaLooks(TorchFunctionMode):
         return func(*args, **{name: _on_host(value, name) for name, value in kwargs.items()})
 
 
-_IS_CUDA = torch.Tensor.is_cuda.__get__
-_DEVICE = torch.Tensor.device.__get__
+_HOME: Any = torch.Tensor
+_IS_CUDA, _DEVICE = _HOME.is_cuda.__get__, _HOME.device.__get__
 
 
 def _on_host(value: Any, name: str = "") -> Any:
