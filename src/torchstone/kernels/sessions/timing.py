@@ -33,6 +33,8 @@ _LEAST_SECONDS = 0.02
 _ENOUGH_SECONDS = 30.0
 """When so much has been spent on turns, three of them are enough."""
 _FEWEST_TURNS = 3
+_MOST_SECONDS = 0.2
+"""What a turn of the slower one shall take at most, where several calls make one."""
 
 
 class UntimedError(Exception):
@@ -158,11 +160,17 @@ def time_in_turns(
             between()
         turn = watch.take(calls, judged=not large or number == chosen + _WARM)
         if number < _WARM:
-            least = max(min(turn.reference_seconds, turn.candidate_seconds), 1e-6)
-            calls = max(1, min(round(_LEAST_SECONDS / least), watch.question.most_calls))
+            calls = _calls_for(turn, watch.question.most_calls)
             continue
         turns.append(turn)
         spent = time.monotonic() - begun
         if len(turns) >= _FEWEST_TURNS and spent > _ENOUGH_SECONDS:
             break
     return turns
+
+
+def _calls_for(turn: Turn, most: int) -> int:
+    """As many calls as make the faster one long enough for a clock and the slower one not too long."""
+    taken = (max(turn.reference_seconds, 1e-6), max(turn.candidate_seconds, 1e-6))
+    wanted = min(round(_LEAST_SECONDS / min(taken)), round(_MOST_SECONDS / max(taken)))
+    return max(1, min(wanted, most))
