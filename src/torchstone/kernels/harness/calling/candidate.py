@@ -273,11 +273,12 @@ class Server:
             return {"error": told(error, f"gives {error}")}
         except Exception as error:
             return {"error": told(error), **self._counted(operators)}
+        counted = self._counted(operators)  # before this process does anything of its own
         calls.put([monitor.plain(leaf) for leaf in leaves])
         return {
             "about": {**about_answer(leaves), "structure": structure_of(found)},
             "changed": calls.changed_input(self.mapped.handles[0]),
-            **self._counted(operators),
+            **counted,
         }
 
 
