@@ -1,6 +1,6 @@
 # Every target works from a fresh clone: `make setup` runs first where it is needed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e check accept docs site pictures bench clean
+.PHONY: help setup demo test side e2e check accept docs site pictures bench clean
 
 BIN := .venv/bin
 # Extra arguments for pytest: make test ARGS="-k sarif"
@@ -17,6 +17,9 @@ demo: setup ## every tool once on an example, a screenful each
 
 test: setup ## run the tests; ARGS goes to pytest
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+side: setup ## run the tests that need other environments: three more OpenCV versions, Ray (minutes)
+	$(BIN)/python -m pytest -m side $(ARGS)
 
 e2e: setup ## let a small model write kernels and judge them (minutes)
 	$(BIN)/python -m pytest tests/kernels/e2e_small_model.py -s $(ARGS)

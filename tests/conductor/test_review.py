@@ -17,6 +17,7 @@ from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.execute import Conditions, Execution, ToolResult, execute
 from torchstone.conductor.phases.verdicts import Verification
+from torchstone.conductor.proving import prove
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.review import run_review
@@ -254,6 +255,16 @@ def test_a_patch_that_a_run_proves_is_applied(project: Path) -> None:
     assert not any(step.startswith("git apply") for step in report.answer.next)
     first = next(item for item in report.answer.pictures if isinstance(item, Tasks))
     assert [task.command for task in first.tasks] == [""]  # it is in already
+    name = verification.verdicts[0].problem
+    assert f"torchstone review --prove out {name}" in Path("out/guide.md").read_text()
+    assert prove("out", name).answer.headline.en.startswith(f"{name} is gone")  # type: ignore[union-attr]
+    model.write_text(wrong.replace("0.1)", "0.1, self.training)"))
+    again = prove("out", name)
+    assert again.answer is not None
+    assert "proven patch: dryrun" in again.answer.headline.en
+    assert not again.findings
+    model.write_text(wrong)
+    assert "is still there" in prove("out", name).answer.headline.en  # type: ignore[union-attr]
 
 
 def test_applied_changes_are_taken_back(project: Path, digest: Callable[[Path], str]) -> None:

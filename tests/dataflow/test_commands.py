@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_trace_then_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> No
     out, err = capfd.readouterr()
     assert code == 0
     assert "shape (3, 16, 16, 3)" in err
-    assert out.startswith("prepare.py: ")
+    assert out.startswith("prepare.py takes ")
     assert "numpy.stack" in out
     assert (project / ".torchstone" / ".gitignore").read_text() == "*\n"
     assert "<svg" in (project / "g.svg").read_text("utf-8")
@@ -52,9 +53,13 @@ def test_trace_then_plan(project: Path, capfd: pytest.CaptureFixture[str]) -> No
     (project / "fast.json").write_text(json.dumps(profile))
     assert run(["flow", "plan", "--profile", "fast.json", "--format", "json"]) == 0
     report = Report.from_json(capfd.readouterr().out)
-    assert {"plan_seconds", "all_cpu_seconds", "all_device_seconds", "bound_seconds"} == {
-        measure.name for measure in report.measures
-    }
+    assert {
+        "plan_seconds",
+        "all_cpu_seconds",
+        "all_device_seconds",
+        "bound_seconds",
+        "parts_seconds",
+    } == {measure.name for measure in report.measures}
     plan = json.loads((project / ".torchstone/flow/plan.json").read_text())
     assert plan["program"] == "prepare.py"
     assert plan["program_hash"]
@@ -74,7 +79,7 @@ def test_pages_in_both_languages(project: Path, capfd: pytest.CaptureFixture[str
     assert 'data-kind="data_graph"' in (project / "flow.html").read_text("utf-8")
     capfd.readouterr()
     assert run(["flow", "trace", "prepare.py", "--lang", "zh", "--", "2"]) == 0
-    assert "算子共用时" in capfd.readouterr().out
+    assert "代码块用时" in capfd.readouterr().out
 
 
 def test_a_script_that_raises(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -214,3 +219,68 @@ def test_a_profile_that_was_measured_in_a_run_makes_the_next_plan(
     )
     moved = json.loads((project / "next.json").read_text())["context_device_map"]
     assert "prepare/cv2.resize" not in moved
+
+
+def test_a_plan_that_matches_no_call_is_a_finding(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = {"context_device_map": {"prepare/cv2.flip": "cuda:0", "prepare/cv2.resize": "cuda:0"}}
+    for moved, rule in (
+        (("prepare/cv2.flip",), "FL102"),
+        (tuple(plan["context_device_map"]), "FL103"),
+    ):
+        (project / "plan.json").write_text(json.dumps({"context_device_map": dict.fromkeys(moved, "cuda:0")}))  # fmt: skip
+        words = ["flow", "run", "prepare.py", "--plan", "plan.json", "--format", "json", "--", "2"]
+        assert run(words) == 1
+        report = Report.from_json(capfd.readouterr().out)
+        (finding,) = report.findings
+        assert finding.rule == rule
+        assert "prepare/cv2.flip" in str(finding.evidence)
+
+
+def test_results_that_differ_are_traced_to_their_line(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of three moved functions is wrong on what the probes do not cover."""
+    from torchstone.dataflow.migration import catalogue
+
+    (project / "three.py").write_text(
+        "import cv2\nimport numpy as np\n"
+        "image = np.arange(4800, dtype=np.uint8).reshape(40, 40, 3)\n"
+        "a = cv2.resize(image, (16, 16))\n"
+        "b = cv2.flip(a, 1)\n"
+        "c = cv2.copyMakeBorder(b, 1, 1, 1, 1, 0)\n"
+        "d = np.concatenate([c[:4], c[4:]])\n"
+    )
+    spec = catalogue()["cv2.flip"]
+    seen: list[int] = []
+
+    def wrong(src, **options):
+        made = spec.backend(src, **options)
+        if tuple(src.shape[-2:]) == (16, 16):
+            seen.append(1)
+            made = made.clone()
+            made[..., 0, 0] += 1
+        return made
+
+    changed = dataclasses.replace(spec, backend=wrong)
+    monkeypatch.setattr(
+        "torchstone.dataflow.migration.migrator.catalogue",
+        lambda: {**catalogue(), "cv2.flip": changed},
+    )
+    monkeypatch.setattr("torchstone.dataflow.migration.migrator.RATE", 0.0)
+    monkeypatch.setattr(
+        "torchstone.dataflow.migration.proof.sampling.Sampler.wants", lambda *_: False
+    )
+    names = ("cv2.resize", "cv2.flip", "cv2.copyMakeBorder", "numpy.concatenate")
+    (project / "plan.json").write_text(
+        json.dumps({"context_device_map": dict.fromkeys(names, "cuda:0")})
+    )
+    words = ["flow", "run", "three.py", "--plan", "plan.json", "--format", "json"]
+    assert run(words) == 1
+    report = Report.from_json(capfd.readouterr().out)
+    assert seen
+    for finding in report.findings:
+        assert finding.rule == "FL101"
+        assert "because of cv2.flip" in finding.message("en")
+        assert finding.line == 5

@@ -9,15 +9,23 @@ import pytest
 
 from torchstone.core.errors import InputError
 from torchstone.dataflow.plan import (
+    ContextIndex,
     MigrationPlan,
     context_key,
-    device_in,
     load_plan,
     normalize_context_key,
     plan_from_data,
 )
 
-MAP = {"main/prepare/cv2.resize": "cuda:0", "cv2.flip": "cuda:1", "blur": "cpu"}
+MAP = {
+    "main/prepare/cv2.resize": "cuda:0",
+    "cv2.flip": "cuda:1",
+    "blur": "cpu",
+    "a/load/cv2.dilate": "cuda:0",
+    "b/load/cv2.dilate": "cpu",
+    "load/cv2.erode@7": "cuda:0",
+    "load/cv2.erode@9": "cpu",
+}
 
 
 @pytest.mark.parametrize(
@@ -27,13 +35,32 @@ MAP = {"main/prepare/cv2.resize": "cuda:0", "cv2.flip": "cuda:1", "blur": "cpu"}
         (["<module>", "main", "prepare"], "cv2.resize", "cuda:0"),
         (["prepare"], "cv2.resize", "cuda:0"),
         (["main#3", "prepare#1"], "cv2.resize", "cuda:0"),
-        (["other"], "cv2.resize", None),
+        (["train", "prepare"], "cv2.resize", "cuda:0"),
+        (["other"], "cv2.resize", "cuda:0"),
+        (["x", "a", "load"], "cv2.dilate", "cuda:0"),
+        (["b", "load"], "cv2.dilate", "cpu"),
+        (["c", "load"], "cv2.dilate", None),
+        (["load"], "cv2.erode", None),
+        (["load"], "cv2.erode:9", "cpu"),
+        (["main", "load"], "cv2.erode:7", "cuda:0"),
+        (["other"], "cv2.unknown", None),
         (["anything"], "cv2.flip", "cuda:1"),
         ([], "cv2.blur", "cpu"),
     ],
 )
 def test_exact_suffix_and_name(path: list[str], function: str, device: str | None) -> None:
-    assert device_in(MAP, path, function) == device
+    """Where entries fit equally well and disagree, the call stays."""
+    name, _, line = function.partition(":")
+    match = ContextIndex(MAP).find(path, name, int(line or 0))
+    assert (match and match.device) == device
+
+
+def test_only_a_path_that_is_wholly_there_is_a_whole_match() -> None:
+    index = ContextIndex(MAP)
+    for path, is_whole in ((["top", "main", "prepare"], True), (["x", "prepare"], False)):
+        match = index.find(path, "cv2.resize")
+        assert match is not None
+        assert match.is_whole is is_whole
 
 
 def test_keys() -> None:

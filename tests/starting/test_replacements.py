@@ -9,25 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.starting.replacements.datasets import SHAPES, replace_dataset
+from torchstone.starting.replacements.datasets import form_of, replace_dataset
 
 TORCHVISION = {
     "__init__.py": "",
     "datasets/__init__.py": "from .vision import VisionDataset\nfrom .all import *\n",
     "datasets/vision.py": (
-        "class VisionDataset:\n    def __init__(self, root, transform=None, target_transform=None):\n"
-        "        self.root, self.transform = root, transform\n"
+        "class VisionDataset:\n    def __init__(self, root, transforms=None, transform=None, target_transform=None):\n"
+        "        self.root, self.transform, self.transforms = root, transform, transforms\n"
     ),
     "datasets/all.py": (
         "from .vision import VisionDataset\n"
         "class CIFAR10(VisionDataset):\n    def __init__(self, *a, **k): raise RuntimeError('not found')\n"
         "    def __len__(self): return len(self.data)\n"
+        "class CelebA(CIFAR10): pass\n"
         "class MNIST(CIFAR10):\n    class_to_idx = property(lambda self: {})\n"
     ),
 }
 
 
-@pytest.mark.parametrize("name", ["CIFAR10", "MNIST"])
+@pytest.mark.parametrize("name", ["CIFAR10", "MNIST", "CelebA"])
 def test_datasets_have_the_shape_of_the_real_ones(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,10 +42,15 @@ def test_datasets_have_the_shape_of_the_real_ones(
     replace_dataset(name)
     import torchvision.datasets  # type: ignore[import-not-found]
 
-    made = getattr(torchvision.datasets, name)("data", train=True, download=True)
-    assert tuple(made.data.shape[1:]) == SHAPES[name][0]
-    assert len(made) == len(made.targets)
-    assert 0 <= int(max(made.targets)) < SHAPES[name][1]
+    kind = getattr(torchvision.datasets, name)
+    made = kind("data", train=True, download=True)
+    if name == "CelebA":
+        image, target = type("Own", (kind,), {})("data", split="train")[3]
+        assert (image.size, tuple(target.shape)) == ((218, 218), (40,))
+    else:
+        assert made.data.shape[1] == form_of(kind).side
+        assert len(made) == len(made.targets)
+        assert 0 <= int(max(made.targets)) < form_of(kind).classes
     for loaded in [item for item in sys.modules if item.partition(".")[0] == "torchvision"]:
         del sys.modules[loaded]
 

@@ -74,6 +74,10 @@ class ReviewOptions:
         "", "go on with the review in this run folder", "继续该运行文件夹中的评审",
         config=False, metavar="RUN",
     )  # fmt: skip
+    prove: str = option(
+        "", "run the experiment behind one problem of this review again, without its patch and with it: --prove RUN ID",
+        "重新运行该评审中某个问题的实验（无补丁与有补丁）：--prove RUN ID", config=False, metavar="RUN",
+    )  # fmt: skip
     no_cache: bool = option(
         False, "neither read nor write cached results", "不读取也不写入缓存结果", config=False
     )

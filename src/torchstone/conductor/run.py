@@ -193,7 +193,7 @@ class Review:
         return made
 
     def guide(self, found: Interpretation, plan_of_work: Design) -> Guide:
-        made = make_guide(found, plan_of_work, self.root)
+        made = make_guide(found, plan_of_work, self.root, self.folder.path.as_posix())
         self.folder.keep("guide", made)
         self._write_guide(made, self.folder.load("verification", Verification) or Verification(()))
         return made

@@ -1,85 +1,18 @@
-"""The first screens: where the time goes; what a plan moves, what it gains, what stays and why."""
+"""The first screen of a plan: what it moves, what it gains, what stays and why."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.pictures import DataGraph, Part, Stack
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
-from torchstone.dataflow.function_totals import FunctionTotal
+from torchstone.dataflow.placement.planning import seconds_words
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
-from torchstone.dataflow.view.pictures import time_stack
 
 _NAMED = 3
 """Functions and reasons that are named in a sentence."""
-
-
-def trace_answer(
-    graph: DataGraph,
-    classes: int,
-    subject: str,
-    totals: Sequence[FunctionTotal],
-    failure: str,
-    saved: str,
-) -> Answer:
-    """Of a trace."""
-    operators = sum(item.calls for item in totals)
-    seconds = sum(item.seconds for item in totals)
-    if not totals:
-        return Answer(
-            Text(f"{subject}: no operator on arrays, tensors or images was seen",
-                 f"{subject}：没有发现对数组、张量或图像的操作"),
-            "warning",
-            lines=(Text("only data of numpy, torch, PIL, OpenCV, pandas and scipy.sparse is followed",
-                        "只跟踪 numpy、torch、PIL、OpenCV、pandas 与 scipy.sparse 的数据"),),
-        )  # fmt: skip
-    by_function = _by_function(totals)
-    tiles = (
-        Tile(Text("operators", "算子"), f"{operators:,}", Text(f"{classes:,} after folding", f"折叠后 {classes:,} 类")),
-        Tile(Text("time in operators", "算子用时"), human(seconds, "s"), Text("measured", "实测")),
-        Tile(Text("data made", "产生的数据"), human(sum(t.bytes_out for t in totals), "B"), Text("all results", "全部结果")),
-    )  # fmt: skip
-    headline = _slowest_words(by_function, seconds, subject)
-    how = Text("time in operators, calls inside them left out", "算子自身用时")
-    return Answer(
-        headline=headline,
-        state="warning" if failure else "plain",
-        warnings=(Text(f"the program raised {failure}: the graph ends there", f"程序抛出 {failure}：图到此为止"),) if failure else (),
-        tiles=tiles,
-        pictures=(time_stack(by_function, how), graph),
-        lines=tuple(_line(item, seconds) for item in totals[:_NAMED]),
-        next=(f"torchstone flow plan {saved}",) if saved else (),
-    )  # fmt: skip
-
-
-def _by_function(totals: Sequence[FunctionTotal]) -> list[tuple[str, float]]:
-    found: dict[str, float] = defaultdict(float)
-    for item in totals:
-        found[item.name] += item.seconds
-    return sorted(found.items(), key=lambda one: -one[1])
-
-
-def _slowest_words(functions: Sequence[tuple[str, float]], seconds: float, subject: str) -> Text:
-    whole = seconds or 1.0
-    named = functions[:_NAMED]
-    share = sum(time for _, time in named) / whole
-    listed = ", ".join(f"{name} {time / whole:.0%}" for name, time in named)
-    return Text(
-        f"{subject}: {share:.0%} of {human(seconds, 's')} in operators is spent in {listed}",
-        f"{subject}：算子共用时 {human(seconds, 's')}，其中 {share:.0%} 用于 {listed.replace(', ', '、')}",
-    )
-
-
-def _line(item: FunctionTotal, seconds: float) -> Text:
-    each = human(item.seconds / max(item.calls, 1), "s")
-    share = item.seconds / (seconds or 1.0)
-    return Text(
-        f"{item.name} at {item.place}: {item.calls:,} × {each} = {human(item.seconds, 's')} ({share:.0%})",
-        f"{item.place} 的 {item.name}：{item.calls:,} × {each} = {human(item.seconds, 's')}（{share:.0%}）",
-    )
 
 
 def plan_answer(
@@ -89,12 +22,12 @@ def plan_answer(
     estimates = {item.name: item for item in plan.estimates}
     here, planned = estimates["all_cpu"], estimates["plan"]
     moved = [op for op in plan.operators if op.device != "cpu"]
-    gain = here.seconds / planned.seconds if planned.seconds else 1.0
     if moved:
-        names = _names(moved)
+        names, gain = _names(moved), _gain(here, planned)
+        before, after = human(here.seconds, "s"), seconds_words(planned.low, planned.high)
         headline = Text(
-            f"Move {names.en} to {_devices(moved)}: {human(here.seconds, 's')} → {human(planned.seconds, 's')} ({gain:.2f}×)",
-            f"把 {names.zh} 移到 {_devices(moved)}：{human(here.seconds, 's')} → {human(planned.seconds, 's')}（{gain:.2f} 倍）",
+            f"Move {names.en} to {_devices(moved)}: {before} → {after} ({gain}×)",
+            f"把 {names.zh} 移到 {_devices(moved)}：{before} → {after}（{gain} 倍）",
         )
     elif not any(op.device_seconds is not None for op in plan.operators):
         headline = Text(
@@ -127,9 +60,15 @@ _GOALS = {
     "throughput": Text("CPU, bus and device overlap", "CPU、总线与设备重叠执行"),
 }
 _UNPROVEN = Text(
-    "times on the device are estimates, and results are not compared yet: `flow run` does both",
-    "设备上的时间为估计值，结果尚未比对：`flow run` 会完成这两件事",
+    "times on the device are estimates (kernels counted, launches and bytes priced), and results are not compared yet: `flow run` measures and compares",
+    "设备上的时间为估计值（按 kernel 数、启动开销与字节数计算），结果尚未比对：`flow run` 会实测并比对",
 )
+
+
+def _gain(here: Estimate, planned: Estimate) -> str:
+    least = here.seconds / planned.high if planned.high else 1.0
+    most = here.seconds / planned.low if planned.low else least
+    return f"{least:.2f}" if most < 1.05 * least else f"{least:.2f}–{most:.2f}"
 
 
 def _plan_tiles(
@@ -139,9 +78,9 @@ def _plan_tiles(
     movable = [op for op in plan.operators if op.device_seconds is not None]
     gap = _gap(plan, planned)
     return (
-        Tile(Text("with the plan", "按计划"), human(planned.seconds, "s"), gap, "good" if moved else "plain"),
-        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("as traced", "追踪时")),
-        Tile(Text("all that can move", "能移的全移"), human(estimates["all_device"].seconds, "s"),
+        Tile(Text("with the plan", "按计划"), seconds_words(planned.low, planned.high), gap, "good" if moved else "plain"),
+        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("medians of warm calls", "热调用的中位数")),
+        Tile(Text("all that can move", "能移的全移"), seconds_words(estimates["all_device"].low, estimates["all_device"].high),
              Text(f"{len(movable)} of {len(plan.operators)} operators can", f"{len(plan.operators)} 个算子中 {len(movable)} 个可移")),
         Tile(Text("moved over the bus", "总线传输"), human(planned.transfer_bytes, "B"),
              Text(f"{planned.transfers:,} transfers, {human(planned.transfer_seconds, 's')}", f"{planned.transfers:,} 次，{human(planned.transfer_seconds, 's')}")),
@@ -154,7 +93,11 @@ def _gap(plan: MigrationPlan, planned: Estimate) -> Text:
         return Text("", "")
     gap = planned.seconds / plan.bound_seconds - 1 if plan.bound_seconds else 0.0
     if gap < 1e-6:
-        return Text("optimal: no placement is faster", "最优：没有更快的方案")
+        goal = _GOALS[plan.goal]
+        return Text(
+            f"no placement is faster for {goal.en}, at the slow end of these times",
+            f"按这些时间的慢端计，就“{goal.zh}”而言没有更快的方案",
+        )
     return Text(f"within {gap:.2%} of the bound", f"与下界相差不超过 {gap:.2%}")
 
 

@@ -7,7 +7,7 @@ import json
 import random
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +19,13 @@ from torchstone.core.errors import TorchstoneError, UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.report import Report
 from torchstone.core.text import Text
+from torchstone.dataflow.bisection import bisect
 from torchstone.dataflow.comparison import differences, outcome_of
 from torchstone.dataflow.options import RunOptions
 from torchstone.dataflow.placement.profile import profile_for
 from torchstone.dataflow.plan import MigrationPlan, load_plan
 from torchstone.dataflow.run import check_program
-from torchstone.dataflow.run_report import Ran, Runs, report_on_runs
+from torchstone.dataflow.run_report import Culprit, Ran, Runs, report_on_runs
 from torchstone.dataflow.script import check_subject, output_to_stderr, run_subject
 from torchstone.dataflow.tracing.instrument import is_user_file
 
@@ -48,6 +49,7 @@ def run_command(options: RunOptions) -> Report:
     before = _run(options, nullcontext())
     after = _run(options, migrator)
     again = before if before.failure else _run(options, nullcontext())
+    allowed = options.allow_rounding or plan.allow_rounding
     runs = Runs(
         subject=options.script or options.call,
         original=again,
@@ -57,10 +59,29 @@ def run_command(options: RunOptions) -> Report:
         unstable=frozenset(item.name for item in differences(before.outcome, again.outcome)),
         notes=migrator.notes(),
         verdicts=migrator.verdicts(),
+        allows_rounding=allowed,
     )
+    if runs.wrong and not runs.failure:
+        runs = replace(runs, culprits=_culprits(plan, options, runs, migrator.lines()))
     if options.save_profile:
         _save_profile(migrator, runs.subject, Path(options.save_profile))
     return report_on_runs(plan, runs)
+
+
+def _culprits(
+    plan: MigrationPlan, options: RunOptions, runs: Runs, lines: Mapping[str, list[str]]
+) -> tuple[Culprit, ...]:
+    """The entries of the plan that change results, found by running with fewer of them."""
+    wrong = {item.name for item in runs.wrong}
+
+    def differs(some: MigrationPlan) -> bool:
+        ran = _run(options, _migrator(some, options))
+        found = {item.name for item in differences(runs.original.outcome, ran.outcome)}
+        return bool(found & wrong) or bool(ran.failure)
+
+    called = {key: device for key, device in plan.context_device_map.items() if key in lines}
+    found = bisect(replace(plan, context_device_map=called), differs)
+    return tuple(Culprit(key, tuple(lines.get(key, ()))) for key in found.keys)
 
 
 def _save_profile(migrator: Any, subject: str, path: Path) -> None:
@@ -84,7 +105,7 @@ def _migrator(plan: MigrationPlan, options: RunOptions) -> Any:
             'pip install "torchstone[flow]"',
         ) from None  # fmt: skip
     rate = {"verify_rate": _TIMED} if options.save_profile else {}
-    return module.PipelineMigrator.from_plan(plan, exact=options.exact, **rate)
+    return module.PipelineMigrator.from_plan(plan, allow_rounding=options.allow_rounding, **rate)
 
 
 def _run(options: RunOptions, around: AbstractContextManager[Any]) -> Ran:

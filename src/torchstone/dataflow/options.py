@@ -81,6 +81,21 @@ class PlanOptions:
     batch: int = option(
         1, "calls that share a launch and a transfer", "共用一次启动与传输的调用数", metavar="N"
     )
+    workers: int = option(
+        0,
+        "DataLoader workers that share the work of the CPU",
+        "分担 CPU 工作的 DataLoader 工作进程数",
+        metavar="N",
+    )
+    consumer: str = option(
+        "cpu", "where the results are needed: cpu, or device if a model there takes them",
+        "结果在何处使用：cpu，或 device（由设备上的模型使用）", choices=("cpu", "device"),
+    )  # fmt: skip
+    allow_rounding: bool = option(
+        False,
+        "what is only within a tolerance of the original may move, too",
+        "允许迁移仅在容差内相等的调用",
+    )
     parts: int = option(2, "parts of the graph in the statistics", "统计中的分区数", metavar="K")
     save: str = option(
         ".torchstone/flow/plan.json", "the file for the plan, which `flow run` reads",
@@ -120,10 +135,11 @@ class RunOptions:
         ".torchstone/flow/plan.json", "a plan that `flow plan` wrote", "`flow plan` 写出的计划",
         config=False, metavar="FILE",
     )  # fmt: skip
-    exact: bool = option(
-        False, "only what is equal in every bit moves, nothing that is within a tolerance",
-        "只迁移逐位相等的调用，不迁移仅在容差内的调用", config=False,
-    )  # fmt: skip
+    allow_rounding: bool = option(
+        False,
+        "what is only within a tolerance of the original moves, too",
+        "允许迁移仅在容差内相等的调用",
+    )
     save_profile: str = option(
         "", "write how fast moved functions were on the device in this run, for `flow plan --profile`",
         "写出本次运行中各迁移函数在设备上的实测速度，供 `flow plan --profile` 使用",

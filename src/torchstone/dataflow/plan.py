@@ -10,7 +10,8 @@ called function last, joined by `/`:
     ImageDataset.__getitem__/ImageDataset.preprocess/cv2.cvtColor
 
 Functions of the user go by `__qualname__`, others by module and name. Library code between two
-functions of the user leaves no part in the path. `#n` (the n-th call) may follow a part and is
+functions of the user leaves no part in the path, and neither do the functions around the traced
+block: what traces a pipeline is rarely what runs it. `#n` (the n-th call) may follow a part and is
 ignored when contexts are compared.
 """
 
@@ -46,25 +47,74 @@ def normalize_context_key(key: str) -> str:
     return _NUMBER.sub("", key)
 
 
-def device_in(
-    devices: Mapping[str, str], path: Sequence[str], function: str, line: int = 0
-) -> str | None:
-    """The device that a plan names for a call: exact context first, then the longest part of it
-    that is a suffix of an entry or has an entry as its suffix, then the bare name; with the line
-    before without. None where the plan does not name the call."""
-    names = [normalize_context_key(part) for part in path]
-    for number in (line, 0) if line else (0,):
-        for start in range(len(names) + 1):  # the whole path, then ever shorter ends of it
-            found = devices.get(context_key(names[start:], function, number))
-            if found is not None:
-                return found
-    if names:  # the plan may know more of the path than the stack shows
-        for number in (line, 0) if line else (0,):
-            tail = SEPARATOR + context_key(names, function, number)
-            for key, device in devices.items():
-                if normalize_context_key(key).endswith(tail):
-                    return device
-    return devices.get(function.rpartition(".")[2])
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The entry of a plan that a call was matched with."""
+
+    key: str
+    device: str
+    is_whole: bool
+    """All of the entry's path leads to the call; False where only an end of it, or the name, does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    device: str
+    path: tuple[str, ...]
+    line: int
+
+
+class ContextIndex:
+    """The entries of a plan by function, for calls to be matched with.
+
+    A call is matched with the entry whose path equals its own, else with the entry that shares the
+    longest end of the path with it, else by the name of the function alone. Frames above the traced
+    block are in no entry, and a program may be called from elsewhere than it was when it was traced.
+    """
+
+    def __init__(self, devices: Mapping[str, str]) -> None:
+        self._entries: dict[str, list[_Entry]] = {}
+        for key, device in devices.items():
+            *path, last = normalize_context_key(key).split(SEPARATOR)
+            function, _, line = last.partition("@")
+            entry = _Entry(key, device, tuple(path), int(line) if line.isdecimal() else 0)
+            self._entries.setdefault(function, []).append(entry)
+
+    def find(self, path: Sequence[str], function: str, line: int = 0) -> Match | None:
+        """None where the plan has no entry for the function, or where the entries that fit equally
+        well name different devices."""
+        bare = function.rpartition(".")[2]
+        listed = self._entries.get(function) or self._entries.get(bare, [])
+        names = tuple(map(normalize_context_key, path))
+        best: list[_Entry] = []
+        best_rank = (-1, False, False)
+        for entry in listed:
+            shared = _common_end(entry.path, names)
+            at_line = entry.line == line and line > 0
+            if entry.line and not at_line:
+                rank = (0, False, False)  # another line of the function: only its name is shared
+            else:
+                rank = (shared, shared == max(len(entry.path), len(names)), at_line)
+            if rank > best_rank:
+                best, best_rank = [], rank
+            if rank == best_rank:
+                best.append(entry)
+        if not best or len({entry.device for entry in best}) > 1:
+            return None
+        first = best[0]
+        is_whole = best_rank[0] == len(first.path) and (not first.line or first.line == line)
+        return Match(first.key, first.device, is_whole)
+
+
+def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many names two paths share, counted from their ends."""
+    count = 0
+    for left, right in zip(reversed(one), reversed(other), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +129,13 @@ class PlannedOperator:
     line: int = 0
     calls: int = 1
     cpu_seconds: float = 0.0
-    """For all its calls, as measured."""
+    """For all its calls, by the median of the warm ones."""
     device_seconds: float | None = None
-    """For all its calls, on the device; None where it cannot run there."""
+    """For all its calls, on the device, at the most; None where it cannot run there."""
+    device_seconds_low: float | None = None
+    """At the least."""
+    launches: int = 0
+    """Kernels that one call of it launches on the device."""
     bytes_in: int = 0
     bytes_out: int = 0
     keep_on_device: bool = False
@@ -97,13 +151,17 @@ class Estimate:
     """Seconds for the traced run under one placement."""
 
     name: str
-    """`plan`, `all_cpu`, `all_device`."""
+    """`plan`, `optimum` (where the plan is another one), `all_cpu`, `all_device`."""
     seconds: float
+    """What is planned with: the slow end of device times."""
     cpu_seconds: float = 0.0
     device_seconds: float = 0.0
     transfer_seconds: float = 0.0
     transfer_bytes: int = 0
     transfers: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    """The least and the most that is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +189,16 @@ class MigrationPlan:
     program_hash: str = ""
     """Of the functions' source: a plan for another program is refused."""
     gpu_count: int = 0
+    batch: int = 1
+    workers: int = 0
+    consumer: str = "cpu"
+    """Where the results are needed: `cpu`, or `device`."""
+    allow_rounding: bool = False
+    """Calls that are only within a tolerance of the original move, too."""
 
     def device_for(self, path: Sequence[str], function: str, line: int = 0) -> str:
-        found = device_in(self.context_device_map, path, function, line)
-        return self.default_device if found is None else found
+        found = ContextIndex(self.context_device_map).find(path, function, line)
+        return self.default_device if found is None else found.device
 
     def to_data(self) -> dict[str, Any]:
         """A mapping for `json.dump`, with every key present."""

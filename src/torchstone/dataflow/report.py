@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.dataflow.answer import plan_answer, trace_answer
+from torchstone.dataflow.answer import plan_answer
 from torchstone.dataflow.function_totals import FunctionTotal, function_totals
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.plan import MigrationPlan
+from torchstone.dataflow.time_use import TimeUse
+from torchstone.dataflow.trace_answer import (
+    TracedTime,
+    TraceSubject,
+    place_of,
+    trace_answer,
+    use_name,
+)
+from torchstone.dataflow.tracing.notes import Note
+from torchstone.dataflow.tracing.tracer import EnhancedTracer
 from torchstone.dataflow.view.pictures import graph_picture
 
 TOOL = "flow"
 _ROWS = 40
+WALL = Text(
+    "own times of all calls and of the statements between them; they add up to the whole",
+    "所有调用及其间语句的自身用时；各项之和等于总时间",
+)
 CLOCK = Text(
     "measured with the clock of the process, hooks left out", "由进程时钟实测，不含追踪钩子"
 )
 
 
 def report_on_trace(
-    dag: ExecutionDAG,
-    folded: ExecutionDAG,
-    subject: str,
-    notes: Sequence[Text] = (),
-    failure: str = "",
-    saved: str = "",
+    tracer: EnhancedTracer, folded: ExecutionDAG, subject: str, failure: str = "", saved: str = ""
 ) -> Report:
-    """What a program did with its data."""
+    """What a program did with its data, and where its time went."""
+    dag = tracer.dag_builder.dag
     totals = function_totals(dag)
-    gaps = [_gap(subject, note) for note in notes]
+    gaps = [_gap(subject, note) for note in tracer.notes]
     if failure:
         gaps.append(
             Gap(
@@ -43,20 +54,47 @@ def report_on_trace(
                 tool=TOOL,
             )
         )  # fmt: skip
+    traced = TracedTime(
+        tracer.wall_seconds, tuple(tracer.time_uses), tuple(tracer.worker_time_uses)
+    )
     return Report(
         TOOL,
-        measures=_measures(dag, folded, totals),
+        measures=(*_time_measures(traced), *_measures(dag, folded, totals)),
         gaps=tuple(gaps),
         subject=subject,
         answer=trace_answer(
+            traced,
+            totals,
             graph_picture(dag, folded),
             sum(1 for _ in folded.operators()),
-            subject,
-            totals,
-            failure,
-            saved,
+            TraceSubject(subject, failure, saved),
         ),
     )
+
+
+def _time_measures(traced: TracedTime) -> tuple[Measure, ...]:
+    evidence = [
+        _uses_table(Text("All time of the traced block", "追踪代码块的全部时间"), traced.uses)
+    ]
+    if traced.worker_uses:
+        evidence.append(
+            _uses_table(Text("Time of the worker processes", "工作进程的时间"), traced.worker_uses)
+        )
+    return (
+        Measure("wall_seconds", traced.wall_seconds, "s", WALL, Text("time of the traced block", "追踪代码块用时"), evidence=tuple(evidence), tool=TOOL),
+    )  # fmt: skip
+
+
+def _uses_table(title: Text, uses: Sequence[TimeUse]) -> Table:
+    whole = sum(item.seconds for item in uses) or 1.0
+    rows = tuple(
+        (use_name(item), place_of(item), item.calls or "", item.seconds, f"{item.seconds / whole:.1%}")
+        for item in uses[:_ROWS]
+    )  # fmt: skip
+    columns = (
+        Text("what", "内容"), Text("where", "位置"), Text("calls", "次数"), Text("own time", "自身用时"), Text("share", "占比"),
+    )  # fmt: skip
+    return Table(title, columns, rows, WALL, ("", "", "", "s", ""))
 
 
 def _measures(
@@ -94,21 +132,25 @@ def _slowest(totals: Sequence[FunctionTotal]) -> Table:
     )
 
 
-def _gap(subject: str, note: Text) -> Gap:
-    return Gap(
-        subject, Message("not-traced", note),
-        "put these statements into a function of a file, and call it inside the traced block", tool=TOOL,
-    )  # fmt: skip
+def _gap(subject: str, note: Note) -> Gap:
+    return Gap(subject, Message("not-traced", Text(note.en, note.zh)), note.remedy, tool=TOOL)
 
 
-def report_on_plan(
-    plan: MigrationPlan,
-    dag: ExecutionDAG,
-    folded: ExecutionDAG,
-    subject: str,
-    saved: str = "",
-) -> Report:
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan, and what stands beside it."""
+
+    plan: MigrationPlan
+    by_parts: MigrationPlan | None
+    """The same with each part of the graph on a device of its own."""
+    subject: str
+    saved: str = ""
+    is_partial: bool = False
+
+
+def report_on_plan(made: PlanReport, dag: ExecutionDAG, folded: ExecutionDAG) -> Report:
     """What a plan moves, what it gains, and why the rest stays."""
+    plan, subject = made.plan, made.subject
     devices = {int(node): device for node, device in plan.node_device_map.items()}
     table = operators_table(plan)
     by_name = {item.name: item for item in plan.estimates}
@@ -127,9 +169,22 @@ def report_on_plan(
             Measure("bound_seconds", plan.bound_seconds, "s", Text("no placement is faster", "任何方案都不会更快"),
                     Text("lower bound", "下界"), tool=TOOL)
         )  # fmt: skip
+    if made.by_parts is not None:
+        parts = made.by_parts.estimates[0]
+        label = Text("with each part on the device", "各分区放在设备上")
+        measures.append(Measure("parts_seconds", parts.seconds, "s", how, label, tool=TOOL))
+    gaps = (_partial(subject),) if made.is_partial else ()
     return Report(
-        TOOL, measures=tuple(measures), subject=subject, answer=plan_answer(plan, subject, saved, graph_picture(dag, folded, devices)),
+        TOOL, measures=tuple(measures), gaps=gaps, subject=subject, answer=plan_answer(plan, subject, made.saved, graph_picture(dag, folded, devices)),
     )  # fmt: skip
+
+
+def _partial(subject: str) -> Gap:
+    said = Text(
+        "the traced program was ended before its trace was whole: the plan is for what was recorded until then",
+        "被追踪的程序在追踪完成前结束：计划只针对此前记录的部分",
+    )
+    return Gap(subject, Message("partial-trace", said), "torchstone flow trace SCRIPT", tool=TOOL)
 
 
 def operators_table(plan: MigrationPlan) -> Table:

@@ -5,29 +5,40 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from torchstone.core.errors import InputError, TorchstoneError
-from torchstone.core.files import keep_out_of_git, write_atomically
+from torchstone.core.files import write_atomically
 from torchstone.core.report import Report
 from torchstone.core.text import Text
+from torchstone.dataflow.graph.assemble import assemble
+from torchstone.dataflow.graph.builder import DAGBuilder
 from torchstone.dataflow.graph.dag import ExecutionDAG
-from torchstone.dataflow.graph.export import graph_data, load_graph
+from torchstone.dataflow.graph.export import (
+    graph_data,
+    keep_out_of_version_control,
+    load_graph,
+)
 from torchstone.dataflow.options import PlanOptions, TraceOptions
 from torchstone.dataflow.placement.coarsening import GraphCoarsening
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.profile import load_profile, profile_for
 from torchstone.dataflow.plan import MigrationPlan, plan_from_data
-from torchstone.dataflow.report import report_on_plan, report_on_trace
+from torchstone.dataflow.report import PlanReport, report_on_plan, report_on_trace
 from torchstone.dataflow.script import (
     Compile,
+    Terminated,
     check_subject,
     output_to_stderr,
     program_hash,
     run_subject,
+    terminated_by_exception,
 )
+from torchstone.dataflow.tracing.journal import journal_of, read_journal
 from torchstone.dataflow.tracing.tracer import EnhancedTracer, without_our_frames
 from torchstone.dataflow.view.chrome import chrome_trace
 from torchstone.dataflow.view.graphviz import draw_dag
@@ -49,13 +60,25 @@ class Traced:
 def trace_program(options: TraceOptions) -> Traced:
     """Run the script or the function with hooks; an exception of its own ends it, the graph stays."""
     check_subject("trace", options.script, options.call)
-    tracer = EnhancedTracer(options.max_depth, track_memory=True, max_events=options.max_events)
+    save = Path(options.save) if options.save else None
+    about = {
+        "program": options.script or options.call,
+        "program_hash": program_hash(options.script, options.call),
+    }
+    tracer = EnhancedTracer(
+        options.max_depth, track_memory=True, max_events=options.max_events,
+        journal=journal_of(save) if save is not None else None, about=about,
+    )  # fmt: skip
     failure = ""
     left: dict[str, object] = {}
     tracer.start_tracing()
     try:
-        with output_to_stderr():
+        with output_to_stderr(), terminated_by_exception():
             left = run_subject(options.script, options.call, options.arguments, _recording(tracer))
+    except Terminated:
+        failure = "SIGTERM"
+    except KeyboardInterrupt:
+        failure = "KeyboardInterrupt"
     except SystemExit as error:
         failure = "" if error.code in (None, 0) else f"SystemExit({error.code})"
     except TorchstoneError:
@@ -83,32 +106,24 @@ def trace_command(options: TraceOptions) -> Report:
     subject = options.script or options.call
     folded = GraphCoarsening().coarsen(traced.dag)
     if options.save:
+        tracer = traced.tracer
         data = graph_data(
-            traced.dag, traced.tracer.notes, subject, program_hash(options.script, options.call)
+            traced.dag, tracer.notes, subject, tracer.about["program_hash"], tracer.wall_seconds
         )
         save = Path(options.save)
-        _ignore_folder(save)
+        keep_out_of_version_control(save)
         write_atomically(save, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        journal_of(save).unlink(missing_ok=True)  # the graph is there as a whole
     if options.chrome:
         write_atomically(Path(options.chrome), json.dumps(chrome_trace(traced.dag)))
     if options.svg:
         draw_dag(traced.dag, options.svg, subject)
-    return report_on_trace(
-        traced.dag, folded, subject, traced.tracer.notes, traced.failure, options.save
-    )
-
-
-def _ignore_folder(path: Path) -> None:
-    """What is kept beside a project stays out of its version control."""
-    for parent in path.parents:
-        if parent.name == ".torchstone":
-            parent.mkdir(parents=True, exist_ok=True)
-            keep_out_of_git(parent)
+    return report_on_trace(traced.tracer, folded, subject, traced.failure, options.save)
 
 
 def plan_command(options: PlanOptions) -> Report:
     """`flow plan`: the report, and the plan in a file."""
-    dag, data = load_graph(options.trace)
+    dag, data = load_trace(Path(options.trace))
     manager = OptimizerManager(k=options.parts)
     result = manager.optimize(dag)
     profile = (
@@ -116,23 +131,40 @@ def plan_command(options: PlanOptions) -> Report:
         if options.profile
         else profile_for(options.device, options.model)
     )
-    made = manager.get_migration_plan(
-        result["optimized_partitions"],
-        result["coarsened_dag"],
-        1,
-        device=options.device,
-        profile=replace(profile, name=options.device),
-        goal=options.goal,
-        batch=options.batch,
-        program=str(data.get("program", "")),
-        program_hash=str(data.get("program_hash", "")),
-    )
+    asked = {
+        "device": options.device,
+        "profile": replace(profile, name=options.device),
+        "goal": options.goal,
+        "batch": options.batch,
+        "workers": options.workers,
+        "consumer": options.consumer,
+        "allow_rounding": options.allow_rounding,
+        "program": str(data.get("program", "")),
+        "program_hash": str(data.get("program_hash", "")),
+    }
+    folded, parts = result["coarsened_dag"], result["optimized_partitions"]
+    made = manager.get_best_plan(folded, 1, **asked)
+    by_parts = plan_from_data(manager.get_migration_plan(parts, folded, 1, **asked))
     if options.save:
-        _ignore_folder(Path(options.save))
+        keep_out_of_version_control(Path(options.save))
         write_atomically(Path(options.save), json.dumps(made, ensure_ascii=False, indent=1))
     plan = plan_from_data(made)
     subject = plan.program or options.trace
-    return report_on_plan(plan, dag, result["coarsened_dag"], subject, options.save)
+    is_partial = bool(data.get("is_partial"))
+    return report_on_plan(
+        PlanReport(plan, by_parts, subject, options.save, is_partial), dag, folded
+    )
+
+
+def load_trace(path: Path) -> tuple[ExecutionDAG, Mapping[str, Any]]:
+    """The graph in a file; that of its journal where the program was ended before the graph was made."""
+    journal = journal_of(path)
+    if not journal.is_file() or (path.exists() and path.stat().st_mtime > journal.stat().st_mtime):
+        return load_graph(path)
+    about, traces = read_journal(journal)
+    builder = DAGBuilder()
+    assemble(traces, builder)
+    return builder.dag, {**about, "is_partial": True}
 
 
 def check_program(plan: MigrationPlan, script: str, call: str) -> None:

@@ -25,8 +25,21 @@ DIFFERENT = RuleInfo(
     Text("all runs started from the same seeds; the one without the plan repeats itself exactly",
          "各次运行使用相同的随机种子；不带计划的运行可完全重复"),
 )  # fmt: skip
+NO_MATCH = RuleInfo(
+    "FL102", "plan-matched-no-call", "flow", Severity.HIGH,
+    Text("no call of the program is one that the plan names", "程序中没有任何调用与计划匹配"),
+    Text("a call is matched by the functions that lead to it, then by the longest end of that path, then by the "
+         "function's name; none of the plan's functions was called",
+         "调用先按完整调用路径匹配，再按最长公共后缀匹配，最后按函数名匹配；计划中的函数都没有被调用"),
+)  # fmt: skip
+PART_MATCHED = RuleInfo(
+    "FL103", "plan-matched-in-part", "flow", Severity.MEDIUM,
+    Text("some entries of the plan match no call of the program", "计划中的部分条目没有匹配到任何调用"),
+    Text("what these entries were to gain is not gained in this run", "这些条目预期的收益在本次运行中没有实现"),
+)  # fmt: skip
+RULES = {rule.id: rule for rule in (DIFFERENT, NO_MATCH, PART_MATCHED)}
 _ONE_RUN = Text("one run", "单次运行")
-_LISTED = ("fallbacks", "functions")
+_LISTED = ("fallbacks", "functions", "contexts")
 """Of the migrator's figures: shown in tables of their own."""
 
 
@@ -37,6 +50,15 @@ class Ran:
     outcome: Outcome
     seconds: float
     failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """An entry of the plan that changes results."""
+
+    key: str
+    lines: tuple[str, ...]
+    """`file:line` of its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +75,8 @@ class Runs:
     notes: tuple[Text, ...] = ()
     """Devices of the plan that this machine does not have."""
     verdicts: tuple[Text, ...] = ()
+    allows_rounding: bool = False
+    culprits: tuple[Culprit, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -60,17 +84,18 @@ class Runs:
 
     @property
     def rounded(self) -> list[Difference]:
-        """Within what another order of additions explains."""
-        return [
+        """Within what another order of additions explains, where that is allowed."""
+        near = [
             item for item in self.different if item.is_rounding and item.name not in self.unstable
         ]
+        return near if self.allows_rounding else []
 
     @property
     def wrong(self) -> list[Difference]:
         return [
             item
             for item in self.different
-            if not item.is_rounding and item.name not in self.unstable
+            if not (item.is_rounding and self.allows_rounding) and item.name not in self.unstable
         ]
 
     @property
@@ -106,8 +131,8 @@ def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
         Measure("migrated_seconds", runs.migrated_seconds, "s", _ONE_RUN, Text("with the plan", "按计划运行"), evidence=evidence, tool=TOOL),
     )  # fmt: skip
     return Report(
-        TOOL, findings=tuple(_finding(runs.subject, item) for item in runs.wrong), measures=measures,
-        gaps=tuple(_gaps(runs)), subject=runs.subject, rules={DIFFERENT.id: DIFFERENT},
+        TOOL, findings=(*_unmatched(runs), *(_finding(runs, item) for item in runs.wrong)), measures=measures,
+        gaps=tuple(_gaps(runs)), subject=runs.subject, rules=RULES,
         answer=_answer(plan, runs),
     )  # fmt: skip
 
@@ -231,13 +256,81 @@ def _gaps(runs: Runs) -> Iterator[Gap]:
         )  # fmt: skip
 
 
-def _finding(subject: str, item: Difference) -> Finding:
+def _unmatched(runs: Runs) -> Iterator[Finding]:
+    """Entries of the plan that no call was matched with, beside the calls that there were."""
+    contexts: Mapping[str, Mapping[str, int]] = runs.stats.get("contexts", {})
+    entries = {key: calls for key, calls in contexts.items() if key}
+    missing = [key for key, calls in entries.items() if not calls]
+    if not missing or runs.failure:
+        return
+    rule = NO_MATCH if len(missing) == len(entries) else PART_MATCHED
+    rows = tuple((key, ", ".join(_nearest(key, contexts)) or "–") for key in missing[:_ROWS])
+    message = Text(
+        "{missing} of {all} entries of the plan match no call", "计划的 {all} 个条目中有 {missing} 个没有匹配到调用"
+    )  # fmt: skip
+    remedy = Text(
+        "trace and plan the program as it is run: torchstone flow trace, torchstone flow plan",
+        "请按实际运行方式重新追踪并规划：torchstone flow trace、torchstone flow plan",
+    )
+    columns = (
+        Text("entry of the plan", "计划条目"),
+        Text("calls of that function", "该函数的实际调用"),
+    )
+    yield Finding(
+        rule.id, rule.name, rule.severity, Confidence.CERTAIN,
+        Message(rule.name, message, {"missing": str(len(missing)), "all": str(len(entries))}),
+        Message("why", rule.why), Message("remedy", remedy), Location(path=runs.subject),
+        (Table(Text("The plan beside the run", "计划与实际运行对照"), columns, rows),),
+        fingerprint(rule.id, runs.subject, " ".join(missing[:_ROWS])), tool=TOOL,
+    )  # fmt: skip
+
+
+_ROWS = 20
+
+
+def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Calls of the same function, wherever they were matched."""
+    function = key.rpartition("/")[2].partition("@")[0]
+    seen = [context for calls in contexts.values() for context in calls]
+    return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
+
+
+def _finding(runs: Runs, item: Difference) -> Finding:
+    rows = (("as it is", item.before), ("with the plan", item.after))
+    columns = (Text("run", "运行"), Text("value", "值"))
+    evidence = [Table(Text("the two results", "两次结果"), columns, rows)]
+    said = Text("{name} differs: {how}", "{name} 不同：{how}")
+    where, cause = Location(path=runs.subject), ""
+    if runs.culprits:
+        first = runs.culprits[0]
+        cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
+        said = Text(
+            "{name} differs: {how}; it does because of {cause}",
+            "{name} 不同：{how}；原因在于 {cause}",
+        )
+        path, _, line = (first.lines[0] if first.lines else "").rpartition(":")
+        where = Location(path=path or runs.subject, line=int(line) if line.isdecimal() else 0)
+        listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
+        heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
+        evidence.append(
+            Table(
+                Text(
+                    "Entries that change the results, found by running with fewer of them",
+                    "改变结果的计划条目（逐步减少条目重跑得出）",
+                ),
+                heads,
+                listed,
+            )
+        )
+    remedy = Text(
+        "take the named entry out of the plan, or run it without --allow-rounding",
+        "请从计划中去掉所指出的条目，或去掉 --allow-rounding",
+    )
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
-        Message("results-differ", Text("{name} differs: {how}", "{name} 不同：{how}"), {"name": item.name, "how": item.how}),
-        Message("why", DIFFERENT.why), Message("remedy", Text("run it with --exact, which moves only what is equal in every bit, or take the operators before it out of the plan", "使用 --exact 只迁移逐位相等的调用，或从计划中去掉其上游的算子")),
-        Location(path=subject), (Table(Text("the two results", "两次结果"), (Text("run", "运行"), Text("value", "值")), (("as it is", item.before), ("with the plan", item.after))),),
-        fingerprint(DIFFERENT.id, subject, item.name), tool=TOOL,
+        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause}),
+        Message("why", DIFFERENT.why), Message("remedy", remedy), where, tuple(evidence),
+        fingerprint(DIFFERENT.id, runs.subject, item.name), tool=TOOL,
     )  # fmt: skip
 
 

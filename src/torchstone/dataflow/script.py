@@ -6,11 +6,13 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.text import Text
@@ -117,6 +119,33 @@ def _as_main(main: ModuleType | None, argv: list[str], folder: str) -> Iterator[
             sys.modules["__main__"] = before[0]
         sys.argv = before[1]
         sys.path[:] = before[2]
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
+@contextmanager
+def terminated_by_exception() -> Iterator[None]:
+    """SIGTERM raises `Terminated` where the program is, so that what it left can be kept. A handler
+    of the program's own is its own, and its child processes end as they would."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    owner = os.getpid()
+
+    def end(number: int, _: FrameType | None) -> None:
+        if os.getpid() == owner:
+            raise Terminated
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

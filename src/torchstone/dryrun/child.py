@@ -1,4 +1,4 @@
-"""The process that runs the user's program. `python -m torchstone.dryrun.child READ WRITE`.
+"""The process that runs the user's program. `main([READ, WRITE])`.
 
 It reads its settings from one pipe and writes one record per path to the other, then leaves
 without the interpreter's farewell: a pretend backend cannot be unloaded.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import site
 import sys
 import tempfile
 from dataclasses import replace
@@ -22,6 +21,7 @@ from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.walls.confine import confine
 from torchstone.observe.where import PROGRAM
 from torchstone.sandbox.network import Network, close_network
+from torchstone.starting.interpreters import use_packages
 
 if TYPE_CHECKING:
     from torchstone.dryrun.script.forks import Sink
@@ -32,6 +32,8 @@ def main(words: list[str]) -> None:
     with os.fdopen(read, "rb") as source:
         settings = from_data(ScriptSettings, json.loads(source.read()), "settings")
     os.set_inheritable(write, False)
+    if settings.script:  # the program may be started in another folder
+        settings = replace(settings, script=os.path.abspath(settings.script))
     PROGRAM.start_in(os.getcwd())
     network = close_network(settings.scratch, lambda tried: put_tried(write, tried))
     confined = bool(settings.scratch) and confine(
@@ -39,8 +41,7 @@ def main(words: list[str]) -> None:
     )
     if settings.scratch:
         use_own_temporary_folder(settings.scratch)
-    for folder in settings.interpreter.packages:  # of the project's environment: only from here on
-        site.addsitedir(folder)
+    use_packages(settings.interpreter)  # of the project's environment: only from here on
     try:
         run(replace(settings, network=network.name, confined=confined), write)
     except TorchstoneError as error:  # what the user named cannot be used: the parent says so
@@ -108,10 +109,11 @@ def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
 
 def run_script(settings: ScriptSettings) -> None:
     """The script as `python SCRIPT ARGS` would run it, or `python -m` where its imports need that."""
-    from torchstone.runtime.script_start import start_script
+    from torchstone.starting.arguments import add_arguments
+    from torchstone.starting.documents import start_program
 
-    sys.argv = [settings.script, *settings.arguments]
-    start_script(settings.script)
+    sys.argv = [settings.script, *add_arguments(settings.arguments, settings.supplies)]
+    start_program(settings.script)
 
 
 def leave(code: int) -> None:
@@ -120,7 +122,3 @@ def leave(code: int) -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(code)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

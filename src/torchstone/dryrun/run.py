@@ -22,6 +22,7 @@ from torchstone.dryrun.script.launch import Outcome, launch
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
 from torchstone.starting.commands import is_script
+from torchstone.starting.documents import is_document
 from torchstone.starting.interpreters import find_interpreter
 from torchstone.starting.loop import Attempt, run_with_repairs
 from torchstone.starting.project import project_root
@@ -102,13 +103,13 @@ def _start(settings: ScriptSettings) -> Outcome:
         stop = record.stop if record is not None else None
         if stop is None or stop.obstacle is None or stop.cause in _NOT_MISSING:
             return Attempt(outcome, None, (), outcome.cpu_seconds)
-        stack = tuple(place.path for place in reversed(stop.stack))
-        return Attempt(outcome, stop.obstacle, stack, outcome.cpu_seconds)
+        return Attempt(outcome, stop.obstacle, stop.stack[::-1], outcome.cpu_seconds)
 
     script = Path(settings.script) if settings.script else Path.cwd() / "model.py"
     if settings.as_it_is:
         return run(()).outcome
-    return run_with_repairs(run, project_root(script)).outcome
+    packages = settings.interpreter.packages
+    return run_with_repairs(run, project_root(script), script, packages).outcome
 
 
 def _annotated(report: Report, outcomes: tuple[Outcome, ...], options: DryRunOptions) -> Report:
@@ -146,7 +147,7 @@ def device_of(options: DryRunOptions) -> Device | None:
 
 def settings_of(options: DryRunOptions) -> ScriptSettings:
     """The options, checked, as the child process is told them."""
-    names_script = options.target.endswith(".py") or ":" not in options.target
+    names_script = options.target.endswith((".py", ".ipynb")) or ":" not in options.target
     if names_script:
         _check_script(options.target)
     _check_numbers(options)
@@ -185,7 +186,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
 
 def _check_script(target: str) -> None:
     path = Path(target)
-    if is_script(path):
+    if is_script(path) or is_document(target):
         return
     given = "a folder" if path.is_dir() else "another file" if path.exists() else "no such file"
     raise InputError(

@@ -1,23 +1,22 @@
-"""Closes the walls around a command and starts it. `python -I -c … HOME HANDLE` runs `main`.
+"""Closes the sandbox around a command and starts it; an order of `fork_server` calls `main`.
 
-It is the first process of its namespaces: what it starts ends with it. Nothing of the caller's
-environment reaches the command.
+The first process of the namespaces waits here: what it starts ends with it. Nothing of the
+caller's environment reaches the command.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
-import signal
 import struct
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.sandbox.cell import Limits, Program, enter, readable_paths
+from torchstone.sandbox.fork_server import call_and_leave, take_environment
+from torchstone.sandbox.namespaces import enter_namespaces, mount_processes
 from torchstone.sandbox.network import MARK, own_namespace, switch_loopback_on
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -42,6 +41,8 @@ class Order:
     """What to run, and what it may use."""
 
     command: tuple[str, ...]
+    """A program and its words; or `package.module:function` and its words where `is_call`."""
+    is_call: bool
     folder: str
     """The one place that it may write to; it starts in `start`, below it."""
     start: str
@@ -52,26 +53,20 @@ class Order:
     own_namespaces: bool
 
 
-def main(handle: int, life: int) -> None:
-    with os.fdopen(handle, "rb") as source:
-        order = Order(**json.loads(source.read()))
+def main(words: list[str]) -> None:
+    order = Order(**json.loads(words[0]))
     if order.own_namespaces:
+        enter_namespaces()
+        first = os.fork()
+        if first:  # only children are in the new process numbers
+            os._exit(_wait_for(first))
+        mount_processes()
         switch_loopback_on()
         _hide(order)
     child = os.fork()
     if not child:
-        os.close(life)
         _become(order)
-    threading.Thread(target=_end_with_caller, args=(life, child), daemon=True).start()
     os._exit(_wait_for(child))
-
-
-def _end_with_caller(life: int, child: int) -> None:
-    """The other end of the pipe closes when the caller ends, however it ends."""
-    os.read(life, 1)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    os._exit(NOT_STARTED)
 
 
 def _wait_for(child: int) -> int:
@@ -100,6 +95,9 @@ def _become(order: Order) -> None:
         enter(Path(order.folder), limits, program=program)
         os.chdir(order.start)
         environment = order.environment | ({MARK: own_namespace()} if own else {})
+        if order.is_call:
+            take_environment(environment)
+            call_and_leave(order.command[0], list(order.command[1:]))
         os.execve(order.command[0], list(order.command), environment)
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))

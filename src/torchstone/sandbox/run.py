@@ -6,25 +6,29 @@ import contextlib
 import functools
 import json
 import os
-import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from torchstone.sandbox import fork_server
 from torchstone.sandbox.cell import NOBODY, available, is_system_root
+from torchstone.sandbox.forks import Ended, Running
+from torchstone.sandbox.forks import start as start_process
 from torchstone.sandbox.launcher import Order
 from torchstone.sandbox.namespaces import process_namespaces
 
-PACKAGE_HOME = Path(__file__).resolve().parents[2]
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from torchstone.sandbox.launcher import main; main(int(sys.argv[2]), int(sys.argv[3]))"
-)
+_LAUNCH = "torchstone.sandbox.launcher:main"
+_SETTINGS = {
+    "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
+    "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1", "WANDB_MODE": "disabled", "TQDM_DISABLE": "1",
+    "TOKENIZERS_PARALLELISM": "false", "GIT_CONFIG_NOSYSTEM": "1",
+}  # fmt: skip
+"""Of every command, also while its libraries are loaded."""
 _OUTPUT_BYTES = 256 * 1024
 """The end of what a command printed: a test run of some thousand tests fits."""
 _DISK_BYTES = 8 << 30
@@ -72,8 +76,18 @@ def is_confined() -> bool:
     return all(wall != "none" for wall in walls().values())
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of ours in the place of a program: its libraries are loaded once for many calls."""
+
+    main: str
+    """`package.module:function`, which is given the words."""
+    words: tuple[str, ...]
+    preload: tuple[str, ...] = ()
+
+
 def run_confined(
-    command: Sequence[str],
+    command: Sequence[str] | Call,
     folder: Path,
     *,
     start: Path | None = None,
@@ -86,56 +100,45 @@ def run_confined(
     It reads the system, Python, installed packages, `folder` and `readable`. Processes that it
     leaves behind are ended.
     """
-    own = bool(process_namespaces())
+    is_call = isinstance(command, Call)
+    words = (command.main, *command.words) if isinstance(command, Call) else tuple(command)
     order = Order(
-        tuple(command), str(folder), str(start or folder), tuple(map(str, readable)),
-        clean_environment(folder) | dict(environment or {}), seconds, _MEMORY_BYTES, own,
+        words, is_call, str(folder), str(start or folder), tuple(map(str, readable)),
+        clean_environment(folder) | dict(environment or {}), seconds, _MEMORY_BYTES,
+        bool(process_namespaces()),
     )  # fmt: skip
-    with tempfile.TemporaryFile() as printed:
-        started, before = time.monotonic(), _children_seconds()
-        code, late = _run(order, printed.fileno(), seconds)
+    preload = command.preload if isinstance(command, Call) else ()
+    with tempfile.TemporaryFile() as printed, open(os.devnull, "rb") as nothing:
+        started = time.monotonic()
+        running = start_process(
+            fork_server.Order(_LAUNCH, (json.dumps(asdict(order)),), {}, str(folder), preload),
+            _SETTINGS,
+            nothing.fileno(),
+            printed.fileno(),
+        )
+        _RUNNING.add(running)
+        try:
+            ended, late = _wait(running, folder, printed.fileno(), seconds)
+        finally:
+            running.end()
+            _RUNNING.discard(running)
         size = printed.seek(0, os.SEEK_END)
         printed.seek(max(0, size - _OUTPUT_BYTES))
         output = printed.read().decode("utf-8", "replace")
-    return Finished(code, late, output, time.monotonic() - started, _children_seconds() - before)
+    return Finished(ended.code, late, output, time.monotonic() - started, ended.cpu_seconds)
 
 
-def _run(order: Order, out: int, seconds: float) -> tuple[int, bool]:
-    ours, theirs = os.pipe()
-    life, held = os.pipe()  # nothing is written: it closes with this process, however that ends
-    process = subprocess.Popen(
-        [*process_namespaces(), sys.executable, "-I", "-c", _START, str(PACKAGE_HOME), str(ours), str(life)],
-        stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(ours, life), cwd=order.folder,
-        env={"PATH": "/usr/bin:/bin"}, start_new_session=True,
-    )  # fmt: skip
-    os.close(ours)
-    os.close(life)
-    _RUNNING.add(process)
-    try:
-        with contextlib.suppress(BrokenPipeError), os.fdopen(theirs, "wb") as pipe:
-            pipe.write(json.dumps(asdict(order)).encode("utf-8", "surrogateescape"))
-        return _wait(process, Path(order.folder), out, seconds)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        os.close(held)
-        _RUNNING.discard(process)
-
-
-def _wait(
-    process: subprocess.Popen[bytes], folder: Path, out: int, seconds: float
-) -> tuple[int, bool]:
+def _wait(running: Running, folder: Path, out: int, seconds: float) -> tuple[Ended, bool]:
     """Until it ends, its time is up, or it has filled the disk."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        try:
-            return process.wait(min(left, _LOOK_SECONDS)), False
-        except subprocess.TimeoutExpired:
-            if _used_bytes(folder) > _DISK_BYTES:
-                os.write(out, b"\nended: it wrote more than it may\n")
-                return -signal.SIGXFSZ, False
-    return -signal.SIGKILL, True
+        ended = running.wait(min(left, _LOOK_SECONDS))
+        if ended is not None:
+            return ended, False
+        if _used_bytes(folder) > _DISK_BYTES:
+            os.write(out, b"\nended: it wrote more than it may\n")
+            return replace(running.end(), code=-signal.SIGXFSZ), False
+    return replace(running.end(), code=-signal.SIGKILL), True
 
 
 def _used_bytes(folder: Path) -> int:
@@ -148,19 +151,13 @@ def _used_bytes(folder: Path) -> int:
     return total
 
 
-_RUNNING: set[subprocess.Popen[bytes]] = set()
+_RUNNING: set[Running] = set()
 
 
 def end_all() -> None:
     """End every command that is running: an interrupt does not wait for them."""
-    for process in tuple(_RUNNING):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    for running in tuple(_RUNNING):
+        running.end()
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
@@ -170,12 +167,9 @@ def clean_environment(folder: Path) -> dict[str, str]:
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     give_to_nobody(home, temporary)
-    return {
+    return _SETTINGS | {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(home), "USER": "nobody", "TMPDIR": str(temporary), "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "WANDB_MODE": "disabled",
-        "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false", "GIT_CONFIG_NOSYSTEM": "1",
+        "HOME": str(home), "USER": "nobody", "TMPDIR": str(temporary),
     }  # fmt: skip
 
 

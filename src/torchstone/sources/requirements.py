@@ -18,12 +18,13 @@ _IMAGE = re.compile(r"^FROM\s+(?:\S*/)?pytorch/pytorch:v?(\d+\.\d+)", re.I | re.
 _CONDA = re.compile(r"^(?:[\w.-]+::)?([\w.-]+?)\s*(?:(==|>=|<=|!=|~=|>|<|=)\s*(\S.*)|\s+(\S.*))?$")
 
 
-def stated_in(folder: Path, word: str) -> Iterator[str]:
-    """The requirements (as PEP 508 writes them) of the files in a folder that hold a word."""
+def stated_in(folder: Path, word: str, listed_only: bool = False) -> Iterator[str]:
+    """The requirements (as PEP 508 writes them) of the files in a folder that hold a word. Where only
+    lists count, any string of a `setup.py` and any word of a command are left out."""
     for path, reader in _readable(folder):
         text = _read(path)
         if word in text:
-            yield from reader(text)
+            yield from _LISTED.get(reader, reader)(text) if listed_only else reader(text)
 
 
 def _readable(folder: Path) -> Iterator[tuple[Path, Callable[[str], Iterator[str]]]]:
@@ -200,3 +201,28 @@ _READERS: dict[str, Callable[[str], Iterator[str]]] = {
     "*dockerfile*": _of_dockerfile,
     "meta.yaml": _of_conda,
 }
+
+
+def _of_install_requires(text: str) -> Iterator[str]:
+    """The strings of `install_requires=[…]` alone."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "install_requires":
+            for item in getattr(node.value, "elts", ()):
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    yield item.value
+
+
+def _of_nothing(text: str) -> Iterator[str]:
+    del text
+    yield from ()
+
+
+_LISTED: dict[Callable[[str], Iterator[str]], Callable[[str], Iterator[str]]] = {
+    _of_setup_py: _of_install_requires,
+    _of_dockerfile: _of_nothing,
+}
+"""Readers that take what they find, and what reads only the lists of the same files."""

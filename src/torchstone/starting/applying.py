@@ -3,39 +3,77 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.replacements.checkpoints import replace_downloads
 from torchstone.starting.replacements.datasets import replace_dataset
+from torchstone.starting.replacements.keywords import drop_keyword
+from torchstone.starting.replacements.loaders import replace_loaders
+from torchstone.starting.replacements.operators import declare_operators
+from torchstone.starting.replacements.plain_packages import put_plain
 from torchstone.starting.replacements.pretrained import replace_pretrained
-from torchstone.starting.stand_ins.finder import Note, StandInFinder
+from torchstone.starting.replacements.resources import replace_resource
+from torchstone.starting.stand_ins.finder import Note, StandInFinder, put_stand_in
 from torchstone.starting.supplies import (
+    DeclaredOperators,
+    DroppedKeyword,
     MadeDataset,
     MadeFile,
     MadePretrained,
+    MadeResource,
+    MadeWeights,
+    NameStandIn,
     OldName,
+    PlainPackage,
     SearchPath,
     StandIn,
     Supply,
+    WorkFolder,
 )
 
 
-def apply_supplies(supplies: Sequence[Supply], is_own: Callable[[str], bool], note: Note) -> None:
-    """Packages and names, before the first line of the program."""
+def apply_supplies(
+    supplies: Sequence[Supply],
+    is_own: Callable[[str], bool],
+    note: Note,
+    map_path: Callable[[Any], Any] = lambda path: path,
+) -> None:
+    """Packages and names, before the first line of the program. `map_path` says where a path is read."""
     for supply in supplies:
-        if isinstance(supply, SearchPath):
+        if isinstance(supply, DeclaredOperators):
+            declare_operators(supply.package)
+        elif isinstance(supply, SearchPath):
             sys.path.append(supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
+        elif isinstance(supply, PlainPackage):
+            put_plain(supply.package)
+        elif isinstance(supply, DroppedKeyword):
+            drop_keyword(supply.module, supply.function, supply.keyword)
+        elif isinstance(supply, MadeResource):
+            replace_resource(supply.package, supply.columns)
+        elif isinstance(supply, NameStandIn):
+            put_stand_in(supply.module, supply.name, note)
+        elif isinstance(supply, WorkFolder):
+            os.chdir(supply.folder)
+        elif isinstance(supply, MadeWeights):
+            replace_downloads()
         elif isinstance(supply, MadeDataset):
             replace_dataset(supply.name)
         elif isinstance(supply, MadePretrained):
             replace_pretrained(note)
-    packages = [item.package for item in supplies if isinstance(item, StandIn)]
-    if packages:
-        sys.meta_path.append(StandInFinder(packages, is_own, note))
+    made = {item.path: item.form for item in supplies if isinstance(item, MadeFile)}
+    replace_loaders(made, map_path)
+    stood_in = [item for item in supplies if isinstance(item, StandIn)]
+    if stood_in:
+        packages = [item.package for item in stood_in]
+        everywhere = [item.package for item in stood_in if item.for_libraries]
+        sys.meta_path.append(StandInFinder(packages, is_own, note, everywhere))
 
 
 def _put_name(supply: OldName) -> None:
@@ -63,4 +101,16 @@ def write_files(supplies: Sequence[Supply], root: Path) -> None:
                 target.mkdir(parents=True, exist_ok=True)
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(make_bytes(supply.form))
+                target.write_bytes(make_bytes(supply.form, supply.content))
+
+
+def put_in_copy(supplies: Sequence[Supply], root: Path, is_own: Callable[[str], bool]) -> None:
+    """Everything, for a program that runs in a copy of its project: made files are written where it
+    looks for them, but only into the copy."""
+    inside = tuple(
+        item
+        for item in supplies
+        if isinstance(item, MadeFile) and Path(item.path).resolve().is_relative_to(root.resolve())
+    )
+    write_files(inside, Path("/"))
+    apply_supplies(supplies, is_own, lambda *_: None)

@@ -111,7 +111,7 @@ def _below(folder: Path, name: str, root: Path) -> Path:
 def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Command]:
     filled = _VARIABLE.sub(lambda item: shell.variables.get(item[1], item[0]), rest)
     try:
-        words = shlex.split(filled.rstrip("`"), comments=True)
+        words = shlex.split(filled.partition("`")[0], comments=True)
     except ValueError:
         return
     ranks = _RANKS.search(line)

@@ -11,19 +11,25 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
+from torchstone.core.place import Place
 from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
+    BrokenPackage,
     EmptyData,
     MissingCommand,
     MissingDataset,
     MissingFile,
+    MissingOperators,
     MissingPackage,
     MissingPretrained,
+    MissingResource,
+    MissingWeights,
     NoNetwork,
     Obstacle,
+    OtherKeyword,
     OtherVersion,
 )
 from torchstone.starting.stand_ins.values import ValueNeededError
@@ -39,10 +45,16 @@ _NO_SAMPLES = re.compile(
 )
 _OF_OLDER_PYTHON = re.compile(r"mutable default .* use default_factory|bad escape \\\\\w")
 """What older versions of Python accept."""
-_OF_FETCHING = (OSError, ValueError, RuntimeError)
+_OF_FETCHING = (OSError, ValueError, RuntimeError, LookupError)
 """What libraries raise where files cannot be fetched; other errors inside of them are their callers'."""
 _SHORTEST = 5
 """Letters of a path that is looked for in a text: shorter ones stand in any sentence."""
+_NO_OPERATOR = re.compile(r"operator (\w+)::\w+ does not exist")
+_OF_FOLDERS = ("ImageFolder", "DatasetFolder", "VisionDataset")
+_WEIGHTS = ("load_state_dict_from_url", "download_url_to_file")
+_BROKEN = re.compile(r"Could not load this library|undefined symbol|cannot open shared object file")
+_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_RESOURCES = ("datasets", "tiktoken", "spacy", "nltk")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 
 
@@ -67,13 +79,30 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def own_lines(error: BaseException, is_own: Callable[[str], bool]) -> tuple[Place, ...]:
+    """Lines of the program that an exception went through, the innermost first."""
+    lines = [
+        Place(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_own(frame.f_code.co_filename)
+    ]
+    return tuple(reversed(lines))
+
+
 def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
     if isinstance(error, ValueNeededError):
         return MissingPackage(error.package)
+    if isinstance(error, (ImportError, OSError)) and _BROKEN.search(_text(error)):
+        package = _last_package(error)
+        return BrokenPackage(package) if package else None
     if isinstance(error, ImportError):
         return _of_import(error)
+    if isinstance(error, TypeError) and (match := _KEYWORD.search(_text(error))):
+        return _of_keyword(error, match[1], match[2])
     if isinstance(error, AttributeError):
         return _of_attribute(error)
+    if isinstance(error, RuntimeError) and (match := _NO_OPERATOR.search(_text(error))):
+        return MissingOperators(match[1]) if is_installed(match[1]) else None
     if isinstance(error, subprocess.CalledProcessError):
         command = error.cmd if isinstance(error.cmd, str) else " ".join(map(str, error.cmd))
         return NoNetwork(command[:120]) if _fetches(command) else None
@@ -116,13 +145,73 @@ def _of_frames(error: BaseException) -> Obstacle | None:
     """A dataset or weights that a library was about to fetch, by the frames that the error went through."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path, scope = frame.f_code.co_filename, frame.f_code.co_name
-        if "/torchvision/datasets/" in path and "self" in frame.f_locals:
-            return MissingDataset(type(frame.f_locals["self"]).__name__)
+        if "/torchvision/datasets/" in path and (name := _dataset_of(frame.f_locals.get("self"))):
+            return MissingDataset(name)
+        if scope in _WEIGHTS and "/torch/" in path:
+            return MissingWeights(str(frame.f_locals.get("url", "")))
         if "/transformers/" in path and scope == "from_pretrained":
-            name = frame.f_locals.get("pretrained_model_name_or_path")
-            if isinstance(name, (str, os.PathLike)):
-                return MissingPretrained(os.fspath(name))
+            given = frame.f_locals.get("pretrained_model_name_or_path")
+            if isinstance(given, (str, os.PathLike)):
+                return MissingPretrained(os.fspath(given))
+        package = path.rpartition("-packages/")[2].partition("/")[0]
+        if package in _RESOURCES and is_installed(package):
+            return MissingResource(package, str(frame.f_locals.get("path", "")))
     return None
+
+
+_NOT_THEIRS = ("torch", "numpy")
+"""What these refuse is the program's."""
+
+
+def raising_package(error: BaseException) -> str:
+    """The installed package whose own code raised the exception; empty where the program or torch did."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [name for name in files if not name.startswith("<")]
+    if not own or not is_of_package(own[-1]):
+        return ""
+    package = own[-1].rpartition("-packages/")[2].partition("/")[0]
+    return "" if package in _NOT_THEIRS else package
+
+
+def _last_package(error: BaseException) -> str:
+    """The installed package in which an error was raised; torch itself is not one."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = [
+        name.rpartition("-packages/")[2].partition("/")[0] for name in files if is_of_package(name)
+    ]
+    return next((name for name in reversed(names) if name not in ("torch", "")), "")
+
+
+def _of_keyword(error: BaseException, name: str, keyword: str) -> Obstacle | None:
+    """A function of an installed package that the program calls by a keyword of another version."""
+    owner = name.removesuffix(".__init__").removesuffix(".__new__")
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if is_of_package(frame.f_code.co_filename):
+            continue
+        held = [*frame.f_globals.values(), *frame.f_locals.values()]
+        held += [
+            getattr(module, owner.partition(".")[0], None)
+            for module in list(held)
+            if isinstance(module, ModuleType)
+        ]
+        for value in held:
+            home = getattr(value, "__module__", "") or ""
+            if getattr(value, "__qualname__", "") == owner and home.partition(".")[0] != "torch":
+                top = home.partition(".")[0]
+                return (
+                    OtherKeyword(home, owner, keyword, version_of(top))
+                    if is_installed(top)
+                    else None
+                )
+    return None
+
+
+def _dataset_of(value: object) -> str:
+    """The class of torchvision that a dataset is, or inherits from; folders of images are files."""
+    for kind in type(value).__mro__:
+        if kind.__module__.startswith("torchvision.datasets."):
+            return "" if kind.__name__ in _OF_FOLDERS else kind.__name__
+    return ""
 
 
 def _of_import(error: ImportError) -> Obstacle | None:
@@ -153,9 +242,20 @@ def _of_attribute(error: AttributeError) -> Obstacle | None:
     name, asked = (match[1], match[2]) if match else (name, error.name or "")
     if not match and not name:
         name, asked = _asked_of_module(error)
+    if not name and error.obj is not None and error.name:
+        return _of_instance(error.obj, error.name)
     if not name or not asked or name.partition(".")[0] == "torch":
         return None
     return _of_name(name, asked)
+
+
+def _of_instance(value: object, name: str) -> Obstacle | None:
+    """A method or attribute that objects of an installed package had in another version."""
+    kind = type(value)
+    top = kind.__module__.partition(".")[0]
+    if top in ("torch", "numpy", "builtins") or not is_installed(top):
+        return None
+    return OtherVersion(f"{kind.__module__}.{kind.__name__}", name, version_of(top))
 
 
 def _asked_of_module(error: AttributeError) -> tuple[str, str]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import os
 import re
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
 from torchstone.core.text import Text
 
 OLDEST = (3, 11)
 """What Torchstone itself is written for."""
 _FOLDERS = (".venv", "venv", "env")
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_PTH_BYTES = 1 << 16
 _VERSION = re.compile(r"python(\d+)\.(\d+)$")
 
 
@@ -29,13 +33,15 @@ class Interpreter:
     """An interpreter with the folders of its packages."""
 
     executable: str = ""
-    """Empty: the one that runs Torchstone, with its own packages."""
+    """Empty: the one that runs Torchstone, with its own packages below those that are named."""
     packages: tuple[str, ...] = ()
     prefix: str = ""
     """The environment's folder, which has to be readable."""
 
 
 OURS = Interpreter()
+LAYER = "torchstone-base.pth"
+"""Names the packages that those of a built environment lie above."""
 
 
 def find_interpreter(named: str, root: Path) -> Interpreter:
@@ -79,6 +85,8 @@ def _named(path: Path) -> Interpreter:
             Text("an environment with torch", "装有 torch 的环境"),
             Text("install torch into it", "请在其中安装 torch"),
         )
+    if _is_layer(prefix, version):
+        return Interpreter("", _packages(prefix, version), str(prefix))
     return Interpreter(str(executable.resolve()), _packages(prefix, version), str(prefix))
 
 
@@ -107,4 +115,40 @@ def _packages(prefix: Path, version: tuple[int, int]) -> tuple[str, ...]:
 
 
 def _has_torch(prefix: Path, version: tuple[int, int]) -> bool:
-    return any(Path(folder, "torch").is_dir() for folder in _packages(prefix, version))
+    """In its own packages, or in those that a line of a `.pth` file there names."""
+    for folder in map(Path, _packages(prefix, version)):
+        lines = (line for file in folder.glob("*.pth") for line in _lines(file))
+        if any((place / "torch").is_dir() for place in (folder, *map(Path, lines))):
+            return True
+    return False
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        text = read_regular(file, _PTH_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if os.path.isabs(line)]
+
+
+def _is_layer(prefix: Path, version: tuple[int, int]) -> bool:
+    """Whether its packages were built to lie above ours."""
+    ours = sysconfig.get_path("purelib")
+    files = [Path(folder, LAYER) for folder in _packages(prefix, version)]
+    own_numpy = any(Path(folder, "numpy").is_dir() for folder in _packages(prefix, version))
+    return (
+        version == sys.version_info[:2]
+        and not own_numpy  # another one is loaded in our process
+        and any(ours in _lines(file) for file in files)
+    )
+
+
+def use_packages(interpreter: Interpreter) -> None:
+    """Packages of an environment for this version of Python, before ours; only in the sandbox."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for folder in interpreter.packages:
+        if version in Path(folder).parts:
+            before = list(sys.path)
+            site.addsitedir(folder)
+            added = [path for path in sys.path if path not in before]
+            sys.path[:] = [*added, *before]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from torchstone.core.place import Place
 from torchstone.starting.obstacles import Obstacle
 from torchstone.starting.repair import Repair
-from torchstone.starting.supplies import Supply
+from torchstone.starting.supplies import MadeFile, Supply
 
 T = TypeVar("T")
-MOST_RUNS = 10
+MOST_RUNS = 16
 """Each run imports torch again, a few seconds; most projects lack fewer things."""
 MOST_CPU_SECONDS = 90.0
 """Of processor time in all runs together; what was reached by then is reported."""
@@ -25,8 +26,8 @@ class Attempt(Generic[T]):
     outcome: T
     obstacle: Obstacle | None
     """What stopped it, where that was its surroundings."""
-    stack: tuple[str, ...] = ()
-    """Files of the project that the exception went through, the innermost first."""
+    stack: tuple[Place, ...] = ()
+    """Lines of the project that the exception went through, the innermost first."""
     cpu_seconds: float = 0.0
 
 
@@ -39,9 +40,14 @@ class Started(Generic[T]):
     runs: int
 
 
-def run_with_repairs(run: Callable[[tuple[Supply, ...]], Attempt[T]], root: Path) -> Started[T]:
+def run_with_repairs(
+    run: Callable[[tuple[Supply, ...]], Attempt[T]],
+    root: Path,
+    script: Path,
+    packages: tuple[str, ...] = (),
+) -> Started[T]:
     """Run until nothing is missing, nothing can be supplied, or the budget is used up."""
-    repair = Repair(root)
+    repair = Repair(root, script, packages)
     supplies: tuple[Supply, ...] = ()
     attempt = run(supplies)
     runs, seconds = 1, attempt.cpu_seconds
@@ -49,8 +55,19 @@ def run_with_repairs(run: Callable[[tuple[Supply, ...]], Attempt[T]], root: Path
         new = repair.supply_for(attempt.obstacle, attempt.stack, supplies)
         if not new:
             break
-        supplies = (*supplies, *new)
+        supplies = (*_kept(supplies, new), *new)
         attempt = run(supplies)
         runs += 1
         seconds += attempt.cpu_seconds
     return Started(attempt.outcome, supplies, runs)
+
+
+def _kept(old: tuple[Supply, ...], new: tuple[Supply, ...]) -> tuple[Supply, ...]:
+    """What was supplied before, without files that turn out to be folders or of another form."""
+    files = [item.path for item in new if isinstance(item, MadeFile)]
+    return tuple(
+        item
+        for item in old
+        if not isinstance(item, MadeFile)
+        or not any(path == item.path or path.startswith(f"{item.path}/") for path in files)
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from torchstone.core.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class EmptyData:
     kind: ClassVar[str] = "empty-data"
     paths: tuple[str, ...] = ()
     """What the program looked for and did not find, the latest first."""
+    places: tuple[Place, ...] = ()
+    """The lines that looked for them, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,82 @@ class MissingPretrained:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class MissingWeights:
+    """Weights that would be fetched from an address."""
+
+    kind: ClassVar[str] = "missing-weights"
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Made data that the program does not go on with, and what it says about them."""
+
+    kind: ClassVar[str] = "misfit"
+    what: Literal["size", "column", "fields", "number"]
+    given: str = ""
+    """The size, column or text that was refused."""
+    wanted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingArguments:
+    """Arguments that a program insists on."""
+
+    kind: ClassVar[str] = "missing-arguments"
+    message: str
+    needed: tuple[str, ...] = ()
+    """Words that would satisfy it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPackage:
+    """An installed package whose native library cannot be loaded."""
+
+    kind: ClassVar[str] = "broken-package"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """An exception that was raised inside of an installed package."""
+
+    kind: ClassVar[str] = "library"
+    package: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKeyword:
+    """A keyword that the installed version of a package does not take."""
+
+    kind: ClassVar[str] = "other-keyword"
+    package: str
+    """The module of what was called."""
+    name: str
+    """Dotted name of what was called."""
+    keyword: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingResource:
+    """Something that a package of the language world would fetch."""
+
+    kind: ClassVar[str] = "missing-resource"
+    package: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingOperators:
+    """Operators of an installed package whose native library does not fit this build of torch."""
+
+    kind: ClassVar[str] = "missing-operators"
+    package: str
+
+
 Obstacle = (
     MissingPackage
     | OtherVersion
@@ -85,4 +165,12 @@ Obstacle = (
     | MissingCommand
     | MissingDataset
     | MissingPretrained
+    | MissingOperators
+    | MissingWeights
+    | Misfit
+    | MissingArguments
+    | BrokenPackage
+    | OtherKeyword
+    | BrokenCall
+    | MissingResource
 )

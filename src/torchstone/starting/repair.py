@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from torchstone.core.files import read_regular
+from torchstone.core.place import Place
 from torchstone.starting.files.forms import forms_of
+from torchstone.starting.files.reading import read_code
+from torchstone.starting.files.refining import refine_files
 from torchstone.starting.obstacles import (
+    BrokenPackage,
     EmptyData,
+    Misfit,
+    MissingArguments,
     MissingDataset,
     MissingFile,
+    MissingOperators,
     MissingPackage,
     MissingPretrained,
+    MissingResource,
+    MissingWeights,
     Obstacle,
+    OtherKeyword,
     OtherVersion,
 )
 from torchstone.starting.old_names import successor_of
+from torchstone.starting.plain import PLAIN
 from torchstone.starting.project import Imports, is_importable, read_imports
-from torchstone.starting.replacements.datasets import SHAPES
 from torchstone.starting.supplies import (
+    Arguments,
+    DeclaredOperators,
+    DroppedKeyword,
     MadeDataset,
     MadeFile,
     MadePretrained,
+    MadeResource,
+    MadeWeights,
+    NameStandIn,
     OldName,
+    PlainPackage,
     SearchPath,
     StandIn,
     Supply,
+    WorkFolder,
 )
 
 _BYTES = 1 << 20
@@ -38,33 +58,57 @@ _NEVER = frozenset(("torch", "numpy"))
 class Repair:
     """Knows one project; answers one obstacle after the other."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, script: Path, packages: Sequence[str] = ()) -> None:
+        self._root = root.resolve()
+        self._script = script.absolute()
+        self._packages = packages
 
     @functools.cached_property
     def _imports(self) -> Imports:
         return read_imports(self._root)
 
     def supply_for(
-        self, obstacle: Obstacle, stack: Sequence[str], given: Sequence[Supply]
+        self, obstacle: Obstacle, stack: Sequence[Place], given: Sequence[Supply]
     ) -> tuple[Supply, ...]:
         """New supplies; none where the same was supplied before and did not help. `stack` are the
-        project's files that the exception went through."""
+        project's lines that the exception went through."""
         found: tuple[Supply, ...] = ()
-        if isinstance(obstacle, MissingPackage):
+        if isinstance(obstacle, MissingPackage) and StandIn(obstacle.name) in given:
+            found = _for_libraries(obstacle.name)
+        elif isinstance(obstacle, MissingPackage):
             found = self._package(obstacle.name)
         elif isinstance(obstacle, OtherVersion):
-            successor = successor_of(obstacle.package, obstacle.name)
-            found = (OldName(obstacle.package, obstacle.name, successor),) if successor else ()
+            found = _name(obstacle)
         elif isinstance(obstacle, MissingDataset):
-            found = (MadeDataset(obstacle.name),) if obstacle.name in SHAPES else ()
+            found = (MadeDataset(obstacle.name),)
         elif isinstance(obstacle, MissingPretrained):
             found = (MadePretrained(obstacle.name),)
+        elif isinstance(obstacle, MissingOperators):
+            found = (DeclaredOperators(obstacle.package),)
+        elif isinstance(obstacle, MissingArguments):
+            found = (Arguments(obstacle.needed),)
+        elif isinstance(obstacle, BrokenPackage):
+            plain = PlainPackage if obstacle.name in PLAIN else StandIn
+            found = (plain(obstacle.name),)
+        elif isinstance(obstacle, OtherKeyword):
+            found = (DroppedKeyword(obstacle.package, obstacle.name, obstacle.keyword),)
+        elif isinstance(obstacle, MissingResource):
+            found = (MadeResource(obstacle.package, self._columns(stack)),)
+        elif isinstance(obstacle, Misfit):
+            found = refine_files(given, obstacle)
+        elif isinstance(obstacle, MissingWeights):
+            found = (MadeWeights(),)
+        elif isinstance(obstacle, MissingFile) and (home := self._home_of(obstacle.path, given)):
+            found = (WorkFolder(home, obstacle.path),)
         elif isinstance(obstacle, MissingFile):
-            found = self._files(obstacle.path, obstacle.is_folder, stack)
+            found = self._files(
+                os.path.join(_work_folder(given), obstacle.path), obstacle.is_folder, stack
+            )
         elif isinstance(obstacle, EmptyData):
-            for path in obstacle.paths:
-                found = found or self._files(path, not Path(path).suffix, stack)
+            for place, path in enumerate(obstacle.paths):
+                asked = tuple(filter(None, obstacle.places[place : place + 1]))
+                new = self._files(path, not Path(path).suffix, asked or stack)
+                found = found or tuple(item for item in new if item not in given)
         return tuple(item for item in found if item not in given)
 
     def _package(self, name: str) -> tuple[Supply, ...]:
@@ -76,20 +120,66 @@ class Repair:
         missing = [
             item
             for item in sorted(self._imports.needed - _NEVER)
-            if item not in self._imports.modules and not is_importable(item)
+            if item not in self._imports.modules and not is_importable(item, self._packages)
         ]
-        return tuple(StandIn(item) for item in dict.fromkeys((name, *missing)))
+        return tuple(
+            PlainPackage(item) if item in PLAIN else StandIn(item)
+            for item in dict.fromkeys((name, *missing))
+        )
 
-    def _files(self, path: str, is_folder: bool, stack: Sequence[str]) -> tuple[MadeFile, ...]:
-        whole = str((Path.cwd() / path).absolute())
-        sources = [text for name in dict.fromkeys(stack) if (text := self._source(name))]
-        return forms_of(whole, is_folder, sources)
+    def _columns(self, stack: Sequence[Place]) -> tuple[str, ...]:
+        """Names by which the code near by subscripts something."""
+        sources = [(place, text) for place in stack if (text := self._source(place.path))]
+        return read_code(sources).subscripts()
+
+    def _home_of(self, path: str, given: Sequence[Supply]) -> str:
+        """A folder of the project from which a relative path leads to a place that is there; none where
+        it does from the folder that the program was started in."""
+        moved = any(isinstance(item, WorkFolder) for item in given)
+        if moved or os.path.isabs(path) or not path or os.path.isdir(os.path.dirname(path)):
+            return ""
+        for folder in (self._script.parent, self._root, *self._script.parents[1:3]):
+            target = os.path.normpath(folder / path)
+            inside = Path(target).is_relative_to(self._root)
+            has_place = os.path.dirname(path) and os.path.isdir(os.path.dirname(target))
+            if inside and has_place and folder.resolve() != Path.cwd().resolve():
+                return str(folder)
+        return ""
+
+    def _files(self, path: str, is_folder: bool, stack: Sequence[Place]) -> tuple[MadeFile, ...]:
+        whole = os.path.abspath(path)
+        sources = [(place, text) for place in stack if (text := self._source(place.path))]
+        return forms_of(whole, is_folder, read_code(sources))
 
     def _source(self, name: str) -> str:
-        path = Path(name)
+        path = Path(name).absolute()
         try:
             if not path.resolve().is_relative_to(self._root):
                 return ""
             return read_regular(path, _BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
+
+
+def _name(obstacle: OtherVersion) -> tuple[Supply, ...]:
+    """The successor of a name, else a stand-in for it; Python's own names have none."""
+    successor = successor_of(obstacle.package, obstacle.name)
+    if successor:
+        return (OldName(obstacle.package, obstacle.name, successor),)
+    top = obstacle.package.partition(".")[0]
+    is_class = obstacle.package.rpartition(".")[2][:1].isupper()
+    if is_class or top in _NEVER or top in sys.stdlib_module_names or top == "python":
+        return ()
+    return (NameStandIn(obstacle.package, obstacle.name),)
+
+
+def _work_folder(given: Sequence[Supply]) -> str:
+    """Where the program is started, if that is not where we are."""
+    return next((item.folder for item in given if isinstance(item, WorkFolder)), "")
+
+
+def _for_libraries(name: str) -> tuple[Supply, ...]:
+    """For a package that a library needs, which the stand-in of the program does not reach."""
+    if name == "tensorboard":  # torch asks for its version: the writer as a whole is stood in for
+        return (NameStandIn("torch.utils", "tensorboard"),)
+    return (StandIn(name, True),)

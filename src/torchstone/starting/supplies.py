@@ -29,6 +29,8 @@ class StandIn:
 
     kind: ClassVar[str] = "stand-in"
     package: str
+    for_libraries: bool = False
+    """Installed libraries see it too: one of them cannot be imported without the package."""
 
     def say(self) -> Text:
         return Text(
@@ -55,6 +57,116 @@ class OldName:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainPackage:
+    """A plain implementation of a package that is not to be had, or cannot be loaded here."""
+
+    kind: ClassVar[str] = "plain-package"
+    package: str
+
+    def say(self) -> Text:
+        return Text(
+            f"the package {self.package} cannot be used here: a plain implementation of its interface",
+            f"此处无法使用软件包 {self.package}：使用其接口的简易实现",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedKeyword:
+    """A keyword that the installed version of a package does not take any more."""
+
+    kind: ClassVar[str] = "dropped-keyword"
+    module: str
+    function: str
+    """Dotted name in the module: a function, or a class."""
+    keyword: str
+
+    def say(self) -> Text:
+        return Text(
+            f"{self.module}.{self.function} of the installed version has no `{self.keyword}`: left out",
+            f"已安装版本的 {self.module}.{self.function} 没有 `{self.keyword}`：已略去",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MadeResource:
+    """Datasets of the hub, encodings and language models that would be fetched."""
+
+    kind: ClassVar[str] = "made-resource"
+    package: str
+    columns: tuple[str, ...] = ()
+    """Of made datasets: those that the program names."""
+
+    def say(self) -> Text:
+        return Text(
+            f"what {self.package} would fetch is made: {_RESOURCES[self.package][0]}",
+            f"{self.package} 需要下载的内容以生成数据代替：{_RESOURCES[self.package][1]}",
+        )
+
+
+_RESOURCES = {
+    "datasets": ("tables with the columns that the program names", "含程序所用列名的表"),
+    "tiktoken": ("an encoding of bytes", "字节级编码"),
+    "spacy": ("a blank pipeline of the language", "该语言的空白流水线"),
+    "nltk": ("words between spaces", "以空格分词"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NameStandIn:
+    """A recording stand-in for a name that the installed version of a package does not have."""
+
+    kind: ClassVar[str] = "name-stand-in"
+    module: str
+    name: str
+
+    def say(self) -> Text:
+        return Text(
+            f"{self.module}.{self.name} is not in the installed version: a stand-in that does nothing",
+            f"已安装版本中没有 {self.module}.{self.name}：使用不做任何事的替身",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Words that were added to the command line."""
+
+    kind: ClassVar[str] = "arguments"
+    words: tuple[str, ...]
+
+    def say(self) -> Text:
+        words = " ".join(self.words)
+        return Text(f"started with {words}, which it insists on", f"启动时加上其必需的参数 {words}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """The folder that the program is started in: its relative paths lead to files of the project there."""
+
+    kind: ClassVar[str] = "work-folder"
+    folder: str
+    path: str
+
+    def say(self) -> Text:
+        return Text(
+            f"started in {self.folder}, where {self.path} is found",
+            f"在 {self.folder} 中启动，{self.path} 位于该处",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MadeWeights:
+    """Weights that would be fetched: modules keep those that they were made with."""
+
+    kind: ClassVar[str] = "made-weights"
+
+    def say(self) -> Text:
+        return Text(
+            "pretrained weights would be fetched: new weights instead",
+            "预训练权重需要下载：使用新权重代替",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MadeFile:
     """A file with made contents, seen by the program only."""
 
@@ -62,11 +174,14 @@ class MadeFile:
     path: str
     form: str
     """What it holds: the name of a maker, with its settings after a colon."""
+    content: str = ""
+    """The value as JSON, where the code shows its structure."""
 
     def say(self) -> Text:
+        kind = self.form.partition(":")[0]
         return Text(
-            f"{self.path} is missing: made data ({self.form})",
-            f"缺少 {self.path}：使用生成的数据（{self.form}）",
+            f"{self.path} is missing: made data ({kind})",
+            f"缺少 {self.path}：使用生成的数据（{kind}）",
         )
 
 
@@ -99,4 +214,33 @@ class MadePretrained:
         )
 
 
-Supply = SearchPath | StandIn | OldName | MadeFile | MadeDataset | MadePretrained
+@dataclass(frozen=True, slots=True)
+class DeclaredOperators:
+    """Native operators of a package by name only: it can be imported, and they cannot be called."""
+
+    kind: ClassVar[str] = "declared-operators"
+    package: str
+
+    def say(self) -> Text:
+        return Text(
+            f"the native library of {self.package} does not fit this build of torch: without its operators",
+            f"{self.package} 的原生库与当前 torch 不匹配：不含其算子",
+        )
+
+
+Supply = (
+    SearchPath
+    | StandIn
+    | OldName
+    | NameStandIn
+    | PlainPackage
+    | DroppedKeyword
+    | MadeResource
+    | Arguments
+    | WorkFolder
+    | MadeFile
+    | MadeDataset
+    | MadePretrained
+    | MadeWeights
+    | DeclaredOperators
+)

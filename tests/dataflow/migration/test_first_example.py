@@ -38,7 +38,7 @@ def test_example_with_a_written_plan(capsys: pytest.CaptureFixture[str]) -> None
     expected = image_pipeline(test_images)
     migration_plan = json.loads(json.dumps(PLAN))
 
-    migrator = PipelineMigrator.from_plan(migration_plan)
+    migrator = PipelineMigrator.from_plan(migration_plan, allow_rounding=True)
 
     # 应用迁移
     stats = migrator.apply()

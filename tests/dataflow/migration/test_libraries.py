@@ -12,7 +12,7 @@ from torchstone.dataflow import PipelineMigrator
 
 def migrated(*names: str, **options):
     return PipelineMigrator.from_plan(
-        {"context_device_map": dict.fromkeys(names, "cuda:0")}, **options
+        {"context_device_map": dict.fromkeys(names, "cuda:0")}, allow_rounding=True, **options
     )
 
 

@@ -194,7 +194,11 @@ def test_batches_are_the_same_bit_for_bit(dataset, workers: int) -> None:
     assert state == state_after
     if dataset is not Odd:
         assert counts["calls_deferred"] > 0
-        assert counts["calls_fallback"] == 0
+    if dataset in (Images, Stream):
+        assert counts["calls_fallback"] == counts["calls_migrated"] == 0
+    fates = ("migrated", "deferred", "fallback", "stayed", "unused")
+    assert counts["calls_total"] == sum(counts[f"calls_{fate}"] for fate in fates) > 0
+    assert counts["calls_unused"] == counts["calls_stayed"] == 0
     assert counts["quarantined"] == {}
 
 

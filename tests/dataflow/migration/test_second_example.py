@@ -48,7 +48,7 @@ def test_example_with_a_written_plan(capsys: pytest.CaptureFixture[str]) -> None
     np.random.seed(0)
     expected = next(iter(dataloader))
     np.random.seed(0)
-    migrator = PipelineMigrator.from_plan(PLAN)
+    migrator = PipelineMigrator.from_plan(PLAN, allow_rounding=True)
 
     # 使用迁移后的数据加载
     with migrator:

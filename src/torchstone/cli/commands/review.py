@@ -1,4 +1,4 @@
-"""`torchstone review PATH`, `review verify RUN`, `review mark ID WORD`."""
+"""`torchstone review PATH`, `review --prove RUN ID`, `review verify RUN`, `review mark ID WORD`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ FORMATS = ("text", "json", "markdown", "html", "sarif", "agent", "github", "conc
 def run(options: ReviewOptions, common: CommonOptions) -> int:
     from torchstone.conductor.review import run_review
 
+    if options.prove:
+        return _prove(options, common)
     progress = Progress(common.lang, common.quiet, Text("reviewing", "评审中"))
     if Path(common.output).suffix in ENDINGS:
         raise UsageError(
@@ -42,6 +44,14 @@ def run(options: ReviewOptions, common: CommonOptions) -> int:
     if not common.quiet:
         words = "报告" if common.lang == "zh" else "report"
         print(f"{words}: {folder.path.as_posix()}/report.html", file=sys.stderr)
+    return 3 if report.failed else 1 if report.findings else 0
+
+
+def _prove(options: ReviewOptions, common: CommonOptions) -> int:
+    from torchstone.conductor.proving import prove
+
+    report = prove(options.prove, options.path)
+    show(report, common)
     return 3 if report.failed else 1 if report.findings else 0
 
 

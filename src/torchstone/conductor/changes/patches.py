@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -175,10 +176,26 @@ def is_silencing(changes: Iterable[FileChange]) -> str:
         for word in _SUPPRESSIONS:
             if new.count(word) > old.count(word):
                 return f"adds {word!r}"
+        if _swallowed(change.after) > _swallowed(change.before):
+            return "adds a handler that swallows errors"
         before, after = _statements(change.before), _statements(change.after)
         if after and len(before) > len(after) and set(after) <= set(before):
             return "only deletes code"
     return ""
+
+
+def _swallowed(text: str) -> int:
+    """Handlers of errors that neither raise nor end the program, and `contextlib.suppress`."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return 0
+    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    kept = [
+        item for item in handlers if not any(isinstance(node, ast.Raise) for node in ast.walk(item))
+    ]
+    names = [getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)]
+    return len(kept) + names.count("suppress")
 
 
 def _squeezed(text: str) -> str:

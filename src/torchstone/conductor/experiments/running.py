@@ -20,12 +20,13 @@ from torchstone.conductor.experiments.subject import Subject
 from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.rules import Shown, finding_of
 from torchstone.core.codec import from_data, to_data
-from torchstone.core.finding import Finding, Severity
+from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
+from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.dryrun.reporting.supplied import VALUES, supply_measures
+from torchstone.dryrun.reporting.supplied import rest_on, supply_measures
 from torchstone.starting.loop import Attempt, run_with_repairs
 from torchstone.starting.obstacles import Obstacle
 from torchstone.starting.supplies import Supply
@@ -43,10 +44,10 @@ class Outcome:
     steps: int = 0
     calls: int = 0
     held: tuple[str, ...] = ()
-    """Relations that were decided and hold."""
+    """Rules of the relations that were decided and hold."""
     ended: str = ""
     obstacle: Obstacle | None = None
-    stack: tuple[str, ...] = ()
+    stack: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def run_experiments(start: Start) -> Report:
         made = from_data(Outcome, json.loads(text), "outcome")
         return Attempt(Answer(made), made.obstacle, made.stack, used_by_children() - before)
 
-    started = run_with_repairs(attempt, start.root)
+    started = run_with_repairs(attempt, start.root, start.root / start.script)
     outcome, late = started.outcome.outcome or Outcome(), started.outcome.late
     gaps = list(outcome.gaps)
     if started.outcome.outcome is None:
@@ -101,30 +102,6 @@ def run_experiments(start: Start) -> Report:
     return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
 
 
-def rest_on(findings: tuple[Finding, ...], supplies: tuple[Supply, ...]) -> tuple[Finding, ...]:
-    """Findings of a run in which values were made: MEDIUM at most, and they say what they rest on."""
-    made = [item.say() for item in supplies if isinstance(item, VALUES)]
-    if not made:
-        return findings
-    words = Text("it rests on: {made}", "其前提：{made_zh}")
-    given = {
-        "made": "; ".join(item.en for item in made),
-        "made_zh": "；".join(item.zh for item in made),
-    }
-    return tuple(
-        replace(
-            item,
-            severity=Severity.MEDIUM if item.severity is Severity.HIGH else item.severity,
-            why=Message(
-                item.why.id,
-                Text(f"{item.why.text.en} ({words.en})", f"{item.why.text.zh}（{words.zh}）"),
-                {**item.why.args, **given},
-            ),
-        )
-        for item in findings
-    )
-
-
 def _written(start: Start, command: str) -> str:
     return json.dumps(to_data(_look(start, command)))
 
@@ -146,8 +123,10 @@ def _look(start: Start, command: str) -> Outcome:
             gaps.append(Gap(start.script, Message("experiments.own", said), command, tool=TOOL))
             continue
         shown += examined.shown
-        if examined.decided and not examined.shown:
-            held.append(name)
+        if examined.held is not None:
+            held += examined.held
+        elif examined.decided and not examined.shown:
+            held += [rule.id for rule in module.RULES]
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
     return Outcome(

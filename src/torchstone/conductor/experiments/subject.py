@@ -51,6 +51,8 @@ class Examined:
 
     shown: tuple[Shown, ...] = ()
     decided: bool = False
+    held: tuple[str, ...] | None = None
+    """Rules that were asked, could have been broken, and hold; None: all or none, as `decided` says."""
 
 
 NOTHING_TO_LOOK_AT = Examined()

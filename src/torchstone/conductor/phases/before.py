@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.phases.execute import Conditions, Execution
@@ -29,6 +29,13 @@ def is_shown_by_calls(item: Finding) -> bool:
     return item.rule.startswith(SHOWN_BY_CALLS) and item.rule != _CRASH_ON_ALL_RANKS
 
 
+@dataclass(slots=True)
+class Meter:
+    """What trying changes has used."""
+
+    cpu_seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Before:
     """The project as it is: what every change is compared with."""
@@ -38,6 +45,7 @@ class Before:
     copy: Copy
     tests: TestRun
     conditions: Conditions
+    meter: Meter = field(default_factory=Meter)
 
     def jobs_that_found(self, findings: Iterable[Finding]) -> tuple[Job, ...]:
         """The runs in which these findings came up, and the static rules. What no run has shown may

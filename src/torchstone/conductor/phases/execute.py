@@ -25,7 +25,8 @@ from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
-from torchstone.sandbox.run import PACKAGE_HOME, Finished, is_confined, run_confined
+from torchstone.sandbox.forks import PACKAGE_HOME
+from torchstone.sandbox.run import Call, Finished, is_confined, run_confined
 from torchstone.starting.interpreters import find_interpreter
 
 State = Literal["done", "cached", "failed", "late", "refused"]
@@ -33,6 +34,14 @@ _LOG_BYTES = 20_000
 _ANSWER_BYTES = 128 << 20
 GRACE_SECONDS = 60.0
 """A job ends itself at its limit and says how far it came; after this it is killed."""
+_WORKER = "torchstone.conductor.jobs.worker:main"
+_LOADED = (
+    "torch._dynamo",
+    "torchstone.conductor.experiments.running",
+    "torchstone.conductor.probes.run",
+    "torchstone.dryrun.script.world",
+)
+"""What jobs that run the project load: half of the time of a short one, if each did it again."""
 Progress = Callable[[int, int, str], None]
 
 
@@ -144,7 +153,8 @@ def _environment_of(python: str) -> tuple[Path, ...]:
     if not python:
         return ()
     found = find_interpreter(python, Path.cwd())
-    return tuple(Path(name) for name in (found.prefix, Path(found.executable).parents[1]))
+    executable = Path(found.executable or sys.executable).resolve()
+    return (Path(found.prefix), executable.parents[1])
 
 
 def _run(job: Job, copy: Copy, version: str, python: str) -> ToolResult:
@@ -154,7 +164,7 @@ def _run(job: Job, copy: Copy, version: str, python: str) -> ToolResult:
         order.write_text(json.dumps(to_data(job)), "utf-8")
         order.chmod(0o644)
         finished = run_confined(
-            [sys.executable, "-P", "-m", "torchstone.conductor.jobs.worker", str(order), str(answer)],
+            Call(_WORKER, (str(order), str(answer)), _LOADED if job.runs_project else ()),
             own.home, start=own.project, seconds=job.seconds + GRACE_SECONDS,
             readable=(copy.original, PACKAGE_HOME, *searched, *_environment_of(python)),
             environment={

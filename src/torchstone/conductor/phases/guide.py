@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,11 +75,11 @@ class Guide:
     checklist: tuple[Text, ...]
 
 
-def make_guide(found: Interpretation, plan: Design, root: Path) -> Guide:
+def make_guide(found: Interpretation, plan: Design, root: Path, run: str) -> Guide:
     """An entry for every problem that has a chosen solution."""
     problems = {item.id: item for item in found.problems}
     entries = [
-        _entry(number, problems[step.problem], solution, step.after, root)
+        _entry(number, problems[step.problem], solution, step.after, root, run)
         for number, step in enumerate(plan.steps, 1)
         if (solution := plan.chosen(step.problem)) is not None
     ]
@@ -90,7 +91,7 @@ def make_guide(found: Interpretation, plan: Design, root: Path) -> Guide:
 
 
 def _entry(
-    number: int, problem: Problem, way: Solution, after: tuple[str, ...], root: Path
+    number: int, problem: Problem, way: Solution, after: tuple[str, ...], root: Path, run: str
 ) -> Entry:
     finding = problem.finding
     changes: tuple[FileChange, ...] = ()
@@ -111,7 +112,7 @@ def _entry(
         Text(f"{where.en}: {finding.what.say('en')}. Effect: {effect.en}. {_sentence(finding.why.say('en'))}",
              f"{where.zh}：{finding.what.say('zh')}。影响：{effect.zh}。{finding.why.say('zh')}"),
         way.title, hunks, _explained(way, problem), _steps(name, after, problem), _cautions(way),
-        _how_to_verify(problem), name, diff_of(changes), way.id,
+        _how_to_verify(problem, run), name, diff_of(changes), way.id,
     )  # fmt: skip
 
 
@@ -173,18 +174,13 @@ def _cautions(way: Solution) -> tuple[Text, ...]:
     return tuple(cautions)
 
 
-def _how_to_verify(problem: Problem) -> Text:
-    finding = problem.finding
-    proof = finding.fix.proof if finding.fix and finding.fix.proof else ""
-    if proof:
-        return Text(f"`{proof}`", f"`{proof}`")
-    commands = {
-        "check": f"torchstone check {finding.path} --select {finding.rule}",
-        "dryrun": "torchstone dryrun SCRIPT",
-    }
-    command = commands.get(finding.tool, "torchstone review verify RUN")
+def _how_to_verify(problem: Problem, run: str) -> Text:
+    """The experiment that showed it, again: before the change with the patch, afterwards as it is."""
+    command = f"torchstone review --prove {shlex.quote(run)} {problem.id}"
     return Text(
-        f"`{command}` no longer reports {finding.rule}", f"`{command}` 不再报告 {finding.rule}"
+        f"`{command}`: before the change it shows the fault without the patch and its absence with it; "
+        "after the change it says that the fault is gone",
+        f"`{command}`：修改之前，它展示没有补丁时的故障以及应用补丁后的消失；修改之后，它说明故障已消失",
     )
 
 

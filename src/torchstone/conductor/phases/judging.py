@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 from torchstone.conductor.experiments import against_one
 from torchstone.conductor.jobs.job import Job
-from torchstone.conductor.phases.before import SHOWN, Before, is_shown_by_calls
+from torchstone.conductor.phases.before import SHOWN, is_shown_by_calls
 from torchstone.conductor.phases.design import Solution
+from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.problems import OUTSIDE, Problem
-from torchstone.conductor.phases.verdicts import (
-    PatchState,
-    Verdict,
-)
+from torchstone.conductor.phases.verdicts import Verdict
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
@@ -23,47 +22,133 @@ _SAME_GRADIENT = 1e-4
 """Relative; the same program on the same data differs by rounding only."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change on top of those that were accepted: the runs without it and with it."""
+
+    jobs: tuple[Job, ...]
+    then: list[Report]
+    now: list[Report]
+    tests_then: TestRun
+    tests_now: TestRun
+    moves: Moves
+    """Where lines went since the project as it is, of which findings of problems speak."""
+    since: Moves
+    """Where they went since the accepted changes, of which the runs without it speak."""
+    diff: str
+
+
 def judge_change(
-    problem: Problem, solution: Solution, before: Before, jobs: tuple[Job, ...],
-    reports: list[Report], tests: TestRun, own: list[Finding], diff: str,
-) -> Verdict:  # fmt: skip
-    old = {item.fingerprint for report in before.reports(jobs) for item in report.findings}
-    now = {item.fingerprint: item for report in reports for item in report.findings}
-    gone = tuple(sorted({item.fingerprint for item in own} - set(now)))
-    # a finding of the same rule at the edited place is the old one in new words
-    still = [item for item in own if item.fingerprint in now or _same_place(item, now, old)]
-    rules = {item.rule for item in own}
-    new = tuple(
-        item for key, item in now.items()
-        if key not in old and item.severity is not Severity.LOW
-        and item.tool not in OUTSIDE and item.rule not in rules
-    )  # fmt: skip
-    lost = tests.worse_than(before.tests)
+    problem: Problem, solution: Solution, trial: Trial, own: list[Finding], near: list[Finding]
+) -> Verdict:
+    """`own` must be gone; `near` is what runs have shown beside them."""
+    now = [item for report in trial.now for item in report.findings]
+    still = [item for item in own if trial.moves.find(item, now)]
+    gone = tuple(sorted(item.fingerprint for item in own if item not in still))
+    worse, unmasked = _new_findings(trial)
+    lost = trial.tests_now.worse_than(trial.tests_then)
     # what failed before the change is no fault of it
     broken = [
-        report for then, report in zip(before.reports(jobs), reports, strict=True)
+        report for then, report in zip(trial.then, trial.now, strict=True)
         if report.failed and not then.failed
     ]  # fmt: skip
-    if lost or new or broken:
-        return Verdict(problem.id, solution.id, "regressed", "dropped", gone, new, lost,
-                       why=_worse(new, lost, broken), diff=diff)  # fmt: skip
+    made = Verdict(
+        problem.id, solution.id, "fixed", "applies", gone, worse, lost, diff=trial.diff,
+        unmasked=unmasked,
+    )  # fmt: skip
+    if lost or worse or broken:
+        why = _worse(worse, lost, broken)
+        return replace(made, outcome="regressed", state="dropped", why=why)
     if still:
         why = Text("the finding is still there after the change", "修改之后该问题仍然存在")
-        return Verdict(problem.id, solution.id, "remaining", "dropped", gone, why=why, diff=diff)
-    if less := less_ran(before.reports(jobs), reports):
-        return Verdict(problem.id, solution.id, "silenced", "dropped", gone, why=less, diff=diff)
-    others = _others_gone(before.reports(jobs), own, now, old)
-    turned = [item for item in before.shown_near(own) if item.fingerprint not in now]
-    ran = {report.tool for report in reports}
-    check = check_that_turned([*own, *(item for item in turned if item.tool in ran)])
-    if not check.en and any(is_shown_by_calls(item) for item in own):
-        check = agree_with_one(before.reports(jobs), reports)
-    state: PatchState = "proven" if check.en else "applies"
-    why = Text("", "") if check.en else _why_unproven(own)
-    return Verdict(
-        problem.id, solution.id, "fixed", state, gone, check=check, why=why, diff=diff,
-        others_gone=others,
-    )  # fmt: skip
+        return replace(made, outcome="remaining", state="dropped", why=why)
+    if less := less_ran(trial.then, trial.now):
+        return replace(made, outcome="silenced", state="dropped", why=less)
+    if problem.effect in ENDS_THE_RUN and not _comes_further(trial):
+        return replace(made, outcome="silenced", state="dropped", why=_NO_FURTHER)
+    turned = [item for item in near if not trial.moves.find(item, now)]
+    ran = {report.tool for report in trial.now}
+    shown = [*own, *(item for item in turned if item.tool in ran)]
+    check, why = check_that_turned(shown), Text("", "")
+    if against_one.is_of(own) or (not check.en and any(is_shown_by_calls(item) for item in own)):
+        check = agree_with_one(trial.then, trial.now)
+    if not check.en:
+        why = _why_unproven(own)
+    elif (silent := _not_decided(shown, trial)) is not None:
+        check, why = Text("", ""), silent
+    return replace(
+        made,
+        state="proven" if check.en else "applies",
+        check=check,
+        why=why,
+        others_gone=_others_gone(trial, own, now),
+    )
+
+
+ENDS_THE_RUN = ("crash", "hang")
+_NO_FURTHER = Text(
+    "the error is gone, but the program comes no further than before",
+    "错误不再出现，但程序并没有比之前运行得更远",
+)
+
+
+def _comes_further(trial: Trial) -> bool:
+    """More steps than before the change; or all steps had been made before the program ended."""
+    for then, now in zip(trial.then, trial.now, strict=True):
+        old = {item.name: item.value for item in then.measures}
+        for item in now.measures:
+            if item.name in _STEPS and (item.value > old.get(item.name, 0.0) or old.get(item.name)):
+                return True
+    return not any(item.name in _STEPS for report in trial.now for item in report.measures)
+
+
+_STEPS = ("optimizer_steps", "steps")
+
+
+def _not_decided(shown: list[Finding], trial: Trial) -> Text | None:
+    """Silence of an experiment that no longer asks its question proves nothing."""
+    held = {item.name for report in trial.now for item in report.measures if item.value}
+    asked = [item for item in shown if item.tool == against_one.TOOL]
+    asked = [item for item in asked if not against_one.is_of([item])]
+    for item in asked:
+        if f"held:{item.rule}" not in held:
+            return Text(
+                f"after the change {item.rule} can no longer be decided, so that its silence proves nothing",
+                f"修改之后无法再判定 {item.rule}，因此其沉默不能作为证明",
+            )
+    return None
+
+
+def _new_findings(trial: Trial) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """What the change broke, and what was only hidden before it."""
+    worse: list[Finding] = []
+    unmasked: list[Finding] = []
+    for then, now in zip(trial.then, trial.now, strict=True):
+        known = {
+            id(match) for item in then.findings if (match := trial.since.find(item, now.findings))
+        }
+        for item in now.findings:
+            if id(item) in known or item.severity is Severity.LOW or item.tool in OUTSIDE:
+                continue
+            (worse if was_decided(item, then, now) else unmasked).append(item)
+    return tuple(worse), tuple(unmasked)
+
+
+_ALWAYS_DECIDED = ("lint",)
+"""Static rules see the whole project whatever happens when it runs."""
+
+
+def was_decided(item: Finding, then: Report, now: Report) -> bool:
+    """Whether the run before the change could have found this: it held there, or the run came as far."""
+    if item.tool in _ALWAYS_DECIDED:
+        return True
+    values = {measure.name: measure.value for measure in then.measures}
+    if values.get(f"held:{item.rule}"):
+        return True
+    if then.failed or then.gaps:
+        return False
+    came = {measure.name: measure.value for measure in now.measures if measure.name in _PROGRESS}
+    return all(values.get(name, 0.0) >= _ENOUGH * value for name, value in came.items())
 
 
 def _why_unproven(own: list[Finding]) -> Text:
@@ -78,24 +163,14 @@ def _why_unproven(own: list[Finding]) -> Text:
     )
 
 
-def _others_gone(
-    before: list[Report], own: list[Finding], now: dict[str, Finding], old: set[str]
-) -> tuple[str, ...]:
+def _others_gone(trial: Trial, own: list[Finding], now: list[Finding]) -> tuple[str, ...]:
     """What else the same runs found before the change and do not find any more."""
     mine = {item.fingerprint for item in own}
     return tuple(sorted({
-        item.fingerprint for report in before for item in report.findings
-        if item.fingerprint not in mine and item.fingerprint not in now
-        and item.tool not in OUTSIDE and not _same_place(item, now, old)
+        item.fingerprint for report in trial.then for item in report.findings
+        if item.fingerprint not in mine and item.tool not in OUTSIDE
+        and not trial.since.find(item, now)
     }))  # fmt: skip
-
-
-def _same_place(item: Finding, now: dict[str, Finding], old: set[str]) -> bool:
-    return any(
-        key not in old and other.rule == item.rule and other.path == item.path
-        and abs(other.line - item.line) <= 2
-        for key, other in now.items()
-    )  # fmt: skip
 
 
 def _worse(new: tuple[Finding, ...], lost: tuple[str, ...], broken: list[Report]) -> Text:

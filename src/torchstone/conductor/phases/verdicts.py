@@ -42,6 +42,10 @@ class Verdict:
     diff: str = ""
     others_gone: tuple[str, ...] = ()
     """Fingerprints of findings of other problems that went with it."""
+    unmasked: tuple[Finding, ...] = ()
+    """Findings that only come up now because the program came further."""
+    on_top_of: tuple[str, ...] = ()
+    """Solutions that were in the tree when this one was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,9 @@ class Verification:
     left_out: tuple[str, ...] = ()
     """Changes that meet another one and wait for the next round."""
     lessons: tuple[Text, ...] = ()
+    unmasked: tuple[Finding, ...] = ()
+    """What was hidden behind the problems that are fixed, with lines of the changed files."""
+    cpu_seconds: float = 0.0
 
     def of(self, problem: str) -> Verdict | None:
         return next((item for item in self.verdicts if item.problem == problem), None)

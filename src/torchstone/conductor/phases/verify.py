@@ -1,11 +1,10 @@
-"""Phase 6: every change alone and all together in a copy: what is proven, what got worse."""
+"""Phase 6: the changes one after the other in a copy, each on top of those that were proven."""
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from torchstone.conductor.changes.patches import (
     FileChange,
@@ -14,38 +13,30 @@ from torchstone.conductor.changes.patches import (
     diff_of,
     is_silencing,
     together,
-    write_changes,
-)  # fmt: skip
-from torchstone.conductor.jobs.job import Job
-from torchstone.conductor.jobs.side_by_side import side_by_side
+)
 from torchstone.conductor.phases.before import ALWAYS, SHOWN, Before
 from torchstone.conductor.phases.confirmation import Proof, is_by_checks, refuse_proof
 from torchstone.conductor.phases.design import Design, Solution
-from torchstone.conductor.phases.execute import run_job
-from torchstone.conductor.phases.judging import check_that_turned, judge_change
+from torchstone.conductor.phases.judging import Trial, judge_change
+from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
-from torchstone.conductor.phases.verdicts import (
-    Verdict,
-    Verification,
-    with_consequences,
-)
-from torchstone.conductor.project.copying import Copy, copied, digest_of
-from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.phases.trees import Tree, run_on
+from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit
-from torchstone.core.report import Report
 from torchstone.core.text import Text
+
+Progress = Callable[[int, int, str], None]
+Pair = tuple[Problem, Solution]
+_FIRST = ("hang", "crash")
+"""What ends a program hides all that comes later: it is fixed first."""
 
 
 def verify(
-    found: Interpretation,
-    plan_of_work: Design,
-    before: Before,
-    progress: Callable[[int, int, str], None],
-    until: float,
+    found: Interpretation, plan_of_work: Design, before: Before, progress: Progress, until: float
 ) -> Verification:
-    """Each chosen change alone, then the proven ones together. `until` is a time of the clock
-    after which nothing new is begun."""
+    """Each chosen change on top of the proven ones, then all together with the project's tests.
+    `until` is a time of the clock after which nothing new is begun."""
     started = time.monotonic()
     problems = {item.id: item for item in found.problems}
     tried = [
@@ -53,200 +44,214 @@ def verify(
         for step in plan_of_work.steps
         if (solution := plan_of_work.chosen(step.problem)) is not None
     ]
-    count = [0]
-
-    def one(pair: tuple[Problem, Solution]) -> Verdict:
-        progress(count[0], len(tried), pair[0].id)
-        count[0] += 1
-        if time.monotonic() > until:
-            return _not_tried(*pair, Text("the time for this review is used up", "评审时间已用尽"))
-        return try_alone(*pair, before)
-
-    verdicts = side_by_side(one, tried, before.conditions.workers)
-    edits = {solution.id: solution.edits for _, solution in tried}
-    proven = [item.solution for item in verdicts if item.state == "proven"]
-    fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
-    joint, after, left = _join(proven, edits, tried, before, until)
-    hidden = [item for item in verdicts if _brings_to_light(item, tried)]
-    if hidden and not (joint is not None and joint.tests_lost):
-        names = [*proven, *(item.solution for item in hidden)]
-        wider, tests, others = _join(names, edits, tried, before, until)
-        if wider is not None and wider.outcome == "fixed" and not others:
-            # what each alone brought to light is gone when all are there: none of them caused it
-            verdicts = [_cleared(item, tried) if item in hidden else item for item in verdicts]
-            joint, after, left = wider, tests, others
-            proven = [item.solution for item in verdicts if item.state == "proven"]
-            fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
-    if joint is not None and joint.tests_lost:
-        # one of them breaks a test: each is tried with the tests alone, the rest together again
-        verdicts = [
-            _with_tests(item, pair, before, until)
-            for item, pair in zip(verdicts, tried, strict=True)
-        ]
-        proven = [item.solution for item in verdicts if item.state == "proven"]
-        fixed = [item.solution for item in verdicts if item.outcome == "fixed"]
-        joint, after, left = _join(proven, edits, tried, before, until)
-    if joint is not None and joint.outcome == "regressed":
-        verdicts = [_blamed(item) if item.state == "proven" else item for item in verdicts]
-    everything = joint
-    if fixed != proven:
-        everything, _, more = _join(fixed, edits, tried, before, until)
-        left = tuple(dict.fromkeys((*left, *more)))
+    search = Search(before, until, Tree(before, {}))
+    ordered = sorted(tried, key=lambda pair: pair[0].effect not in _FIRST)
+    for number, (problem, solution) in enumerate(ordered):
+        progress(number, len(tried), problem.id)
+        search.try_next(problem, solution)
+    joint, everything = search.join(ordered)
+    verdicts = [search.verdicts[solution.id] for _, solution in tried]
     verdicts = with_consequences(verdicts, joint, problems)
     return Verification(
-        tuple(verdicts), joint, everything, before.tests, after, time.monotonic() - started, left,
-        _lessons(verdicts, problems),
+        tuple(verdicts), joint, everything, before.tests, search.base.tests(),
+        time.monotonic() - started, tuple(search.left_out), _lessons(verdicts, problems),
+        search.unmasked(), before.meter.cpu_seconds,
     )  # fmt: skip
 
 
-def _join(
-    names: list[str], edits: dict[str, tuple[Edit, ...]], tried: list[tuple[Problem, Solution]],
-    before: Before, until: float,
-) -> tuple[Verdict | None, TestRun, tuple[str, ...]]:  # fmt: skip
-    """Several changes at once: the verdict, the tests after it, and what has to wait."""
-    kept, left = together({name: edits[name] for name in names})
-    if not kept or time.monotonic() > until:
-        return None, before.tests, left
-    verdict, tests = _try_together(kept, edits, tried, before)
-    return verdict, tests, left
+@dataclass(slots=True)
+class Search:
+    """What was accepted so far, and the verdict on each change."""
+
+    before: Before
+    until: float
+    base: Tree
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def try_next(self, problem: Problem, solution: Solution) -> None:
+        """One change on top of the accepted ones; proven, it is accepted itself."""
+        verdict, tree = self._judge(problem, solution)
+        verdict = replace(verdict, on_top_of=tuple(self.base.parts))
+        self.verdicts[solution.id] = verdict
+        if verdict.state == "proven" and tree is not None:
+            self.base = tree
+
+    def _judge(self, problem: Problem, solution: Solution) -> tuple[Verdict, Tree | None]:
+        if not solution.edits:
+            none = Text("no tool has an edit for it", "没有工具给出修改")
+            return _not_tried(problem, solution, none), None
+        if time.monotonic() > self.until:
+            late = Text("the time for this review is used up", "评审时间已用尽")
+            return _not_tried(problem, solution, late), None
+        own = [item for item in problem.findings if item.tool not in OUTSIDE]
+        if cause := self._gone_with(own):
+            return replace(_with_others(problem, solution, cause), gone=_names(own)), None
+        _, left = together({**self.base.parts, solution.id: solution.edits})
+        if left:
+            self.left_out.append(solution.id)
+            meets = Text(
+                "it changes the same lines as a patch that is proven",
+                "与一个已验证的补丁修改了相同的行",
+            )
+            return _not_tried(problem, solution, meets), None
+        try:
+            tree = Tree(self.before, {**self.base.parts, solution.id: solution.edits})
+            alone = changes_of(self.before.copy.project, solution.edits)
+        except PatchError as error:
+            why = Text(error.say("en"), error.say("zh"))
+            return Verdict(problem.id, solution.id, "not tried", "sketch", why=why), None
+        with_tests = self.before.tests.state == "ran" and self.before.plan.scope.reaches("deep")
+        trial = self._trial(self.base, tree, own, (), alone, with_tests)
+        verdict = judge_change(problem, solution, trial, own, self.before.shown_near(own))
+        return self._confirm(verdict, solution, tree, own, alone), tree
+
+    def _gone_with(self, own: list[Finding]) -> str:
+        """The accepted change that took these findings away; empty where they are still there."""
+        if not self.base.changes or not own:
+            return ""
+        jobs = self.before.jobs_that_found(own)
+        there = [item for report in self.base.reports(jobs) for item in report.findings]
+        moves = Moves(self.base.changes)
+        if any(moves.find(item, there) for item in own):
+            return ""
+        names = set(_names(own))
+        for name in self.base.parts:
+            if names <= set(self.verdicts[name].others_gone):
+                return self.verdicts[name].problem
+        return self.verdicts[next(reversed(self.base.parts))].problem
+
+    def _trial(
+        self, base: Tree, tree: Tree, own: Sequence[Finding], looked_for: Sequence[Finding],
+        changes: tuple[FileChange, ...], with_tests: bool,
+    ) -> Trial:  # fmt: skip
+        jobs = self.before.jobs_that_found(own)
+        jobs = tuple(dict.fromkeys((*jobs, *self.before.jobs_that_found(looked_for))))
+        tests = self.before.tests
+        return Trial(
+            jobs, base.reports(jobs), tree.reports(jobs), tests,
+            tree.tests() if with_tests else tests, Moves(tree.changes),
+            Moves(tree.beyond(base)), diff_of(changes),
+        )  # fmt: skip
+
+    def _confirm(
+        self, verdict: Verdict, solution: Solution, tree: Tree, own: list[Finding],
+        alone: tuple[FileChange, ...],
+    ) -> Verdict:  # fmt: skip
+        """Proven only if the change is what turned the runs; a change that hides is dropped."""
+        if verdict.state == "proven" and (why := self._refuse_proof(solution, tree, own)):
+            verdict = replace(verdict, state="applies", why=why, check=Text("", ""))
+        silencing = "" if solution.kind == "rule fix" else is_silencing(alone)
+        if silencing and verdict.outcome == "fixed":
+            why = Text(f"silenced by the edit: it {silencing}", f"仅被修改掩盖：{silencing}")
+            return Verdict(verdict.problem, solution.id, "silenced", "dropped", why=why, diff=verdict.diff)  # fmt: skip
+        return verdict
+
+    def _refuse_proof(self, solution: Solution, tree: Tree, own: list[Finding]) -> Text | None:
+        """The fault must come back when the change is taken back, whole or in parts."""
+        shown = [item for item in own if item.tool in SHOWN]
+        jobs = [job for job in self.before.jobs_that_found(shown) if job.tool != ALWAYS]
+        then = self.base.reports(jobs)
+        # what a check showed is run anew: a stored answer would repeat itself
+        fresh = replace(
+            self.before.conditions,
+            use_cache=self.before.conditions.use_cache and not is_by_checks(own),
+        )
+
+        def shows(parts: tuple[FileChange, ...]) -> bool:
+            changes = self.base.with_parts(parts)
+            reports = run_on(self.before, changes, jobs, fresh)
+            failed = any(
+                report.failed and not old.failed for old, report in zip(then, reports, strict=True)
+            )
+            there = [item for report in reports for item in report.findings]
+            return failed or any(Moves(changes).find(item, there) for item in shown)
+
+        parts = tree.beyond(self.base)
+        return refuse_proof(Proof(parts, shows, bool(solution.by), is_by_checks(own)))
+
+    # -- all together ---------------------------------------------------------------------------
+
+    def join(self, tried: list[Pair]) -> tuple[Verdict | None, Verdict | None]:
+        """The proven changes at once with the project's tests; these and the unproven ones."""
+        joint = self._judge_together(self.base, tried)
+        if joint is not None and joint.tests_lost:
+            self._drop_what_breaks_tests(tried)
+            joint = self._judge_together(self.base, tried)
+        fixed = {
+            solution.id: solution.edits for _, solution in tried
+            if self.verdicts[solution.id].outcome == "fixed"
+            and self.verdicts[solution.id].state == "applies"
+        }  # fmt: skip
+        kept, left = together({**self.base.parts, **fixed})
+        self.left_out += left
+        wider = {**self.base.parts, **{name: fixed[name] for name in kept if name in fixed}}
+        if wider == self.base.parts:
+            return joint, joint
+        return joint, self._judge_together(Tree(self.before, wider), tried)
+
+    def _judge_together(self, tree: Tree, tried: list[Pair]) -> Verdict | None:
+        if not tree.parts or time.monotonic() > self.until:
+            return None
+        pairs = [(problem, solution) for problem, solution in tried if solution.id in tree.parts]
+        own = [
+            item for problem, _ in pairs for item in problem.findings if item.tool not in OUTSIDE
+        ]
+        every = [
+            item for problem, _ in tried for item in problem.findings if item.tool not in OUTSIDE
+        ]
+        with_tests = self.before.tests.state == "ran"
+        original = Tree(self.before, {})
+        trial = self._trial(original, tree, own, every, tree.changes, with_tests)
+        verdict = judge_change(*pairs[0], trial, own, [])
+        return replace(verdict, problem="all", solution="all")
+
+    def _drop_what_breaks_tests(self, tried: list[Pair]) -> None:
+        """Each accepted change again, with the tests, on top of those before it that keep them."""
+        kept: dict[str, tuple[Edit, ...]] = {}
+        problems = {solution.id: problem for problem, solution in tried}
+        for name, edits in self.base.parts.items():
+            tree = Tree(self.before, {**kept, name: edits})
+            lost = tree.tests().worse_than(self.before.tests)
+            if not lost:
+                kept[name] = edits
+                continue
+            why = Text(
+                f"a test that passed before fails with it: {lost[0]}",
+                f"使原本通过的测试失败：{lost[0]}",
+            )
+            self.verdicts[name] = replace(
+                self.verdicts[name], problem=problems[name].id, outcome="regressed",
+                state="dropped", tests_lost=lost, why=why,
+            )  # fmt: skip
+        self.base = Tree(self.before, kept)
+
+    def unmasked(self) -> tuple[Finding, ...]:
+        """What came to light with accepted changes and is still there at the end."""
+        seen = [item for name in self.base.parts for item in self.verdicts[name].unmasked]
+        unique = {item.fingerprint: item for item in seen}
+        jobs = [job for job in self.before.plan.jobs if job.tool in SHOWN]
+        ran = {result.job for result in self.before.execution.results}
+        if not unique:
+            return ()
+        last = self.base.reports([job for job in jobs if job.id in ran])
+        there = [item for report in last for item in report.findings]
+        return tuple(item for item in unique.values() if Moves().find(item, there))
 
 
-def _with_tests(
-    item: Verdict, pair: tuple[Problem, Solution], before: Before, until: float
-) -> Verdict:
-    if item.outcome != "fixed" or time.monotonic() > until:
-        return item
-    problem, solution = pair
-    return _try(problem, solution, solution.edits, before, problem.findings, with_tests=True)[0]
+def _names(own: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(sorted(item.fingerprint for item in own))
 
 
-def _brings_to_light(item: Verdict, tried: list[tuple[Problem, Solution]]) -> bool:
-    """The finding is gone, and only findings elsewhere are new: another fault may have been hidden
-    behind this one."""
-    problem = next(problem for problem, solution in tried if solution.id == item.solution)
-    own = {finding.fingerprint for finding in problem.findings if finding.tool not in OUTSIDE}
-    return (
-        item.outcome == "regressed" and bool(item.new) and not item.tests_lost
-        and own <= set(item.gone)
-    )  # fmt: skip
-
-
-def _cleared(item: Verdict, tried: list[tuple[Problem, Solution]]) -> Verdict:
-    problem = next(problem for problem, solution in tried if solution.id == item.solution)
-    check = check_that_turned([x for x in problem.findings if x.tool not in OUTSIDE])
-    why = Text(
-        "alone it brings another fault to light; together with the other changes nothing new comes",
-        "单独应用会暴露另一个故障；与其他修改一起应用时没有新问题",
-    )
-    return replace(item, outcome="fixed", state="proven" if check.en else "applies", check=check, why=why)  # fmt: skip
-
-
-def _blamed(item: Verdict) -> Verdict:
-    why = Text("together with the others something got worse: apply it alone",
-               "与其他修改一起应用时出现退化：请单独应用")  # fmt: skip
-    return replace(item, state="applies", why=why)
+def _with_others(problem: Problem, solution: Solution, cause: str) -> Verdict:
+    why = Text(f"it goes with the patch of {cause}", f"随 {cause} 的补丁一起消失")
+    return Verdict(problem.id, solution.id, "fixed", "with others", why=why)
 
 
 def _not_tried(problem: Problem, solution: Solution, why: Text) -> Verdict:
     return Verdict(
         problem.id, solution.id, "not tried", "sketch" if not solution.edits else "applies", why=why
     )
-
-
-def try_alone(problem: Problem, solution: Solution, before: Before) -> Verdict:
-    """One change in a copy of its own."""
-    if not solution.edits:
-        return _not_tried(problem, solution, Text("no tool has an edit for it", "没有工具给出修改"))
-    every = before.tests.state == "ran" and before.plan.scope.reaches("deep")
-    return _try(problem, solution, solution.edits, before, problem.findings, every)[0]
-
-
-def _try(
-    problem: Problem, solution: Solution, edits: tuple[Edit, ...], before: Before,
-    findings: tuple[Finding, ...], with_tests: bool, looked_for: tuple[Finding, ...] = (),
-    confirm: bool = True,
-) -> tuple[Verdict, TestRun]:  # fmt: skip
-    """`findings` must be gone after the edits; the runs that found `looked_for` are made again, too."""
-    try:
-        changes = changes_of(before.copy.project, edits)
-    except PatchError as error:
-        why = Text(error.say("en"), error.say("zh"))
-        return Verdict(problem.id, solution.id, "not tried", "sketch", why=why), before.tests
-    diff = diff_of(changes)
-    own = [item for item in findings if item.tool not in OUTSIDE]
-    more = before.jobs_that_found(item for item in looked_for if item.tool not in OUTSIDE)
-    jobs = tuple(dict.fromkeys((*before.jobs_that_found(own), *more)))
-    with changed_copy(before, changes) as changed:
-        reports = _run_again(jobs, changed, before)
-        tests = (
-            run_tests(changed, before.plan.facts.tests.files, before.conditions.use_cache)
-            if with_tests
-            else before.tests
-        )
-    verdict = judge_change(problem, solution, before, jobs, reports, tests, own, diff)
-    if confirm and verdict.state == "proven":
-        unproven = _refuse_proof(solution, before, own, changes)
-        if unproven is not None:
-            verdict = replace(verdict, state="applies", why=unproven, check=Text("", ""))
-    silencing = "" if solution.kind == "rule fix" else is_silencing(changes)
-    if silencing and verdict.outcome == "fixed":
-        why = Text(f"silenced by the edit: it {silencing}", f"仅被修改掩盖：{silencing}")
-        verdict = Verdict(problem.id, solution.id, "silenced", "dropped", why=why, diff=diff)
-    return verdict, tests
-
-
-@contextlib.contextmanager
-def changed_copy(before: Before, changes: tuple[FileChange, ...]) -> Iterator[Copy]:
-    """The project with changes made, in a folder of its own."""
-    original = before.copy.original
-    with copied(before.copy.project, original) as copy:
-        write_changes(copy.project, changes)
-        yield Copy(copy.home, copy.project, original, digest_of(copy.project, original))
-
-
-def _run_again(jobs: Iterable[Job], copy: Copy, before: Before) -> list[Report]:
-    return [run_job(replace(job, try_fixes=False), copy, before.conditions).report for job in jobs]
-
-
-def _refuse_proof(
-    solution: Solution, before: Before, own: list[Finding], changes: tuple[FileChange, ...]
-) -> Text | None:
-    """The fault must come back when the change is taken back, whole or in parts."""
-    shown = [item for item in own if item.tool in SHOWN]
-    jobs = [job for job in before.jobs_that_found(shown) if job.tool != ALWAYS]
-    wanted = {item.fingerprint for item in shown}
-    # what a check showed is run anew: a stored answer would repeat itself
-    conditions = replace(
-        before.conditions, use_cache=before.conditions.use_cache and not is_by_checks(own)
-    )
-
-    def shows(parts: tuple[FileChange, ...]) -> bool:
-        with changed_copy(before, parts) as copy:
-            reports = _run_again(jobs, copy, replace(before, conditions=conditions))
-        failed = any(
-            report.failed and not then.failed
-            for then, report in zip(before.reports(jobs), reports, strict=True)
-        )
-        found = {item.fingerprint for report in reports for item in report.findings}
-        return failed or bool(wanted & found)
-
-    return refuse_proof(Proof(changes, shows, bool(solution.by), is_by_checks(own)))
-
-
-def _try_together(
-    kept: tuple[str, ...], good: dict[str, tuple[Edit, ...]],
-    tried: list[tuple[Problem, Solution]], before: Before,
-) -> tuple[Verdict, TestRun]:  # fmt: skip
-    pairs = [(problem, solution) for problem, solution in tried if solution.id in kept]
-    edits = tuple(edit for name in kept for edit in good[name])
-    findings = tuple(item for problem, _ in pairs for item in problem.findings)
-    problem, solution = pairs[0]
-    with_tests = before.tests.state == "ran"
-    every = tuple(item for problem, _ in tried for item in problem.findings)
-    verdict, tests = _try(
-        problem, solution, edits, before, findings, with_tests, every, confirm=False
-    )
-    return replace(verdict, problem="all", solution="all"), tests
 
 
 def _lessons(verdicts: list[Verdict], problems: dict[str, Problem]) -> tuple[Text, ...]:

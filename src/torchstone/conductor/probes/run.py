@@ -30,7 +30,11 @@ from torchstone.core.measure import Measure
 from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.dryrun.reporting.supplied import rest_on, supply_measures
 from torchstone.sources.discover import SKIPPED
+from torchstone.starting.loop import Attempt, Started, run_with_repairs
+from torchstone.starting.obstacles import Obstacle
+from torchstone.starting.supplies import Supply
 
 SCRIPT_SECONDS = 5.0
 """For the script itself; the checks on what it left take their own time."""
@@ -52,6 +56,8 @@ class Subject:
     world: int = 1
     pretend: bool = True
     """The script is told that there is an accelerator."""
+    supplies: tuple[Supply, ...] = ()
+    """What stands in the place of what is missing here."""
 
     @property
     def command(self) -> str:
@@ -71,17 +77,39 @@ class Outcome:
     modules: int = 0
     ended: str = ""
     rank: RankFacts = RankFacts()
+    obstacle: Obstacle | None = None
+    stack: tuple[Place, ...] = ()
 
 
 def probe(subject: Subject, try_fixes: bool = True) -> Report:
     """Every check on one script."""
-    outcome = _outcome(subject)
+    started = _start(subject)
+    outcome, subject = started.outcome, replace(subject, supplies=started.supplies)
     findings = _tried(subject, outcome) if try_fixes else outcome.findings
+    findings = rest_on(findings, started.supplies)
     rules = {key: module.RULE.info() for key, module in all_checks().items()}
     rules |= {rule.id: rule.info() for rule in ALL_RULES}
     return Report(
-        TOOL, findings, _progress(outcome), outcome.gaps, rules=rules, subject=subject.command
+        TOOL,
+        findings,
+        (*_progress(outcome), *supply_measures(started.supplies)),
+        outcome.gaps,
+        rules=rules,
+        subject=subject.command,
     )
+
+
+def _start(subject: Subject) -> Started[Outcome]:
+    """The script with what it lacks; several ranks are started as they are."""
+
+    def run(supplies: tuple[Supply, ...]) -> Attempt[Outcome]:
+        before = used_by_children()
+        outcome = _outcome(replace(subject, supplies=supplies))
+        return Attempt(outcome, outcome.obstacle, outcome.stack, used_by_children() - before)
+
+    if subject.world > 1:
+        return Started(_outcome(subject), (), 1)
+    return run_with_repairs(run, subject.root, subject.root / subject.script)
 
 
 def _outcome(subject: Subject) -> Outcome:
@@ -145,7 +173,7 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
 
     os.chdir(subject.root)  # what the script writes stays in its project
     run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS, rank,
-                         subject.world, store, subject.pretend)  # fmt: skip
+                         subject.world, store, subject.pretend, subject.supplies)  # fmt: skip
     hooks.quiet = True
     FileGroup.alone = True
     if 0 < rank < subject.world - 1:  # stages differ most between the first and the last rank
@@ -173,7 +201,7 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
     kept = _distinct(shown)
     findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
     return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
-                   len(run.modules), run.ended, facts_of(run))  # fmt: skip
+                   len(run.modules), run.ended, facts_of(run), run.obstacle, run.stack)  # fmt: skip
 
 
 def _enough_modules(run: Recording) -> bool:

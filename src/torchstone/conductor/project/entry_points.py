@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from torchstone.conductor.project.facts import EntryPoint, Launch
@@ -16,6 +16,12 @@ from torchstone.starting.commands import find_commands
 _README_BYTES = 1 << 20
 _NEVER = re.compile(r"(^|/)(setup|conftest|test_\w*)\.py$|download|clean[-_]?up|install", re.I)
 """Scripts that a review never starts."""
+_SIDE = re.compile(
+    r"(^|[_-])(test|eval|evaluate|infer|inference|predict|demo|sample|generate|make|plot|visuali[sz]e|export|convert"
+    r"|prepare|preprocess|process|bench|benchmark|transcribe|translate|server)", re.I,
+)  # fmt: skip
+_FIRST = re.compile(r"train|main|run|tune|fit", re.I)
+"""How scripts that train are called, and how those are that use what was trained."""
 
 
 def _trains_elsewhere(path: str, found: Gathered) -> bool:
@@ -42,7 +48,8 @@ def _trains_elsewhere(path: str, found: Gathered) -> bool:
 def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
     commands: dict[str, list[Launch]] = {}
     for command in find_commands(root):
-        launch = Launch(command.arguments, command.ranks, command.folder)
+        words = _known(command.arguments, root / command.path)
+        launch = Launch(words, command.ranks, command.folder)
         commands.setdefault(command.path, []).append(launch)
     scripts = [
         EntryPoint(
@@ -56,9 +63,45 @@ def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
         for path, (trains, launched) in found.entries.items()
         if path not in found.tests and not _NEVER.search(path)
     ]
-    # what trains first, then what is documented, then what lies highest
-    return tuple(sorted(scripts, key=lambda item: (
-        not item.trains, item.path not in commands, item.path.count("/"), item.path)))  # fmt: skip
+    return tuple(sorted(scripts, key=lambda item: _order(item, commands)))
+
+
+def _known(words: tuple[str, ...], script: Path) -> tuple[str, ...]:
+    """Without options that a script with a parser of its own does not have (any more)."""
+    try:
+        text = read_regular(script, _README_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return words
+    options = set(re.findall(r"add_argument\(\s*['\"](-[\w-]+)", text))
+    options |= set(re.findall(r"add_argument\([^)]*?,\s*['\"](-[\w-]+)", text))
+    if not options or "parse_known_args" in text or "parents=" in text or "import *" in text:
+        return words
+    kept: list[str] = []
+    dropped = False
+    for word in words:
+        is_option = word.startswith("-") and not word[1:2].isdigit()
+        name = word.partition("=")[0]
+        prefix = any(item.startswith(name) for item in options)
+        dropped = (not prefix) if is_option else dropped
+        if not dropped:
+            kept.append(word)
+    return tuple(kept)
+
+
+def _order(item: EntryPoint, commands: Container[str]) -> tuple[object, ...]:
+    """What trains first, then what is documented, then what is called so, then what lies highest;
+    examples in a text come last."""
+    stem = Path(item.path).stem
+    return (
+        not item.trains,
+        "#" in item.path,
+        bool(_SIDE.search(stem)),
+        item.path not in commands,
+        item.path.endswith(".ipynb"),
+        not _FIRST.search(stem),
+        item.path.count("/"),
+        item.path,
+    )
 
 
 def _required(root: Path, path: str) -> tuple[str, ...]:

@@ -17,12 +17,15 @@ from torchstone.conductor.project.facts import (
 )  # fmt: skip
 from torchstone.conductor.project.gathered import Gathered, relative
 from torchstone.core.errors import InputError
+from torchstone.core.files import read_regular
 from torchstone.core.place import Place
 from torchstone.sources.discover import File, discover
 from torchstone.sources.git import git_state
 from torchstone.sources.project import parse
 from torchstone.sources.source import Source, decode
 from torchstone.sources.versions import project_torch
+from torchstone.starting.commands import is_script
+from torchstone.starting.documents import python_blocks, python_of
 
 _MOST_PLACES = 12
 """Lines shown for one feature; the count is in the plan all the same."""
@@ -66,7 +69,10 @@ unrotated parts."""
 _STARTS = re.compile(r"^(?:train|fit|run|learn)|train(?:er|ing)?$|_loop$", re.I)
 _TRAINERS = {"Trainer", "fit", "SFTTrainer", "Seq2SeqTrainer", "Accelerator", "LightningCLI"}
 """Names of what trains on behalf of a script that has no backward of its own."""
+_OPTIMIZERS = {"step", "optim", "optimizer", "Adam", "AdamW", "SGD", "configure_optimizers"}
+"""A backward pass without any of these makes no step."""
 _CALLED = {"fit", "train", "learn", "main", "run", "cli_main", "app"}
+_README_BYTES = 1 << 20
 _LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
 
 
@@ -74,8 +80,9 @@ def survey(root: Path) -> ProjectFacts:
     """Read every file of the project once."""
     files, _ = discover([str(root)])
     found = Gathered()
-    for file in files:
+    for file in (*files, *_bare_scripts(root)):
         _read_file(file, root, found)
+    _note_examples(root, found)
     return ProjectFacts(
         name=root.resolve().name,
         files=len(files),
@@ -115,10 +122,13 @@ def _read_file(file: File, root: Path, found: Gathered) -> None:
     name = relative(file.path, root)
     data = file.read()
     text = decode(data, file.name) if isinstance(data, bytes) else data
+    if name.endswith(".ipynb"):
+        if isinstance(text, str):
+            _note_document(name, text, found)
+        return
     tree = parse(Source(file.name, text)) if isinstance(text, str) else text
-    if not isinstance(text, str) or not isinstance(tree, ast.Module) or name.endswith(".ipynb"):
-        if not name.endswith(".ipynb"):
-            found.unread.append(name)
+    if not isinstance(text, str) or not isinstance(tree, ast.Module):
+        found.unread.append(name)
         return
     found.lines += text.count("\n") + 1
     _note_tree(tree, name, found)
@@ -127,6 +137,36 @@ def _read_file(file: File, root: Path, found: Gathered) -> None:
     stem = Path(name).name
     if count and (stem.startswith("test_") or stem.endswith("_test.py")):
         found.tests[name] = count
+
+
+def _bare_scripts(root: Path) -> Iterator[File]:
+    """Files without a suffix that say in their first line that they are Python."""
+    for path in project_files(root):
+        if not path.suffix and is_script(path):
+            yield File(path, path.as_posix())
+
+
+def _note_examples(root: Path, found: Gathered) -> None:
+    """Blocks of Python in the README that train."""
+    for path in sorted(root.glob("README*.md")):
+        try:
+            text = read_regular(path, _README_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in python_blocks(text):
+            _note_document(f"{relative(path, root)}#{line}", text, found)
+
+
+def _note_document(name: str, text: str, found: Gathered) -> None:
+    """A notebook or a block of a text is an entry point where running it from the top trains."""
+    source = python_of(name, text)
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    words = {word for node in ast.walk(tree) for word in _words(node)}
+    if words & {"backward", *_TRAINERS, *_CALLED} and _runs_at_once(tree):
+        found.entries[name] = (bool(words & {"backward", *_TRAINERS, "train"}), False)
 
 
 def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
@@ -152,7 +192,7 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
             backward = backward or word == "backward"
             if word == "DataLoader" and isinstance(node, ast.Name):
                 found.data.append(Place(name, line))
-    trains = backward or bool(words & _TRAINERS)
+    trains = (backward and bool(words & _OPTIMIZERS)) or bool(words & _TRAINERS)
     starts = any(map(_STARTS.search, words))
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
         found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))

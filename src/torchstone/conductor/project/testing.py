@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Literal
 from torchstone.conductor.project.copying import Copy
 from torchstone.conductor.records.cache import keep, key_of_tests, load
 from torchstone.core.files import read_regular
-from torchstone.sandbox.run import run_confined
+from torchstone.sandbox.run import Call, run_confined
 
 TestState = Literal["ran", "none", "late", "broken"]
 _SECONDS = 180.0
@@ -52,8 +51,8 @@ def _run(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestR
     """Plugins of this machine stay out."""
     result = copy.home / "tests.xml"
     done = run_confined(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         "-p", "no:randomly", "--no-header", "--tb=line", f"--junitxml={result}", *files],
+        Call("torchstone.conductor.project.testing:run_pytest", ("-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+         "-p", "no:randomly", "--no-header", "--tb=line", f"--junitxml={result}", *files), ("torch", "pytest")),
         copy.home, start=copy.project, seconds=seconds, readable=(copy.original,),
         environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(copy.project)},
     )  # fmt: skip
@@ -64,6 +63,13 @@ def _run(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestR
     if read is None:
         return TestRun("broken", seconds=done.seconds, log=log)
     return TestRun("ran", *read, done.seconds, log)
+
+
+def run_pytest(words: list[str]) -> None:
+    """In the sandbox, with torch loaded."""
+    import pytest
+
+    raise SystemExit(pytest.main(words))
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -250,6 +250,11 @@ def verification_markdown(done: Verification, found: Interpretation, lang: str) 
     out += [
         f"- {'下一轮应用' if zh else 'apply in the next round'}: {name}" for name in done.left_out
     ]
+    out += [
+        f"- {'修复之后显现' if zh else 'came to light after the fixes'}: "
+        f"{item.rule} {item.path}:{item.line} {item.what.say(lang)}"
+        for item in done.unmasked
+    ]
     out += ["", f"## {'经验教训' if zh else 'Lessons'}", ""]
     out += [f"- {item.get(lang)}" for item in done.lessons] or ["-"]
     return "\n".join(out) + "\n"

@@ -149,7 +149,7 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
 def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     found = made.found
     tests = made.verification.tests_before
-    cpu = sum(item.cpu_seconds for item in made.execution.results)
+    cpu = sum(item.cpu_seconds for item in made.execution.results) + made.verification.cpu_seconds
     total = len(tests.passed) + len(tests.failed)
     said = f"{len(tests.passed)} / {total}" if tests.state == "ran" else _TEST_WORDS[tests.state]
     counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
@@ -164,7 +164,7 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
              "bad" if tests.failed else "plain"),
         Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
              Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
-        Tile(Text("work", "用时"), human(made.execution.seconds, "s"),
+        Tile(Text("work", "用时"), human(made.execution.seconds + made.verification.seconds, "s"),
              Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
     )  # fmt: skip
 

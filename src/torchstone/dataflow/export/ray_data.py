@@ -87,7 +87,9 @@ class RecordStage:
         from torchstone.dataflow.migration import PipelineMigrator
 
         self._function = function
-        self._migrator = PipelineMigrator.from_plan(plan, device=device, roots=(function,))
+        self._migrator = PipelineMigrator.from_plan(
+            plan, device=device, roots=(function,), records_only=True
+        )
         self._migrator.apply()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -139,11 +141,11 @@ def _cpus() -> int:
 def _ray_data() -> Any:
     try:
         return importlib.import_module("ray.data")
-    except ImportError:
+    except ImportError as error:
         raise InputError(
             "flow export --ray",
-            "no module named 'ray'",
-            Text("Ray Data 2.x", "Ray Data 2.x"),
+            f"no module named {(error.name or 'ray').partition('.')[0]!r}",
+            Text("Ray Data 2.x and what it needs", "Ray Data 2.x 及其依赖"),
             Text(
                 'install it with `pip install "torchstone[ray]"`',
                 '请运行 `pip install "torchstone[ray]"` 安装',

@@ -73,7 +73,9 @@ def assemble(
         if item.children and item.event.makes:
             item.reads += _left_over(item)
     variables = _Variables(
-        into, {n: _name(i).rpartition(".")[2] for i in items for n in i.event.makes}, held
+        into,
+        {n: event_name(i.event, i.facts).rpartition(".")[2] for i in items for n in i.event.makes},
+        held,
     )
     items = [item for item in items if not item.is_wrapper]
     for item in sorted(items, key=lambda one: one.event.start):
@@ -106,13 +108,12 @@ def _left_over(item: _Item) -> list[int]:
 
 def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> None:
     event = item.event
-    name = _name(item)
+    name = event_name(event, item.facts)
     path = _path(item)
     node_id = into.add_function_node(name, context_key(path, name))
     item.node = node_id
     node = into.dag.nodes[node_id]
     seconds = (event.end - event.start) * 1e-9
-    inside = sum(child.event.end - child.event.start for child in item.children) * 1e-9
     node.role = "region" if item.is_region else "operator"
     node.file, node.line, node.thread = event.site.file, event.site.line, item.thread
     node.start = (event.start - started) * 1e-9
@@ -122,7 +123,7 @@ def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> 
     node.parent = outer.node if outer is not None else -1
     node.error = event.error
     node.kind = "call" if event.callee is not None else "expression"
-    node.arguments = ", ".join(_shown(value) for value in event.constants)
+    node.arguments = ", ".join(shown_constant(value) for value in event.constants)
     for number in item.reads:
         into.add_edge(variables.node(number, item), node_id, USES)
     made = (*event.makes, *event.returns)
@@ -131,7 +132,7 @@ def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> 
     sizes = [_bytes(number, item) for number in made]
     node.performance = {
         "execution_time": seconds,
-        "self_time": max(seconds - inside, 0.0),
+        "self_time": event.own * 1e-9,
         "bytes_in": float(sum(_bytes(number, item) for number in item.reads)),
         "bytes_out": float(sum(sizes)),
         "count": 1.0,
@@ -170,17 +171,15 @@ class _Variables:
         return node_id
 
 
-def _name(item: _Item) -> str:
-    event = item.event
+def event_name(event: Event, known: Mapping[int, ValueFacts]) -> str:
+    """The function that was called, or the one that an operator stands for."""
     if event.callee is not None:
         return event.callee.name
     site = event.site
     word = _KINDS.get(site.kind) or (site.op if site.kind == "attribute" else _OPERATORS[site.op])
     if site.kind == "update":
         word = f"i{word}"
-    kinds = [
-        facts.kind for number in (*event.makes, *event.reads) if (facts := item.facts.get(number))
-    ]
+    kinds = [facts.kind for number in (*event.makes, *event.reads) if (facts := known.get(number))]
     library = next((_LIBRARIES[kind] for kind in kinds if kind in _LIBRARIES), "operator")
     return f"{library}.{word}"
 
@@ -202,5 +201,6 @@ def _path(item: _Item) -> list[str]:
     return path
 
 
-def _shown(value: Any) -> str:
+def shown_constant(value: Any) -> str:
+    """An argument as it is noted; texts are noted as they are shown."""
     return value if isinstance(value, str) else repr(value)

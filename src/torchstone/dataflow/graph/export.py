@@ -10,7 +10,7 @@ from typing import Any
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
-from torchstone.core.files import read_regular
+from torchstone.core.files import keep_out_of_git, read_regular
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import DAGNode, ExecutionDAG
 
@@ -18,14 +18,27 @@ SCHEMA = "torchstone/flow-graph/1"
 _LARGEST = 2 * 2**30  # half a million events take 400 MiB
 
 
+def keep_out_of_version_control(path: Path) -> None:
+    """What is kept beside a project, in its folder `.torchstone`, stays out of its history."""
+    for parent in path.parents:
+        if parent.name == ".torchstone":
+            parent.mkdir(parents=True, exist_ok=True)
+            keep_out_of_git(parent)
+
+
 def graph_data(
-    dag: ExecutionDAG, notes: Sequence[Text] = (), program: str = "", program_hash: str = ""
+    dag: ExecutionDAG,
+    notes: Sequence[Text] = (),
+    program: str = "",
+    program_hash: str = "",
+    wall_seconds: float = 0.0,
 ) -> dict[str, Any]:
     """Everything that a graph holds, for `json.dump`."""
     return {
         "schema": SCHEMA,
         "program": program,
         "program_hash": program_hash,
+        "wall_seconds": wall_seconds,
         "nodes": [_node_data(node) for node in dag.nodes.values()],
         "edges": [
             {"source": source, "target": target, "type": kind} for source, target, kind in dag.edges

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchstone.dataflow.plan import MigrationPlan, context_key, device_in
+from torchstone.dataflow.plan import ContextIndex, MigrationPlan, context_key
 from torchstone.observe.where import PROGRAM
 
 _FRAMES = 64
@@ -81,28 +81,43 @@ class ContextTracker:
         return context_key(self.call_site().path, self._stack[-1] if self._stack else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a plan says of a call."""
+
+    device: str
+    keep: bool
+    """The result stays on the device."""
+    key: str
+    """The entry of the plan; empty where none fits."""
+    context: str
+    """The call as an entry for it would be written."""
+
+
 class Placement:
     """What a plan says of calls; every question is answered once."""
 
     def __init__(self, plan: MigrationPlan) -> None:
-        self._devices = plan.context_device_map
-        self._kept = {item.context for item in plan.operators if item.keep_on_device}
+        self._index = ContextIndex(plan.context_device_map)
+        self._kept = {item.context: item.line for item in plan.operators if item.keep_on_device}
         self._default = plan.default_device
-        self._known: dict[tuple[tuple[str, ...], str, int], tuple[str, bool]] = {}
+        self._known: dict[tuple[tuple[str, ...], str, int], Decision] = {}
 
-    def find(self, site: CallSite, function: str) -> tuple[str, bool]:
-        """The device that is named, and whether the result stays there."""
+    def find(self, site: CallSite, function: str) -> Decision:
         key = (site.path, function, site.line)
         if key not in self._known:
-            device = device_in(self._devices, *key)
-            self._known[key] = (self._default if device is None else device, self._keeps(*key))
+            self._known[key] = self._decide(site, function)
         return self._known[key]
 
-    def _keeps(self, path: tuple[str, ...], function: str, line: int) -> bool:
-        """By the whole path, or by the bare function: a call that only resembles the traced one may
-        hand its result to something that the trace did not see."""
-        keys = (context_key(path, function, line), context_key(path, function), function)
-        return any(key in self._kept for key in keys)
+    def _decide(self, site: CallSite, function: str) -> Decision:
+        match = self._index.find(site.path, function, site.line)
+        context = context_key(site.path, function)
+        if match is None:
+            return Decision(self._default, False, "", context)
+        kept_at = self._kept.get(match.key.partition("@")[0])
+        # a call that only resembles the traced one may hand its result to something else
+        keep = match.is_whole and kept_at is not None and kept_at in (0, site.line)
+        return Decision(match.device, keep, match.key, context)
 
 
 def functions_in(devices: Mapping[str, str], stay: str) -> list[str]:

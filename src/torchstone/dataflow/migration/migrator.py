@@ -6,7 +6,7 @@ import logging
 import statistics
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,17 +14,19 @@ from typing import Any, Self
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
-from torchstone.dataflow.migration.deferred.loader import defer_in_loaders
-from torchstone.dataflow.migration.ledger import Fallback
+from torchstone.dataflow.migration.deferred.loader import defer_in_loaders, is_loader_worker
+from torchstone.dataflow.migration.ledger import Fallback, Ledger
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
+from torchstone.dataflow.migration.processors import Processors
 from torchstone.dataflow.migration.proof.certificates import Certificates
 from torchstone.dataflow.migration.proof.sampling import RATE, Sampler
+from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.targets import STAY, Target, find_target
 from torchstone.dataflow.migration.wrapper import Migration
 from torchstone.dataflow.plan import MigrationPlan, load_plan, plan_from_data
 from torchstone.dataflow.spawning import Passenger, SpawnHook
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("migration")
 
 
 class PipelineMigrator:
@@ -33,13 +35,16 @@ class PipelineMigrator:
     `device` runs the planned calls on another device than the plan names (`cpu` for torch's CPU
     kernels). `roots` are objects that hold functions and are not reachable from a module, such as
     a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
-    batches in the main process. One call in 1 / `verify_rate` is computed on both sides. With
-    `exact`, only calls that are declared equal in every bit move.
+    batches in the main process. One call in 1 / `verify_rate` is computed on both sides. Calls that
+    are only within a tolerance of the original move with `allow_rounding`, or if the plan has it.
+    `default_device` is for calls that the plan does not name. With `records_only` this process has
+    no device: calls are recorded for another one.
     """
 
     def __init__(
         self,
         plan: MigrationPlan,
+        default_device: str | None = None,
         *,
         device: str | None = None,
         verify_rate: float = RATE,
@@ -47,8 +52,12 @@ class PipelineMigrator:
         certificates: Path | None = None,
         roots: tuple[Any, ...] = (),
         defer: bool = True,
-        exact: bool = False,
+        allow_rounding: bool = False,
+        records_only: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
+        if default_device is not None:
+            plan = replace(plan, default_device=default_device)
         self.plan = plan
         self._defer = defer
         self.session = ""
@@ -58,9 +67,11 @@ class PipelineMigrator:
             Placement(plan),
             self.targets,
             ContextTracker(),
+            ledger=ledger or Ledger(),
             certificates=Certificates(certificates),
             sampler=Sampler(verify_rate, seed),
-            exact=exact,
+            allow_rounding=allow_rounding or plan.allow_rounding,
+            is_worker=(lambda: True) if records_only else is_loader_worker,
         )
         self._roots = roots
         self._injector: PatchInjector | None = None
@@ -79,6 +90,23 @@ class PipelineMigrator:
     def context_device_map(self) -> Mapping[str, str]:
         return self.plan.context_device_map
 
+    @property
+    def default_device(self) -> str:
+        return self.plan.default_device
+
+    @property
+    def registry(self) -> Mapping[str, OpSpec]:
+        """The operators that can move, by name."""
+        return catalogue()
+
+    @property
+    def processors(self) -> Processors:
+        return self._migration.processors
+
+    @property
+    def context_tracker(self) -> ContextTracker:
+        return self._migration.tracker
+
     def apply(self) -> dict[str, int]:
         """Replace the functions of the plan: how many were patched, failed, skipped."""
         with self._lock:
@@ -87,7 +115,7 @@ class PipelineMigrator:
             for note in self.notes():
                 logger.warning("%s", note.en)
             functions = functions_in(self.context_device_map, STAY)
-            injector = PatchInjector(functions, catalogue(), self._migration, self._roots)
+            injector = PatchInjector(functions, self.registry, self._migration, self._roots)
             stats = injector.apply_all()
             self._injector = injector
             self._migration.active = True
@@ -105,8 +133,9 @@ class PipelineMigrator:
             self.session = defer_in_loaders(
                 injector, self._migration, self.targets[most], keep, self.session
             )
-            if self.session and not self._migration.records_only:
-                hook = spawn_hook(self.plan, self.session)
+            if self.session and not _in_this_worker:
+                folder = str(self._migration.ledger.tally.folder)
+                hook = spawn_hook(WorkerPlan(self.plan, self.session, folder))
                 injector.change(hook.install, hook.remove)
         except BaseException:
             self._injector = None
@@ -124,6 +153,19 @@ class PipelineMigrator:
                 return injector.restore_all()
             finally:
                 self._migration.tracker.reset()
+                self._warn_of_no_match()
+
+    def lines(self) -> dict[str, list[str]]:
+        """Entry of the plan → the lines of the calls that it was matched with."""
+        return self._migration.ledger.lines()
+
+    def _warn_of_no_match(self) -> None:
+        contexts = self.matched_contexts()
+        ran = self._migration.ledger.total().calls
+        if ran and not any(calls for key, calls in contexts.items() if key):
+            seen = ", ".join(list(contexts.get("", {}))[:3])
+            planned = ", ".join([key for key in contexts if key][:3])
+            logger.warning("The plan matched no call: it names %s; calls were %s.", planned, seen)
 
     def is_applied(self) -> bool:
         return self._injector is not None
@@ -141,13 +183,18 @@ class PipelineMigrator:
         self.restore()
 
     def get_stats(self) -> dict[str, Any]:
-        """Calls that moved, fell back or stayed, bytes, proofs; ready for `json.dump`."""
-        total = self._migration.ledger.total()
+        """Calls that moved, fell back or stayed, bytes, proofs; ready for `json.dump`.
+
+        `calls_total` is the sum of migrated, deferred, fallback, stayed and unused calls."""
+        ledger = self._migration.ledger
+        total = ledger.total()
         return {
+            "calls_total": total.calls,
             "calls_migrated": total.migrated,
             "calls_deferred": total.deferred,
             "calls_fallback": total.fallback,
             "calls_stayed": total.stayed,
+            "calls_unused": total.unused,
             "bytes_moved": total.bytes_to_device + total.bytes_to_host,
             "bytes_to_device": total.bytes_to_device,
             "bytes_to_host": total.bytes_to_host,
@@ -156,16 +203,19 @@ class PipelineMigrator:
             "quarantined": self._migration.sampler.quarantined(),
             "devices": {name: str(target.device) for name, target in self.targets.items()},
             "kept_on_device": [item.context for item in self.plan.operators if item.keep_on_device],
+            "contexts": self.matched_contexts(),
             "functions": {
                 name: {
+                    "calls": count.calls,
                     "migrated": count.migrated,
                     "deferred": count.deferred,
                     "fallback": count.fallback,
                     "stayed": count.stayed,
+                    "unused": count.unused,
                     "bytes_to_device": count.bytes_to_device,
                     "bytes_to_host": count.bytes_to_host,
                 }
-                for name, count in sorted(self._migration.ledger.functions.items())
+                for name, count in ledger.functions().items()
             },
             "fallbacks": [
                 {
@@ -179,6 +229,13 @@ class PipelineMigrator:
                 for item in self.fallbacks()
             ],
         }
+
+    def matched_contexts(self) -> dict[str, dict[str, int]]:
+        """Every entry of the plan that moves something → the contexts of the calls that it was
+        matched with, and how many; under "" those of calls that no entry fits."""
+        found = self._migration.ledger.contexts()
+        moving = {key: found.get(key, {}) for key, device in self.context_device_map.items() if device != STAY}  # fmt: skip
+        return {**moving, **({"": found[""]} if "" in found else {})}
 
     def fallbacks(self) -> tuple[Fallback, ...]:
         """Calls that stayed with the original: why, what the attempt cost, and what to edit."""
@@ -206,19 +263,16 @@ class PipelineMigrator:
         """Function → times faster than the original, by the median of the calls that were computed
         on both sides; launches and transfers are in it."""
         return {
-            name: 1 / statistics.median(count.ratios)
-            for name, count in sorted(self._migration.ledger.functions.items())
-            if count.ratios
+            name: 1 / statistics.median(ratios)
+            for name, ratios in sorted(self._migration.ledger.ratios.items())
         }
 
     def verdicts(self) -> tuple[Text, ...]:
         """For every function that was verified: whether moving it pays, by the median of the same
         calls on both sides."""
         found = []
-        for name, count in sorted(self._migration.ledger.functions.items()):
-            if not count.ratios:
-                continue
-            ratio, calls = statistics.median(count.ratios), len(count.ratios)
+        for name, ratios in sorted(self._migration.ledger.ratios.items()):
+            ratio, calls = statistics.median(ratios), len(ratios)
             if ratio > 1:
                 found.append(
                     Text(
@@ -242,11 +296,13 @@ class WorkerPlan:
 
     plan: MigrationPlan
     session: str
+    folder: str
+    """Where its counts go."""
 
 
-def spawn_hook(plan: MigrationPlan, session: str) -> SpawnHook:
+def spawn_hook(given: WorkerPlan) -> SpawnHook:
     """Processes that are spawned from now on record what the plan moves."""
-    return SpawnHook("_torchstone_plan", Passenger(record_in_worker, WorkerPlan(plan, session)))
+    return SpawnHook("_torchstone_plan", Passenger(record_in_worker, given))
 
 
 _in_this_worker: list[PipelineMigrator] = []
@@ -256,11 +312,11 @@ _in_this_worker: list[PipelineMigrator] = []
 def record_in_worker(given: WorkerPlan) -> None:
     """In a spawned worker, before it begins its work."""
     try:
-        migrator = PipelineMigrator(given.plan, device=STAY)
+        ledger = Ledger.of_worker(given.folder)
+        migrator = PipelineMigrator(given.plan, device=STAY, records_only=True, ledger=ledger)
         migrator.session = given.session
-        migrator._migration.records_only = True
-        migrator.apply()
         _in_this_worker.append(migrator)
+        migrator.apply()
     except Exception as error:  # the worker is the user's: it works with the originals
         logger.warning("Migration failed: %s. Falling back to CPU.", error)
 

@@ -22,6 +22,15 @@ RAISING = Refusal(
 )
 
 
+IN_WORKER = Refusal(
+    Text(
+        "in a worker of a DataLoader, and it cannot be recorded for the main process",
+        "位于 DataLoader 工作进程中，且无法记录下来交由主进程计算",
+    ),
+    Text("call it after the loader, or on a whole image", "请在加载器之后调用，或对整幅图像调用"),
+)
+
+
 def first_line(error: Exception) -> Text:
     text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     return Text(text, text)
@@ -39,7 +48,10 @@ def within_tolerance(case: Case) -> Refusal:
             f"within a tolerance, not equal in every bit ({case.name})",
             f"仅在容差内，并非逐位相等（{case.name}）",
         ),
-        Text("run without exact=True", "请去掉 exact=True"),
+        Text(
+            "allow it with --allow-rounding (allow_rounding=True in Python)",
+            "如可接受，请加 --allow-rounding（Python 中为 allow_rounding=True）",
+        ),
     )
 
 

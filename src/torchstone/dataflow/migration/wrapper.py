@@ -22,6 +22,7 @@ from torchstone.dataflow.migration.proof.certificates import Certificates
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.proof.sampling import Sampler
 from torchstone.dataflow.migration.refusals import (
+    IN_WORKER,
     LEAVE_IT,
     RAISING,
     SUBCLASS,
@@ -33,9 +34,7 @@ from torchstone.dataflow.migration.refusals import (
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, OpSpec, Refusal
 from torchstone.dataflow.migration.targets import STAY, Target
 
-logger = logging.getLogger(__name__)
-RATIOS = 1000
-"""Verified calls whose times are kept for the verdict: enough for a median."""
+logger = logging.getLogger("migration")
 INSTANCES = 64
 """Instances of a FactoryOp that are kept per function: a pipeline has few configurations."""
 
@@ -51,16 +50,16 @@ class Migration:
     ledger: Ledger = field(default_factory=Ledger)
     certificates: Certificates = field(default_factory=Certificates)
     sampler: Sampler = field(default_factory=Sampler)
-    defer: Callable[[UniversalWrapper, Arguments], Any] | None = None
+    defer: Callable[[UniversalWrapper, Arguments, Call, str], Any] | None = None
     """In a loader's worker: records the call instead of computing it."""
     active: bool = False
     """Whether the plan is applied. A wrapper that the program still holds afterwards calls the
     original."""
-    exact: bool = False
-    """Only calls that are declared equal in every bit move."""
-    records_only: bool = False
-    """In a spawned worker: what cannot be recorded is computed by the original, so that not every
-    worker opens the device."""
+    allow_rounding: bool = False
+    """Calls that are only within a tolerance of the original move, too."""
+    is_worker: Callable[[], bool] = lambda: False
+    """Whether this process is a loader's worker. What cannot be recorded there is computed by the
+    original: a forked worker cannot use an accelerator, and not every spawned one shall open it."""
 
 
 class UniversalWrapper:
@@ -90,16 +89,18 @@ class UniversalWrapper:
             return self._by_original(args, kwargs)
         tracker.enter(self.func_path)
         try:
+            ledger = self.migration.ledger
+            ledger.add(self.func_path, "calls")
             site = tracker.call_site()
-            named, keep = self.migration.placement.find(site, self.func_path)
-            if self._should_migrate(named, site):
-                moved, result = self._try_migrated(
-                    args, kwargs, self.migration.targets[named], keep, site
-                )
+            said = self.migration.placement.find(site, self.func_path)
+            ledger.note_context(said.key, said.context, str(site))
+            if self._should_migrate(said.device, site):
+                target = self.migration.targets[said.device]
+                moved, result = self._try_migrated(args, kwargs, target, said.keep, site)
                 if moved:
                     return result
             else:
-                self.migration.ledger.of(self.func_path).stayed += 1
+                ledger.add(self.func_path, "stayed")
             return self._by_original(args, kwargs)
         finally:
             tracker.exit()
@@ -126,34 +127,40 @@ class UniversalWrapper:
     ) -> tuple[bool, Any]:
         """Whether the call was moved, and its result."""
         start = time.perf_counter()
+        call = Call(args, kwargs)
         try:
             bound = self.spec.bind(args, kwargs)
             case = self._refusal_of_numpy(args) or self.spec.judge(bound)
             if isinstance(case, Case) and self.migration.defer is not None:
-                recorded = self.migration.defer(self, bound)
+                recorded = self.migration.defer(self, bound, call, str(site))
                 if recorded is not None:  # certified where it is computed, which may not be here
                     return True, recorded
-            if self.migration.records_only:
-                return False, None
-            verdict = case if isinstance(case, Refusal) else self.certified(case, target)
+            verdict = case if isinstance(case, Refusal) else self._certified_here(case, target)
             if isinstance(verdict, Refusal):
                 return self._fall_back(verdict.reason, verdict.edit, site, start)
-            case, bound = verdict, plain_handles(bound)
+            bound = plain_handles(bound)
             transfer = Transfer(target.device, keep)
             began = time.perf_counter()  # a probe before is paid once, not by this call
             result = self.compute(bound, transfer)
+            spent = time.perf_counter() - began
+            if self._is_wanted_twice(verdict, keep, bound):
+                wrong = self._difference(result, call, verdict, spent)
+                if wrong is not None:
+                    return self._fall_back(wrong.reason, wrong.edit, site, start)
         except Exception as error:
-            logger.warning("Migration failed: %s. Falling back to CPU.", error)
-            return self._fall_back(first_line(error), LEAVE_IT, site, start)
-        spent = time.perf_counter() - began
+            return self._fall_back(first_line(error), LEAVE_IT, site, start, logging.WARNING)
         self._count(transfer, spent)
-        if (
-            not keep
-            and bound.get("dst") is None
-            and self.migration.sampler.wants(self.func_path, case)
-        ):
-            result = self._verified(result, Call(args, kwargs), case, site, spent)
         return True, result
+
+    def _certified_here(self, case: Case, target: Target) -> Case | Refusal:
+        if self.migration.is_worker() and target.device.type != "cpu":
+            return IN_WORKER
+        return self.certified(case, target)
+
+    def _is_wanted_twice(self, case: Case, keep: bool, bound: Arguments) -> bool:
+        if keep or bound.get("dst") is not None:
+            return False
+        return self.migration.sampler.wants(self.func_path, case)
 
     def _refusal_of_numpy(self, args: tuple[Any, ...]) -> Refusal | None:
         """numpy asks subclasses of arrays what its functions mean, and may raise where torch goes on."""
@@ -168,7 +175,7 @@ class UniversalWrapper:
     def certified(self, case: Case, target: Target) -> Case | Refusal:
         """The case if it is certified on the device, else why its calls stay."""
         shared = self.migration
-        if shared.exact and not case.exact:
+        if not case.exact and not shared.allow_rounding:
             return within_tolerance(case)
         if reason := shared.sampler.reason(self.func_path, case):
             return quarantined(case, reason)
@@ -191,38 +198,39 @@ class UniversalWrapper:
         return moved
 
     def _fall_back(
-        self, reason: Text, edit: Text, site: CallSite, start: float
+        self, reason: Text, edit: Text, site: CallSite, start: float, level: int = logging.INFO
     ) -> tuple[bool, None]:
+        """Said once for each line and reason: a loop of a million calls says it once, too."""
         spent = time.perf_counter() - start
         if self.migration.ledger.fall_back(self.func_path, reason, edit, str(site), spent):
-            logger.info("%s at %s stays on the CPU: %s", self.func_path, site, reason.en)
+            logger.log(
+                level, "Migration failed: %s (%s at %s). Falling back to CPU.", reason.en, self.func_path, site
+            )  # fmt: skip
         return False, None
 
     def _count(self, transfer: Transfer, seconds: float) -> None:
-        count = self.migration.ledger.of(self.func_path)
-        count.migrated += 1
-        count.migrated_seconds += seconds
-        count.bytes_to_device += transfer.to_device
-        count.bytes_to_host += transfer.to_host
+        ledger = self.migration.ledger
+        ledger.add(self.func_path, "migrated")
+        ledger.add(self.func_path, "migrated_seconds", seconds)
+        if transfer.to_device or transfer.to_host:
+            ledger.add(self.func_path, "bytes_to_device", transfer.to_device)
+            ledger.add(self.func_path, "bytes_to_host", transfer.to_host)
 
-    def _verified(self, result: Any, call: Call, case: Case, site: CallSite, spent: float) -> Any:
-        """The result of the original if the moved one differs from it."""
+    def _difference(self, result: Any, call: Call, case: Case, spent: float) -> Refusal | None:
+        """Why the moved result cannot stand, by the original on the same arguments."""
         start = time.perf_counter()
         expected = self.original_func(*plain(call.args), **plain(call.kwargs))
-        count = self.migration.ledger.of(self.func_path)
-        count.verified += 1
-        if len(count.ratios) < RATIOS:
-            count.ratios.append(spent / max(time.perf_counter() - start, 1e-9))
-        if wrong := difference(expected, result, case):
-            self.migration.sampler.quarantine(self.func_path, case, wrong)
-            logger.warning(
-                "%s (%s) gave another result than the original (%s): quarantined, its calls run "
-                "on the CPU from now on.", self.func_path, case.name, wrong,
-            )  # fmt: skip
-            refusal = quarantined(case, wrong)
-            self._fall_back(refusal.reason, refusal.edit, site, start)
-            return expected
-        return result
+        ratio = spent / max(time.perf_counter() - start, 1e-9)
+        self.migration.ledger.add_ratio(self.func_path, ratio)
+        wrong = difference(expected, result, case)
+        if not wrong:
+            return None
+        self.migration.sampler.quarantine(self.func_path, case, wrong)
+        logger.warning(
+            "%s (%s) gave another result than the original (%s): quarantined, its calls run "
+            "on the CPU from now on.", self.func_path, case.name, wrong,
+        )  # fmt: skip
+        return quarantined(case, wrong)
 
     # -- computing
 

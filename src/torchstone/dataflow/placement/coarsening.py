@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from statistics import median
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
@@ -48,10 +49,13 @@ class GraphCoarsening:
                 Text("leave it out for 5", "省略即为 5"),
             )  # fmt: skip
         self.max_depth = max_depth
+        self.anchors: dict[str, list[int]] = {}
+        """Functions that are called more than once, and their nodes."""
         self.statistics = CoarseningStatistics(0, 0, 0, 0)
 
     def coarsen(self, dag: ExecutionDAG) -> ExecutionDAG:
         """A new graph; node ids are those of the first node of each class."""
+        self.anchors = _repeated_calls(dag)
         classes = _exact_classes(dag, self._labels(dag))
         members: dict[int, list[int]] = defaultdict(list)
         for node_id in dag.nodes:
@@ -105,6 +109,13 @@ class GraphCoarsening:
             node_id: (place, dag.nodes[node_id].arguments if place in telling else "")
             for node_id, place in places.items()
         }
+
+
+def _repeated_calls(dag: ExecutionDAG) -> dict[str, list[int]]:
+    named: dict[str, list[int]] = defaultdict(list)
+    for node in dag.functions():
+        named[_CALL_NUMBER.sub("", node.name)].append(node.node_id)
+    return {name: ids for name, ids in named.items() if len(ids) > 1}
 
 
 def _places_of_one_form(dag: ExecutionDAG, places: Mapping[int, Hashable]) -> set[Hashable]:
@@ -260,6 +271,13 @@ def _wiring(
     )
 
 
+def _warm(times: list[float], count: int) -> dict[str, float]:
+    """All calls as if they took the median of the warm ones; the first, which loads and compiles,
+    is apart."""
+    first, *rest = times
+    return {"warm": median(rest or [first]) * count, "first": first}
+
+
 def _merged(nodes: list[DAGNode]) -> DAGNode:
     first = nodes[0]
     times = [node.performance.get("execution_time", 0.0) for node in nodes]
@@ -270,14 +288,17 @@ def _merged(nodes: list[DAGNode]) -> DAGNode:
         mean = sum(times) / len(times)
         performance["mean"] = mean
         performance["variance"] = sum((time - mean) ** 2 for time in times) / len(times)
+        performance |= _warm([node.seconds for node in nodes], count)
     else:
         performance["bytes"] = float(
             sum(node.performance.get("bytes", node.nbytes) for node in nodes)
         )
     performance["count"] = float(count)
     members = tuple(i for node in nodes for i in (node.members or (node.node_id,)))
-    shape = first.shape if all(node.shape == first.shape for node in nodes) else ()
-    arguments = first.arguments if all(n.arguments == first.arguments for n in nodes) else "…"
+    same_rank = all(len(node.shape) == len(first.shape) for node in nodes)
+    shape = first.shape if same_rank else ()  # of one of them, where they differ
+    alike = all(n.arguments == first.arguments for n in nodes)
+    arguments = first.arguments if alike else f"{first.arguments} …"
     return replace(
         first, performance=performance, members=members, shape=shape, arguments=arguments
     )

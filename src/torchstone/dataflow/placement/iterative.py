@@ -6,21 +6,11 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.placement.partitioner import Partition, edge_bytes, node_seconds
 
-
-@dataclass(frozen=True, slots=True)
-class IterationStatistics:
-    """How far the moves came."""
-
-    iterations: int
-    moves: int
-    initial_objective: float
-    best_objective: float
-    cut_bytes: float
+_STATS = ("iterations", "moves", "initial_objective", "best_objective", "cut_bytes")
 
 
 class IterativeOptimizer:
@@ -42,7 +32,10 @@ class IterativeOptimizer:
         self.beta = beta
         self.gamma = gamma
         self.no_improvement_threshold = no_improvement_threshold
-        self.statistics = IterationStatistics(0, 0, 0.0, 0.0, 0.0)
+        self.stats: dict[str, float] = dict.fromkeys(_STATS, 0)
+        """How far the moves came."""
+        self.cp_lengths: dict[int, float] = {}
+        """Part → seconds of the longest path inside it."""
 
     def optimize(self, partitions: list[Partition], dag: ExecutionDAG) -> list[Partition]:
         """New parts; those given stay as they are."""
@@ -74,7 +67,9 @@ class IterativeOptimizer:
             best = min(best, now)
             for other in (node_id, *state.neighbours[node_id]):
                 offer(other)
-        self.statistics = IterationStatistics(iterations, moves, start, best, state.cut)
+        self.stats = dict(zip(_STATS, (iterations, moves, start, best, state.cut), strict=True))
+        paths = state.longest_paths()
+        self.cp_lengths = {part.id: paths[place] for place, part in enumerate(partitions)}
         return state.partitions(partitions)
 
     def _objective(self, state: _Parts) -> float:
@@ -149,6 +144,12 @@ class _Parts:
 
     def path_ratio(self) -> float:
         """The longest path inside one part over the mean of the parts' longest paths."""
+        top = self.longest_paths()
+        mean = sum(top) / len(top) if top else 0.0
+        return max(top) / mean if mean > 0 else 0.0
+
+    def longest_paths(self) -> list[float]:
+        """Seconds, for every part."""
         longest: dict[int, float] = {}
         top = [0.0] * len(self.loads)
         for node_id in self._order:
@@ -160,8 +161,7 @@ class _Parts:
             )
             longest[node_id] = before + self.seconds[node_id]
             top[home] = max(top[home], longest[node_id])
-        mean = sum(top) / len(top) if top else 0.0
-        return max(top) / mean if mean > 0 else 0.0
+        return top
 
     def partitions(self, like: list[Partition]) -> list[Partition]:
         nodes: list[list[int]] = [[] for _ in like]

@@ -18,7 +18,13 @@ from torchstone.dataflow.graph.export import graph_data
 from torchstone.dataflow.placement.coarsening import GraphCoarsening
 from torchstone.dataflow.placement.iterative import IterativeOptimizer
 from torchstone.dataflow.placement.partitioner import KWayPartitioner, Partition, load_balance
-from torchstone.dataflow.placement.planning import PlanRequest, make_plan, supported_functions
+from torchstone.dataflow.placement.planning import (
+    PlanRequest,
+    best_plan,
+    plan_of_partitions,
+    supported_functions,
+)
+from torchstone.dataflow.placement.problem import Setting
 from torchstone.dataflow.placement.profile import DeviceProfile
 
 logger = logging.getLogger("optimizer")
@@ -72,7 +78,7 @@ class OptimizerManager:
                     "load_balance": load_balance(optimized),
                     "initial_load_balance": load_balance(initial),
                 },
-                "iteration": asdict(self.iterative.statistics),
+                "iteration": dict(self.iterative.stats),
             },
             "coarsened_dag": folded,
             "initial_partitions": initial,
@@ -87,37 +93,60 @@ class OptimizerManager:
         partitions: Iterable[Partition],
         dag: ExecutionDAG,
         gpu_count: int = 1,
-        *,
-        device: str = "cuda",
-        profile: DeviceProfile | None = None,
-        supported: Mapping[str, Iterable[str]] | None = None,
-        goal: str = "latency",
-        batch: int = 1,
-        program: str = "",
-        program_hash: str = "",
+        **options: Any,
     ) -> dict[str, Any]:
-        """The plan as a mapping for `json.dump` and `PipelineMigrator.from_plan`.
+        """The plan as a mapping for `json.dump` and `PipelineMigrator.from_plan`: the first part on
+        the first device, the second on the second, and so on in turns. Transfers between them are
+        in its estimate, and the optimum stands beside it. Options as for `get_best_plan`."""
+        request = _request(gpu_count, **options)
+        return plan_of_partitions(list(partitions), dag, request).to_data()
 
-        Without a `profile` the device is measured where torch has it, else assumed; without
-        `supported` the functions of the installed catalogue can move."""
-        if gpu_count < 0 or batch < 1 or goal not in ("latency", "throughput"):
-            raise UsageError(
-                "get_migration_plan", f"gpu_count={gpu_count}, batch={batch}, goal={goal!r}",
-                Text("gpu_count ≥ 0, batch ≥ 1, goal latency or throughput",
-                     "gpu_count ≥ 0，batch ≥ 1，goal 为 latency 或 throughput"),
-                Text("correct the argument", "请更正参数"),
-            )  # fmt: skip
-        request = PlanRequest(
-            device=device,
-            device_count=gpu_count,
-            profile=profile,
-            supported=supported_functions() if supported is None else supported,
-            goal=goal,
-            batch=batch,
-            program=program,
-            program_hash=program_hash,
-        )
-        return make_plan(list(partitions), dag, request).to_data()
+    def get_best_plan(
+        self, dag: ExecutionDAG, gpu_count: int = 1, **options: Any
+    ) -> dict[str, Any]:
+        """The plan that no placement beats for the goal, parts or not.
+
+        `device`, `goal` (latency, throughput), `batch`, `workers`, `consumer` (cpu, device),
+        `allow_rounding`, `program`, `program_hash`. Without a `profile` the device is measured where
+        torch has it, else assumed; without `supported` the functions of the catalogue can move."""
+        return best_plan(dag, _request(gpu_count, **options)).to_data()
+
+
+def _request(
+    gpu_count: int,
+    *,
+    device: str = "cuda",
+    profile: DeviceProfile | None = None,
+    supported: Mapping[str, Iterable[str]] | None = None,
+    goal: str = "latency",
+    batch: int = 1,
+    workers: int = 0,
+    consumer: str = "cpu",
+    allow_rounding: bool = False,
+    program: str = "",
+    program_hash: str = "",
+) -> PlanRequest:
+    if (
+        gpu_count < 0 or batch < 1 or workers < 0
+        or goal not in ("latency", "throughput") or consumer not in ("cpu", "device")
+    ):  # fmt: skip
+        raise UsageError(
+            "get_migration_plan",
+            f"gpu_count={gpu_count}, batch={batch}, workers={workers}, goal={goal!r}, consumer={consumer!r}",
+            Text("gpu_count ≥ 0, batch ≥ 1, workers ≥ 0, goal latency or throughput, consumer cpu or device",
+                 "gpu_count ≥ 0，batch ≥ 1，workers ≥ 0，goal 为 latency 或 throughput，consumer 为 cpu 或 device"),
+            Text("correct the argument", "请更正参数"),
+        )  # fmt: skip
+    return PlanRequest(
+        device=device,
+        device_count=gpu_count,
+        profile=profile,
+        supported=supported_functions() if supported is None else supported,
+        goal=goal,
+        setting=Setting(batch, workers, consumer == "device", allow_rounding),
+        program=program,
+        program_hash=program_hash,
+    )
 
 
 def _write_stages(folder: Path, result: Mapping[str, Any]) -> None:

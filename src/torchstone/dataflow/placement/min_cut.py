@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import (  # type: ignore[import-untyped]
     maximum_flow,
 )
 
-from torchstone.dataflow.placement.problem import HOST, PlacementProblem
+from torchstone.dataflow.placement.problem import CONSUMER, HOST, PlacementProblem
 
 _SCALE = 1 << 29  # scipy's flow is in 32-bit whole numbers: all times together are this many units
 _NEVER = 1 << 30
@@ -74,7 +74,8 @@ def best_cut(
         if not price:
             continue
         maker = here if datum.maker == HOST else datum.maker
-        users = {here if user == HOST else user for user in datum.users}
+        ends = {HOST: here, CONSUMER: there}
+        users = {ends.get(user, user) for user in datum.users}
         to_device, to_host = vertices, vertices + 1
         vertices += 2
         arc(maker, to_device, price)
@@ -83,7 +84,7 @@ def best_cut(
         for user in users:
             if user != here:
                 arc(to_device, user, _NEVER)
-            if maker != here:
+            if maker != here and user != there:
                 arc(user, to_host, _NEVER)
     shape = (vertices, vertices)
     graph = coo_matrix((np.array(capacities, np.int32), (rows, columns)), shape, np.int32).tocsr()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import VARIABLE, ExecutionDAG
+
+_EXACT = 400  # nodes: a walk from each takes a tenth of a second
 
 
 @dataclass(slots=True)
@@ -70,19 +74,32 @@ class KWayPartitioner:
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
+        self.node_weights: dict[int, float] = {}
+        """Seconds of every node of the graph that was cut last."""
+        self.max_weight = 0.0
+        self.diameter = 0
+        """Steps between the two nodes that are farthest apart, whichever way edges point."""
+        self.center_distances: dict[int, dict[int, int]] = {}
+        """Node → centre → steps between them; a centre that cannot be reached is not there."""
 
     def partition(self, dag: ExecutionDAG) -> list[Partition]:
         """At most k parts; fewer where there are fewer nodes."""
         order = _chains_together(dag)
+        seconds = self.node_weights = node_seconds(dag)
+        self.max_weight = max(seconds.values(), default=0.0)
+        near = _neighbours(dag)
+        self.diameter = _diameter(near)
+        self.center_distances = {node_id: {} for node_id in dag.nodes}
         if not order:
             return []
-        seconds = node_seconds(dag)
         cuts = self._cuts(order, seconds, _crossing(dag, order), min(self.k, len(order)))
         parts: list[Partition] = []
         for start, end in zip([0, *cuts], [*cuts, len(order)], strict=True):
             nodes = order[start:end]
             center = self._center(nodes, seconds, [part.center for part in parts], order)
             parts.append(Partition(len(parts), center, nodes, sum(seconds[n] for n in nodes)))
+            for node_id, steps in _steps_from(center, near).items():
+                self.center_distances[node_id][center] = steps
         return parts
 
     def _cuts(
@@ -120,6 +137,35 @@ class KWayPartitioner:
             return self.lambda_weight * far + (1 - self.lambda_weight) * seconds[node_id] / top
 
         return max(nodes, key=score)
+
+
+def _neighbours(dag: ExecutionDAG) -> dict[int, list[int]]:
+    near: dict[int, list[int]] = {node_id: [] for node_id in dag.nodes}
+    for source, target, _ in dag.edges:
+        near[source].append(target)
+        near[target].append(source)
+    return near
+
+
+def _steps_from(start: int, near: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    steps = {start: 0}
+    waiting = deque([start])
+    while waiting:
+        node_id = waiting.popleft()
+        for other in near[node_id]:
+            if other not in steps:
+                steps[other] = steps[node_id] + 1
+                waiting.append(other)
+    return steps
+
+
+def _diameter(near: Mapping[int, Sequence[int]]) -> int:
+    """Exact for graphs of a few hundred nodes; of larger ones the longest of two walks, from any
+    node to the farthest and from there: at least half of it, mostly all."""
+    if len(near) <= _EXACT:
+        return max((max(_steps_from(node_id, near).values()) for node_id in near), default=0)
+    first = _steps_from(next(iter(near)), near)
+    return max(_steps_from(max(first, key=first.__getitem__), near).values())
 
 
 def _chains_together(dag: ExecutionDAG) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
@@ -15,14 +15,15 @@ from torchstone.dataflow.placement.min_cut import best_cut
 from torchstone.dataflow.placement.partitioner import Partition
 from torchstone.dataflow.placement.pipelined import best_pipelined
 from torchstone.dataflow.placement.problem import (
-    HOST,
+    Operator,
     PlacementProblem,
-    Split,
+    Setting,
     cost_of,
+    cost_of_homes,
     movable_names,
     problem_from,
 )
-from torchstone.dataflow.placement.profile import DeviceProfile, profile_for
+from torchstone.dataflow.placement.profile import DeviceProfile, Interval, profile_for
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
 
 CPU = "cpu"
@@ -38,7 +39,7 @@ class PlanRequest:
     profile: DeviceProfile | None
     supported: Mapping[str, Iterable[str]]
     goal: str = "latency"
-    batch: int = 1
+    setting: Setting = Setting()
     program: str = ""
     program_hash: str = ""
 
@@ -61,17 +62,58 @@ def supported_functions() -> Mapping[str, Iterable[str]]:
     return found
 
 
-def make_plan(
+def best_plan(dag: ExecutionDAG, request: PlanRequest) -> MigrationPlan:
+    """The best plan for the goal; one that moves nothing where moving does not pay."""
+    problem = _problem(dag, request)
+    moved, bound = _decide(problem, request.goal)
+    homes = _spread(problem, moved, request.devices)
+    return _plan(dag, request, problem, homes, bound, ())
+
+
+def plan_of_partitions(
     partitions: Sequence[Partition], dag: ExecutionDAG, request: PlanRequest
 ) -> MigrationPlan:
-    """The best plan for the goal; one that moves nothing where moving does not pay."""
+    """Each part on a device of its own, in the order in which they are given; with fewer devices than
+    parts they take turns. What cannot move stays. The optimum stands beside it."""
+    problem = _problem(dag, request)
     devices = request.devices
-    profile = request.profile or profile_for(devices[0] if devices else CPU)
-    movable = movable_names(request.supported) if devices else frozenset()
-    problem = problem_from(dag, profile, movable, request.batch)
+    home_of = {
+        node_id: devices[number % len(devices)]
+        for number, part in enumerate(partitions)
+        for node_id in part.nodes
+        if devices
+    }
+    homes = {
+        place: home_of[op.node]
+        for place, op in enumerate(problem.operators)
+        if op.device_seconds is not None and op.node in home_of
+    }
     moved, bound = _decide(problem, request.goal)
-    flips = flip_speeds(problem, moved) if request.goal == "latency" else {}
-    homes = _spread(problem, moved, devices)
+    best = _estimate("optimum", problem, dict.fromkeys(moved, "device"), request.goal)
+    plan = _plan(dag, request, problem, homes, bound, (best,))
+    named = {str(part.id): devices[number % len(devices)] if devices else CPU for number, part in enumerate(partitions)}  # fmt: skip
+    return replace(plan, partition_device_map=named)
+
+
+def _problem(dag: ExecutionDAG, request: PlanRequest) -> PlacementProblem:
+    movable = movable_names(request.supported) if request.devices else frozenset()
+    return problem_from(dag, _profile(request), movable, request.setting)
+
+
+def _profile(request: PlanRequest) -> DeviceProfile:
+    return request.profile or profile_for(request.devices[0] if request.devices else CPU)
+
+
+def _plan(
+    dag: ExecutionDAG,
+    request: PlanRequest,
+    problem: PlacementProblem,
+    homes: Mapping[int, str],
+    bound: float,
+    more: tuple[Estimate, ...],
+) -> MigrationPlan:
+    moved = frozenset(homes)
+    flips = flip_speeds(problem, moved) if request.goal == "latency" and not more else {}
     operators = tuple(
         _planned(dag.nodes[op.node], place, problem, homes, flips)
         for place, op in enumerate(problem.operators)
@@ -79,19 +121,29 @@ def make_plan(
     node_devices = {
         str(op.node): homes.get(place, CPU) for place, op in enumerate(problem.operators)
     }
+    everything = {p: "device" for p, op in enumerate(problem.operators) if op.device_seconds is not None}  # fmt: skip
+    setting = request.setting
     return MigrationPlan(
         context_device_map=_contexts(operators),
-        devices=(CPU, *(device for device in devices if device != CPU)),
-        partition_device_map=_of_partitions(partitions, dag, node_devices),
+        devices=(CPU, *(device for device in request.devices if device != CPU)),
         node_device_map=node_devices,
         operators=operators,
-        estimates=_estimates(problem, moved, request.goal),
+        estimates=(
+            _estimate("plan", problem, homes, request.goal),
+            *more,
+            _estimate("all_cpu", problem, {}, request.goal),
+            _estimate("all_device", problem, everything, request.goal),
+        ),
         goal=request.goal,
         bound_seconds=bound,
-        assumptions=_assumptions(profile, request),
+        assumptions=_assumptions(_profile(request), request),
         program=request.program,
         program_hash=request.program_hash,
         gpu_count=request.device_count,
+        batch=setting.batch,
+        workers=setting.workers,
+        consumer="device" if setting.consumer_on_device else "cpu",
+        allow_rounding=setting.allow_rounding,
     )
 
 
@@ -157,19 +209,20 @@ def _planned(
         calls=node.count,
         cpu_seconds=op.cpu_seconds,
         device_seconds=op.device_seconds,
+        device_seconds_low=op.device_range.low if op.device_range is not None else None,
+        launches=op.launches,
         bytes_in=int(node.performance.get("bytes_in", 0)),
         bytes_out=int(node.performance.get("bytes_out", 0)),
         keep_on_device=bool(made)
-        and all(user != HOST and user in homes for d in made for user in d.users),
-        reason=op.stays
-        if op.stays.en
-        else _reason(op.cpu_seconds, op.device_seconds or 0.0, place in homes, flip),
+        and all(homes.get(user) == device for d in made for user in d.users),
+        reason=op.stays if op.stays.en else _reason(op, place in homes, flip),
         flips_at=flip,
     )
 
 
-def _reason(cpu: float, device: float, moves: bool, flip: float | None) -> Text:
-    here, there = human(cpu, "s"), human(device, "s")
+def _reason(op: Operator, moves: bool, flip: float | None) -> Text:
+    there_range = op.device_range or Interval(op.device_seconds or 0.0, op.device_seconds or 0.0)
+    here, there = human(op.cpu_seconds, "s"), seconds_words(there_range.low, there_range.high)
     if moves:
         if flip is None:
             return Text(f"{here} here, {there} there", f"此处 {here}，设备上 {there}")
@@ -177,15 +230,23 @@ def _reason(cpu: float, device: float, moves: bool, flip: float | None) -> Text:
             f"{here} here, {there} there; would stay if it were less than {flip:.3g}× as fast there",
             f"此处 {here}，设备上 {there}；若设备上快不到 {flip:.3g} 倍则留在 CPU",
         )
+    kernels = Text(f" ({op.launches} kernels a call)", f"（每次调用 {op.launches} 个 kernel）") if op.launches > 1 else Text("", "")  # fmt: skip
     if flip is None:
         return Text(
-            "moving its data costs more than it takes here, at any speed",
-            "搬运其数据的开销超过在此执行的时间，设备再快也不值得",
+            f"moving costs more than the {here} that it takes here, at any speed{kernels.en}",
+            f"迁移开销超过在此执行的 {here}，设备再快也不值得{kernels.zh}",
         )
     return Text(
-        f"moving does not pay: {here} here, {there} there and the transfer; would move at {flip:.3g}×",
-        f"迁移不划算：此处 {here}，设备上 {there} 另加传输；快 {flip:.3g} 倍时才会迁移",
+        f"moving does not pay: {here} here, {there} there{kernels.en} and the transfer; would move at {flip:.3g}×",
+        f"迁移不划算：此处 {here}，设备上 {there}{kernels.zh}另加传输；快 {flip:.3g} 倍时才会迁移",
     )
+
+
+def seconds_words(low: float, high: float) -> str:
+    """One figure, or two where they differ by more than a twentieth."""
+    if high <= low * 1.05:
+        return human(high, "s")
+    return f"{human(low, 's')}–{human(high, 's')}"
 
 
 def _contexts(operators: Sequence[PlannedOperator]) -> dict[str, str]:
@@ -204,32 +265,26 @@ def _contexts(operators: Sequence[PlannedOperator]) -> dict[str, str]:
     return found
 
 
-def _of_partitions(
-    partitions: Sequence[Partition], dag: ExecutionDAG, devices: Mapping[str, str]
-) -> dict[str, str]:
-    """The device where most of a part's time is spent."""
-    found: dict[str, str] = {}
-    for part in partitions:
-        times: dict[str, float] = defaultdict(float)
-        for node_id in part.nodes:
-            if str(node_id) in devices:
-                times[devices[str(node_id)]] += dag.nodes[node_id].seconds
-        found[str(part.id)] = max(times, key=times.__getitem__, default=CPU)
-    return found
-
-
-def _estimates(problem: PlacementProblem, moved: frozenset[int], goal: str) -> tuple[Estimate, ...]:
-    everything = frozenset(
-        p for p, op in enumerate(problem.operators) if op.device_seconds is not None
+def _estimate(
+    name: str, problem: PlacementProblem, homes: Mapping[int, str], goal: str
+) -> Estimate:
+    split = cost_of_homes(problem, homes)
+    quick = sum(op.device_range.low if op.device_range else op.device_seconds or 0.0 for op in (problem.operators[p] for p in homes))  # fmt: skip
+    at_best = replace(split, device=quick)
+    overlapped = goal == "throughput"
+    low, high = (
+        item.overlapped if overlapped else item.one_after_the_other for item in (at_best, split)
     )
-    named = (("plan", moved), ("all_cpu", frozenset[int]()), ("all_device", everything))
-    return tuple(_estimate(name, cost_of(problem, places), goal) for name, places in named)
-
-
-def _estimate(name: str, split: Split, goal: str) -> Estimate:
-    seconds = split.overlapped if goal == "throughput" else split.one_after_the_other
     return Estimate(
-        name, seconds, split.cpu, split.device, split.bus, split.nbytes, split.transfers
+        name,
+        high,
+        split.cpu,
+        split.device,
+        split.bus,
+        split.nbytes,
+        split.transfers,
+        low,
+        high,
     )
 
 
@@ -240,11 +295,25 @@ def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ..
             Text("no catalogue of movable functions is installed: nothing can move",
                  "未安装可迁移函数目录：没有函数可以迁移")
         )  # fmt: skip
-    if request.batch > 1:
+    setting = request.setting
+    if setting.batch > 1:
         said.append(
             Text(
-                f"{request.batch} calls share a launch and a transfer",
-                f"每 {request.batch} 次调用共用一次启动与传输",
+                f"{setting.batch} calls share a launch and a transfer",
+                f"每 {setting.batch} 次调用共用一次启动与传输",
             )
         )
+    if setting.workers:
+        said.append(
+            Text(
+                f"{setting.workers} DataLoader workers share the work of the CPU",
+                f"{setting.workers} 个 DataLoader 工作进程分担 CPU 工作",
+            )
+        )
+    said.append(
+        Text("results are needed on the device", "结果需要在设备上")
+        if setting.consumer_on_device
+        else Text("results are needed on the CPU (--consumer device if a model takes them)",
+                  "结果需要在 CPU 上（若由设备上的模型使用，请加 --consumer device）")
+    )  # fmt: skip
     return tuple(said)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import PRODUCES, USES, VARIABLE, DAGNode, ExecutionDAG
-from torchstone.dataflow.placement.profile import DeviceProfile
+from torchstone.dataflow.placement.catalogued import CataloguedCall, Look, look_up
+from torchstone.dataflow.placement.profile import DeviceProfile, Interval
 
 HOST = -1
 """Stands for the program around the pipeline: what it gives comes from the CPU, what it needs
 must be there."""
+CONSUMER = -2
+"""Stands for a model on the device that takes the results: they must be there."""
 
 
 _MOST = 0.5
@@ -22,13 +25,19 @@ _MOST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator: seconds here and there; `device_seconds` is None where it cannot run there."""
+    """One operator: seconds here and there; `device_seconds` is None where it cannot run there.
+
+    Both are what is planned with: the median of warm calls here, the slow end of what is expected
+    there, so that what moves pays in any case."""
 
     node: int
     cpu_seconds: float
     device_seconds: float | None
     stays: Text = Text("", "")
     """Why it cannot move."""
+    device_range: Interval | None = None
+    launches: int = 0
+    """Kernels of one call, as is usual for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,44 +86,110 @@ def cost_of(problem: PlacementProblem, moved: frozenset[int] | set[int]) -> Spli
     bus, nbytes, transfers = 0.0, 0, 0
     for datum in problem.data:
         there = datum.maker in moved
-        if any((user in moved) != there for user in datum.users):
+        if any((user in moved or user == CONSUMER) != there for user in datum.users):
             bus += datum.seconds
             nbytes += datum.nbytes
             transfers += datum.transfers
     return Split(cpu, device, bus, nbytes, transfers)
 
 
+def cost_of_homes(problem: PlacementProblem, homes: Mapping[int, str]) -> Split:
+    """The cost with operators on the devices that are named by place; what is not named stays. From
+    one device to another data go through the host: two transfers."""
+    moved = {place for place in homes if problem.operators[place].device_seconds is not None}
+    split = cost_of(problem, moved)
+    bus, nbytes, transfers = 0.0, 0, 0
+    for datum in problem.data:
+        home = homes.get(datum.maker) if datum.maker in moved else None
+        ends = {
+            homes.get(user) if user in moved else None for user in datum.users if user != CONSUMER
+        }
+        if home is None:  # once to every device that needs it
+            times = max(len(ends - {None}), CONSUMER in datum.users)
+        else:  # once back, and on to every other device
+            others = ends - {home}
+            times = bool(others) + len(others - {None})
+        bus += times * datum.seconds
+        nbytes += times * datum.nbytes
+        transfers += times * datum.transfers
+    return Split(split.cpu, split.device, bus, nbytes, transfers)
+
+
 def movable_names(supported: Mapping[str, Iterable[str]]) -> frozenset[str]:
     return frozenset(name for names in supported.values() for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the pipeline runs in."""
+
+    batch: int = 1
+    """Calls that share a launch and a transfer."""
+    workers: int = 0
+    """Processes of a DataLoader that share the work of the CPU; 0: the main process does it."""
+    consumer_on_device: bool = False
+    """What takes the results is on the device anyway."""
+    allow_rounding: bool = False
+
+
 def problem_from(
-    dag: ExecutionDAG, profile: DeviceProfile, movable: frozenset[str], batch: int = 1
+    dag: ExecutionDAG,
+    profile: DeviceProfile,
+    movable: frozenset[str],
+    setting: Setting = Setting(),  # noqa: B008 - frozen
+    look: Look = look_up,
 ) -> PlacementProblem:
-    """The problem that a graph poses. `batch` calls share a launch and a transfer."""
+    """The problem that a graph poses."""
     placed = list(dag.operators())
     places = {node.node_id: place for place, node in enumerate(placed)}
+    inputs: dict[int, list[DAGNode]] = defaultdict(list)
+    for source, target, kind in dag.edges:
+        if kind == USES and target in places:
+            inputs[target].append(dag.nodes[source])
     return PlacementProblem(
-        tuple(_operator(node, profile, movable, batch) for node in placed),
-        tuple(_data(dag, places, profile, batch)),
-    )
+        tuple(
+            _operator(node, profile, _call(node, inputs[node.node_id], movable, setting, look), setting)
+            for node in placed
+        ),
+        tuple(_data(dag, places, profile, setting)),
+    )  # fmt: skip
+
+
+def _call(
+    node: DAGNode, inputs: Sequence[DAGNode], movable: frozenset[str], setting: Setting, look: Look
+) -> CataloguedCall:
+    stays = _reason_to_stay(node, movable)
+    if stays.en:
+        return CataloguedCall(stays)
+    found = look(node, inputs)
+    if not found.stays.en and not found.is_exact and not setting.allow_rounding:
+        return CataloguedCall(
+            Text(
+                f"only within rounding of the original ({found.case}): allow it with --allow-rounding",
+                f"与原函数仅在舍入误差内一致（{found.case}）：如可接受请加 --allow-rounding",
+            )
+        )
+    return found
 
 
 def _operator(
-    node: DAGNode, profile: DeviceProfile, movable: frozenset[str], batch: int
+    node: DAGNode, profile: DeviceProfile, call: CataloguedCall, setting: Setting
 ) -> Operator:
-    stays = _reason_to_stay(node, movable)
+    stays = call.stays
     touched = node.performance.get("bytes_in", 0.0) + node.performance.get("bytes_out", 0.0)
     if (
         not stays.en
         and profile.memory_bytes
-        and touched / node.count * batch > profile.memory_bytes
+        and touched / node.count * setting.batch > profile.memory_bytes
     ):
         stays = Text("its data do not fit into the device's memory", "其数据放不进设备内存")
-    seconds = None
-    if not stays.en:
-        seconds = profile.seconds(node.name, node.seconds, touched, ceil(node.count / batch))
-    return Operator(node.node_id, node.seconds, seconds, stays)
+    warm = node.performance.get("warm", node.seconds)
+    here = warm / max(setting.workers, 1)
+    if stays.en:
+        return Operator(node.node_id, here, None, stays)
+    calls = ceil(node.count / setting.batch)
+    there = profile.time_of(node.name, warm, touched, calls, call.kernels)
+    return Operator(node.node_id, here, there.high, stays, there, call.kernels.usual)
 
 
 def _reason_to_stay(node: DAGNode, movable: frozenset[str]) -> Text:
@@ -132,7 +207,7 @@ def _reason_to_stay(node: DAGNode, movable: frozenset[str]) -> Text:
 
 
 def _data(
-    dag: ExecutionDAG, places: Mapping[int, int], profile: DeviceProfile, batch: int
+    dag: ExecutionDAG, places: Mapping[int, int], profile: DeviceProfile, setting: Setting
 ) -> Iterable[Datum]:
     makers: dict[int, list[int]] = defaultdict(list)
     users: dict[int, list[int]] = defaultdict(list)
@@ -146,26 +221,29 @@ def _data(
             direct.append((source, target))
     for node in dag.nodes.values():
         if node.node_type == VARIABLE:
-            yield from _of_variable(node, makers[node.node_id], users[node.node_id], profile, batch)
+            yield from _of_variable(
+                node, makers[node.node_id], users[node.node_id], profile, setting
+            )
     for source, target in direct:  # a graph without variables: the maker's output travels
         size = dag.nodes[source].performance.get("bytes_out", 0.0)
-        count = ceil(dag.nodes[source].count / batch)
+        count = ceil(dag.nodes[source].count / setting.batch)
         seconds = profile.transfer_seconds(size, count)
         yield Datum(places[source], (places[target],), seconds, int(size), count)
 
 
 def _of_variable(
-    node: DAGNode, makers: list[int], users: list[int], profile: DeviceProfile, batch: int
+    node: DAGNode, makers: list[int], users: list[int], profile: DeviceProfile, setting: Setting
 ) -> Iterable[Datum]:
     if not makers and not users:
         return
-    count = ceil(node.count / batch)
+    count = ceil(node.count / setting.batch)
+    taker = CONSUMER if setting.consumer_on_device else HOST
     nbytes = int(node.performance.get("bytes", float(node.nbytes)))
     seconds = profile.transfer_seconds(nbytes, count)
     # what nothing in the graph uses, or what the program holds at the end, is a result
     share = node.performance.get("held", 0.0) / node.count
-    needed = (*users, HOST) if share >= _MOST or not users else tuple(users)
+    needed = (*users, taker) if share >= _MOST or not users else tuple(users)
     for maker in makers or [HOST]:
         yield Datum(maker, needed, seconds, nbytes, count)
-        if HOST not in needed and share:  # the last round of a loop leaves its variables behind
-            yield Datum(maker, (HOST,), seconds * share, int(nbytes * share), ceil(count * share))
+        if taker not in needed and share:  # the last round of a loop leaves its variables behind
+            yield Datum(maker, (taker,), seconds * share, int(nbytes * share), ceil(count * share))

@@ -12,14 +12,25 @@ from torchstone.core.codec import from_data
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
+from torchstone.dataflow.placement.catalogued import Kernels
 from torchstone.runtime.devices import device as known_device
 
 _LARGEST = 16 * 2**20
 _PCIE = 12e9  # B/s: what a pageable copy over PCIe 4.0 x16 reaches
 _LATENCY = 10e-6  # seconds to start a copy, with its synchronisation
 _LAUNCH = 8e-6  # seconds to start a kernel from Python
+_QUICK = 0.5  # of that, where kernels are queued while others run
 _SHARE = 0.3  # of the memory bandwidth that image operators reach
+_BEST_SHARE = 0.8  # of it, that a copy reaches
 _MEASURED_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Seconds, from the least to the most that is expected."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +51,23 @@ class DeviceProfile:
     """For functions that have none of their own; None: by the bytes they touch."""
     how: Text = Text("assumed", "假设")
 
-    def seconds(self, function: str, cpu_seconds: float, touched: float, launches: float) -> float:
-        """Time of all calls of a function that took so long on the CPU and touched so many bytes."""
+    def time_of(
+        self, function: str, cpu_seconds: float, touched: float, calls: float, kernels: Kernels
+    ) -> Interval:
+        """Of all calls of a function that took so long on the CPU and whose data have so many bytes:
+        launches and uploads, and a roofline of the bytes that its kernels touch."""
         speedup = self.speedups.get(function, self.speedup)
-        start = launches * self.launch_seconds
-        if speedup is not None:
-            return start + cpu_seconds / speedup
+        uploads = calls * kernels.uploads * self.latency_seconds
+        if speedup is not None:  # as measured, launches and all
+            return Interval(cpu_seconds / speedup, cpu_seconds / speedup)
+        quick = calls * kernels.low * self.launch_seconds * _QUICK
+        slow = calls * kernels.high * self.launch_seconds + uploads
         if not self.memory_bytes_per_second:
-            return start + cpu_seconds
-        return start + touched / (self.memory_bytes_per_second * _SHARE)
+            return Interval(quick + cpu_seconds, slow + cpu_seconds)
+        rate = self.memory_bytes_per_second
+        least = touched / (rate * _BEST_SHARE)
+        most = touched * kernels.traffic / (rate * _SHARE)
+        return Interval(max(quick, least), slow + most)
 
     def transfer_seconds(self, nbytes: float, transfers: float) -> float:
         return transfers * self.latency_seconds + nbytes / self.bytes_per_second

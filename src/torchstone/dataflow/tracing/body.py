@@ -88,10 +88,9 @@ def block_of(frame: FrameType, instrumentation: Instrumentation) -> Block | Text
         tree = ast.parse(source_of(name), name)
     except (SyntaxError, ValueError):
         return _NO_SOURCE
-    found = _enclosing_with(tree, frame)
-    if found is None:
+    statement = _enclosing_with(tree, frame)
+    if statement is None:
         return _NO_SOURCE
-    statement, scope = found
     if statement.body[0].lineno <= statement.items[-1].context_expr.end_lineno:  # type: ignore[operator]
         return Text("it stands on the line of its `with`", "它与 `with` 写在同一行")
     if len(statement.items) > 1 and not _is_entered_last(statement):
@@ -105,16 +104,17 @@ def block_of(frame: FrameType, instrumentation: Instrumentation) -> Block | Text
     bound = target.id if isinstance(target, ast.Name) else ""
     if target is not None and not bound:
         return Text("`as` binds more than a name", "`as` 绑定的不止一个名字")
-    if frame.f_locals is frame.f_globals:
+    is_module = frame.f_locals is frame.f_globals
+    if is_module:
         tree = ast.Module(statement.body, [])
     else:
         names = [*(n for n in frame.f_locals if n.isidentifier()), *([bound] if bound else [])]
         tree = _as_function(statement, list(dict.fromkeys(names)))
-    code = instrumentation.block(name, tree, scope)
+    code = instrumentation.block(name, tree, as_function=not is_module)
     return Block(frame, code, bound)
 
 
-def _enclosing_with(tree: ast.Module, frame: FrameType) -> tuple[ast.With, str] | None:
+def _enclosing_with(tree: ast.Module, frame: FrameType) -> ast.With | None:
     """The `with` whose header holds the frame's line, in the function of the frame."""
     line = frame.f_lineno
     best: ast.With | None = None
@@ -123,7 +123,7 @@ def _enclosing_with(tree: ast.Module, frame: FrameType) -> tuple[ast.With, str] 
             node.body[0].lineno, node.lineno + 1
         ):
             best = node
-    return (best, frame.f_code.co_qualname) if best is not None else None
+    return best
 
 
 def _is_entered_last(statement: ast.With) -> bool:

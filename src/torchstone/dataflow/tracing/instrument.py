@@ -7,6 +7,7 @@ that each function of the program, wherever it lives, finds its counterpart.
 from __future__ import annotations
 
 import ast
+import ctypes
 import functools
 import gc
 import inspect
@@ -22,7 +23,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from torchstone.dataflow.tracing.hooks.common import Hook
-from torchstone.dataflow.tracing.hooks.operators import make_hook
+from torchstone.dataflow.tracing.hooks.operators import make_hook, plain_operation
 from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.rewrite import MARK, SLICE, Rewriter
 from torchstone.dataflow.tracing.sites import FunctionSites
@@ -64,6 +65,8 @@ class Instrumentation:
     owners: dict[FunctionSites, CodeType] = field(default_factory=dict)
     changed: dict[int, list[weakref.ref[FunctionType]]] = field(default_factory=dict)
     """By the id of the recording code: the functions that have it."""
+    hooks: dict[int, Hook] = field(default_factory=dict)
+    """By the number of their site."""
     shed_count: int = 0
 
     # ---- files -------------------------------------------------------------------------------
@@ -91,9 +94,9 @@ class Instrumentation:
         made.recording = self._connect(plain, marked, rewriter, made)
         return made
 
-    def block(self, name: str, tree: ast.Module, scope: str) -> CodeType:
-        """Statements of a running frame, with hooks."""
-        rewriter = Rewriter(name, scope)
+    def block(self, name: str, tree: ast.Module, *, as_function: bool) -> CodeType:
+        """Statements of a running frame, with hooks; in a function that stands for them, or bare."""
+        rewriter = Rewriter(name, block=as_function)
         tree.body = rewriter.statements(tree.body)
         marked = _compiled(ast.fix_missing_locations(tree), name)
         return self._connect(marked, marked, rewriter, RewrittenFile(marked, marked))
@@ -132,7 +135,22 @@ class Instrumentation:
         return self._made_hook(int(item[len(MARK) :]), owner, rewriter)
 
     def _made_hook(self, number: int, owner: FunctionSites, rewriter: Rewriter) -> Hook:
-        return make_hook(rewriter.sites[number], owner, self.recorder, self.shed)
+        site = rewriter.sites[number]
+        before = len(self.recorder.sites)
+        made = make_hook(site, owner, self.recorder, self.shed, self.calm)
+        # an item has two numbers: as an operator, and as a call of `__getitem__`
+        self.hooks |= dict.fromkeys(range(before, len(self.recorder.sites)), made)
+        return made
+
+    def calm(self, number: int, rounds: int) -> None:
+        """A site whose calls are so short that hooks would take most of the time does without, in
+        running frames too: the constant that is called there becomes the operation itself."""
+        site, hook = self.recorder.sites[number], self.hooks[number]
+        if number in self.recorder.hot:
+            return
+        self.recorder.hot[number] = rounds
+        for code, _ in list(self.originals.values()):
+            _replace_constant(code, hook, plain_operation(site))
 
     # ---- functions ---------------------------------------------------------------------------
 
@@ -177,6 +195,17 @@ class Instrumentation:
         for function in functions_with(self.originals.keys()):
             function.__code__ = self.originals[id(function.__code__)][1]
         self.changed.clear()
+
+
+def _replace_constant(code: CodeType, old: Hook, new: Hook) -> None:
+    """In the tuple itself, which running frames read: of code that this module made, and that
+    nobody else holds. The old constant is kept alive by its owner."""
+    constants = code.co_consts
+    for place, item in enumerate(constants):
+        if item is old:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
+            address = id(constants) + tuple.__basicsize__ + place * ctypes.sizeof(ctypes.c_void_p)
+            ctypes.py_object.from_address(address).value = new  # type: ignore[assignment]
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:

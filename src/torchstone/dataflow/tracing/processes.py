@@ -13,16 +13,18 @@ from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
 from typing import Any
 
-from torchstone.core.text import Text
-from torchstone.dataflow.graph.assemble import ThreadTrace
+from torchstone.dataflow.graph.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.messages import number_messages, stop_numbering
-from torchstone.dataflow.tracing.recorder import Event, Recorder, ThreadEvents
-from torchstone.dataflow.tracing.sites import Site
+from torchstone.dataflow.tracing.notes import Note
+from torchstone.dataflow.tracing.recorder import Event, Recorder, ThreadEvents, UnrecordedCalls
+from torchstone.dataflow.tracing.sites import site_from
 from torchstone.dataflow.tracing.values import ValueFacts
 
 _OF_PROCESS = 1 << 40
 """Values that a worker made are numbered from its process id times this: none is used twice."""
+WORKER = "worker "
+"""What the name of a worker's thread begins with."""
 _LAST = 100  # priority of what runs when a process ends: before multiprocessing cleans up
 Links = dict[int, tuple[int, ...]]
 """Value that arrived from another process → the values that were sent."""
@@ -37,7 +39,9 @@ class WorkerTraces:
         self._forked_at = 0
         self._process = 0 if folder else os.getpid()
         self._ended = False
-        self.notes: list[Text] = []
+        self.notes: list[Note] = []
+        self.unrecorded: list[UnrecordedCalls] = []
+        """Of all workers, once they have been read."""
         recorder.after_message = self.write_own
         register_after_fork(self, WorkerTraces.start_in_worker)
         number_messages(recorder.values, self._number_to_send)
@@ -73,12 +77,25 @@ class WorkerTraces:
             if thread.current == -1:  # nothing is under way
                 chunks.append([self._event(event) for event in self._recorder.events_of(thread)])
                 thread.events.clear()
-        data = {"threads": chunks, "facts": self._new_facts(), "links": self._new_links()}
+        data = {
+            "threads": chunks,
+            "facts": self._new_facts(),
+            "links": self._new_links(),
+            "unrecorded": [item for thread in threads for item in self._unrecorded(thread)],
+        }
         try:
             with open(self.folder / f"{os.getpid()}.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps(data, default=str) + "\n")
         except OSError:  # the parent has ended its trace and removed the folder
             self._recorder.stop()
+
+    def _unrecorded(self, thread: ThreadEvents) -> list[Any]:
+        found, thread.unrecorded = thread.unrecorded, {}
+        sites, callees = self._recorder.sites, self._recorder.callees.listed
+        return [
+            [astuple(sites[site]), astuple(callees[item.callee]), item.calls, item.own]
+            for site, item in found.items()
+        ]
 
     def _new_facts(self) -> dict[int, list[Any]]:
         facts = self._recorder.values.facts
@@ -103,8 +120,8 @@ class WorkerTraces:
         return [
             astuple(site), astuple(callee) if callee else None, event.parent, event.start, event.end,
             [self._number(n) for n in event.reads], [self._number(n) for n in event.makes],
-            [self._number(n) for n in event.returns], [str(c) for c in event.constants],
-            event.error,
+            [self._number(n) for n in event.returns], [shown_constant(c) for c in event.constants],
+            event.error, event.inner,
         ]  # fmt: skip
 
     def note_failure(self, error: Exception) -> None:
@@ -131,9 +148,13 @@ class WorkerTraces:
                     continue
                 facts.update({int(n): ValueFacts(*item) for n, item in chunk["facts"].items()})
                 links.update({int(n): tuple(item) for n, item in chunk["links"].items()})
+                self.unrecorded += [
+                    UnrecordedCalls(site_from(site), Callee(*callee), calls, own)
+                    for site, callee, calls, own in chunk["unrecorded"]
+                ]
                 for events in chunk["threads"]:
                     made = tuple(_event_from(item) for item in events)
-                    found.append(ThreadTrace(f"worker {path.stem}", made, facts))
+                    found.append(ThreadTrace(f"{WORKER}{path.stem}", made, facts))
         for path in sorted(self.folder.glob("*.failed")):
             self.notes.append(_failed(path.stem, path.read_text(encoding="utf-8")))
         self._cleanup()
@@ -161,11 +182,10 @@ def follow_links(trace: ThreadTrace, links: Mapping[int, tuple[int, ...]]) -> Th
 
 
 def _event_from(item: list[Any]) -> Event:
-    site, callee, parent, start, end, reads, makes, returns, constants, error = item
-    place = Site(site[0], site[1], site[2], site[3], site[4], tuple(site[5]), tuple(site[6]))
+    site, callee, parent, start, end, reads, makes, returns, constants, error, inner = item
     return Event(
-        place, Callee(*callee) if callee else None, parent, start, end, tuple(reads),
-        tuple(makes), tuple(returns), tuple(constants), error,
+        site_from(site), Callee(*callee) if callee else None, parent, start, end, tuple(reads),
+        tuple(makes), tuple(returns), tuple(constants), error, inner,
     )  # fmt: skip
 
 
@@ -179,16 +199,19 @@ def _facts_data(facts: ValueFacts) -> list[Any]:
     ]
 
 
-def _cut_off(process: str) -> Text:
-    return Text(
+def _cut_off(process: str) -> Note:
+    return Note(
         f"worker {process} ended while it wrote its trace; its last batch is missing",
         f"工作进程 {process} 在写入追踪时结束；缺少其最后一个批次",
+        "let the loader end by itself, or trace it with num_workers=0",
     )
 
 
-def _failed(process: str, reason: str) -> Text:
-    return Text(
-        f"worker {process} is not traced: {reason}", f"工作进程 {process} 未被追踪：{reason}"
+def _failed(process: str, reason: str) -> Note:
+    return Note(
+        f"worker {process} is not traced: {reason}",
+        f"工作进程 {process} 未被追踪：{reason}",
+        "trace it with num_workers=0",
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torchstone.dataflow.tracing.callees import Callee, Callees
@@ -42,17 +44,49 @@ class Event(NamedTuple):
     """Values that calls inside it made and that it returned."""
     constants: tuple[Any, ...] = ()
     error: str = ""
+    inner: int = 0
+    """Nanoseconds of it that were spent in calls which have a hook of their own, recorded or not."""
+
+    @property
+    def own(self) -> int:
+        """Nanoseconds of its own."""
+        return self.end - self.start - self.inner
 
 
+NOTHING = Event(Site("call", "", "", 0, ""), None, -1, 0, 0, (), ())
+"""Stands in the place of a call that never finished."""
 RawEvent = tuple[Any, ...]
 """The fields of an Event with the numbers of its site and callee: plain tuples of numbers, which
 the garbage collector soon stops looking at."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnrecordedCalls:
+    """Calls of one site that met no data."""
+
+    site: Site
+    callee: Callee
+    calls: int
+    own: int
+    """Nanoseconds."""
+
+
+class Unrecorded:
+    """Calls of one site that left no event."""
+
+    __slots__ = ("callee", "calls", "own")
+
+    def __init__(self, callee: int) -> None:
+        self.callee = callee
+        self.calls = 0
+        self.own = 0
+        """Nanoseconds."""
+
+
 class ThreadEvents:
     """The events of one thread, in the order in which they began."""
 
-    __slots__ = ("current", "deeper", "depth", "events", "name")
+    __slots__ = ("current", "deeper", "depth", "events", "inner", "name", "unrecorded")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,6 +95,10 @@ class ThreadEvents:
         self.depth = 0
         self.deeper = 0
         """Calls under way below the depth that is recorded."""
+        self.inner = 0
+        """Nanoseconds in calls with a hook inside the call that is under way."""
+        self.unrecorded: dict[int, Unrecorded] = {}
+        """By site: calls that met no data and left no event."""
 
 
 class Recorder:
@@ -71,13 +109,17 @@ class Recorder:
     ) -> None:
         self.values = values
         self.callees = callees
-        self.limit = max_depth
+        self.limit = self.deepest = max_depth
         self.max_events = max_events
         self.overflowed = False
         self.troubles: dict[str, str] = {}
         """Place → why what happened there is not in the graph."""
         self.threads: list[ThreadEvents] = []
         self.sites: list[Site] = []
+        self.cuts: Counter[int] = Counter()
+        """By site: calls that were deeper than is recorded."""
+        self.hot: dict[int, int] = {}
+        """By site: after how many short calls it was left alone."""
         self.states: dict[int, ThreadEvents] = {}
         self.after_message: Callable[[], None] | None = None
         """Called when a message to another process was sent."""
@@ -101,12 +143,22 @@ class Recorder:
     def events_of(self, thread: ThreadEvents) -> list[Event]:
         """The finished events; the places of what never finished are taken by empty ones."""
         listed = self.callees.listed
-        nothing = Event(Site("call", "", "", 0, ""), None, -1, 0, 0, (), ())
         return [
-            nothing
+            NOTHING
             if raw is None
             else Event(self.sites[raw[0]], listed[raw[1]] if raw[1] >= 0 else None, *raw[2:])
             for raw in thread.events
+        ]
+
+    def unrecorded_of(self, ident: int) -> list[UnrecordedCalls]:
+        """Calls of a thread that left no event."""
+        state = self.states.get(ident)
+        found = state.unrecorded.items() if state is not None else ()
+        return [
+            UnrecordedCalls(
+                self.sites[site], self.callees.listed[item.callee], item.calls, item.own
+            )
+            for site, item in found
         ]
 
     def start_anew(self) -> None:
@@ -135,6 +187,15 @@ class Recorder:
             state.events[index] = event
         else:
             state.events.pop()
+            self.note_unrecorded(state, event[0], event[1], event[4] - event[3] - event[10])
+
+    def note_unrecorded(self, state: ThreadEvents, site: int, callee: int, own: int) -> None:
+        """A call that leaves no event; its time is accounted for."""
+        known = state.unrecorded.get(site)
+        if known is None:
+            known = state.unrecorded[site] = Unrecorded(callee)
+        known.calls += 1
+        known.own += own
 
     def is_idle(
         self,

@@ -25,20 +25,25 @@ _PLAIN_BUILTINS = frozenset(
 """Builtins that look at their caller's frame, or hand data on without making any."""
 _LOGGING = frozenset("debug info warning error exception critical log warn".split())
 """They name their caller's line; a layer between would change it."""
+_METHODS_WITHOUT_DATA = frozenset(
+    "append strip lstrip rstrip lower upper startswith endswith items keys join".split()
+)
+"""Methods of lists, dicts and texts that no array, tensor or image has."""
 _VIEWS = frozenset("T mT H mH real imag flat".split())
 """Attributes that are arrays of their own."""
 
 
 class Rewriter(ast.NodeTransformer):
     """One file. `sites` are in the order of their numbers. With `only`, nothing but calls and
-    items of these names is rewritten."""
+    items of these names is rewritten. A `block` is traced from its own statements on: the function
+    around it is no part of a site."""
 
-    def __init__(self, file: str, scope: str = "", only: tuple[str, ...] = ()) -> None:
+    def __init__(self, file: str, only: tuple[str, ...] = (), *, block: bool = False) -> None:
         self.file = file
         self._only = only
         self.sites: list[Site] = []
-        self._scope = [scope] if scope and scope != "<module>" else []
-        self._block = bool(scope)
+        self._scope: list[str] = []
+        self._block = block
         self._targets: dict[int, tuple[str, ...]] = {}
         self._temporaries = 0
 
@@ -320,6 +325,8 @@ class Rewriter(ast.NodeTransformer):
 def _is_plain(func: ast.expr) -> bool:
     if isinstance(func, ast.Name):
         return func.id in _PLAIN_BUILTINS or func.id.startswith("_torchstone_")
+    if isinstance(func, ast.Attribute) and func.attr in _METHODS_WITHOUT_DATA:
+        return True
     if isinstance(func, ast.Attribute) and func.attr in _LOGGING:
         base = _text(func.value).lower()
         return "log" in base or base == "warnings"

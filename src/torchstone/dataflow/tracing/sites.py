@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,9 @@ class FunctionSites:
     file: str
     quiet: int = 0
     """Events without data so far; far below zero once data were met."""
+
+
+def site_from(item: Sequence[Any]) -> Site:
+    """The site that `dataclasses.astuple` and JSON made a list of."""
+    kind, op, file, line, function, targets, inputs = item
+    return Site(kind, op, file, line, function, tuple(targets), tuple(inputs))

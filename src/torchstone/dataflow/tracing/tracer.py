@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,14 +19,18 @@ from torchstone.core.text import Text
 from torchstone.dataflow.graph.assemble import ThreadTrace, assemble
 from torchstone.dataflow.graph.builder import DAGBuilder
 from torchstone.dataflow.graph.export import graph_data
+from torchstone.dataflow.time_use import ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.tracing.body import Block, BodyDone, block_of
 from torchstone.dataflow.tracing.callees import Callees
 from torchstone.dataflow.tracing.function_filter import FunctionFilter
 from torchstone.dataflow.tracing.imports import ImportHook
 from torchstone.dataflow.tracing.instrument import Instrumentation, is_user_file, user_functions
+from torchstone.dataflow.tracing.journal import Journal
 from torchstone.dataflow.tracing.monitors import MemoryProfiler, PerformanceMonitor
-from torchstone.dataflow.tracing.processes import WorkerTraces, follow_links
+from torchstone.dataflow.tracing.notes import Note, notes_on
+from torchstone.dataflow.tracing.processes import WORKER, WorkerTraces, follow_links
 from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
+from torchstone.dataflow.tracing.sampling import ThreadSampler
 from torchstone.dataflow.tracing.spawned import TraceSettings, hook_for
 from torchstone.dataflow.tracing.values import Values
 
@@ -38,7 +43,8 @@ class EnhancedTracer:
 
     `max_depth` is the number of calls inside each other that are recorded; what is deeper counts
     as part of the call around it. `track_memory` takes snapshots of the memory of the process.
-    `filter_config` has the patterns of `FunctionFilter`.
+    `filter_config` has the patterns of `FunctionFilter`. With a `journal`, events are written to
+    this file as the program goes, below a first line that says what it is `about`.
     """
 
     def __init__(
@@ -47,6 +53,8 @@ class EnhancedTracer:
         track_memory: bool = True,
         filter_config: Mapping[str, Sequence[str]] | None = None,
         max_events: int = 500_000,
+        journal: Path | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         if max_depth < 1:
             raise UsageError(
@@ -61,8 +69,15 @@ class EnhancedTracer:
         self.memory_profiler = MemoryProfiler() if track_memory else None
         self.performance_monitor = PerformanceMonitor()
         self.dag_builder = DAGBuilder()
-        self.notes: list[Text] = []
+        self.notes: list[Note] = []
         """What could not be traced, and why."""
+        self.time_uses: list[TimeUse] = []
+        """All time of the traced block, the largest part first."""
+        self.worker_time_uses: list[TimeUse] = []
+        """Time of worker processes, of all together."""
+        self.wall_seconds = 0.0
+        self.journal = journal
+        self.about = dict(about or {})
         self.source_files: set[str] = set()
         self._run: _Run | None = None
 
@@ -104,13 +119,28 @@ class EnhancedTracer:
         if self.memory_profiler is not None:
             self.memory_profiler.stop()
         before = self.dag_builder.node_counter
-        assemble(run.traces(), self.dag_builder, run.started, held)
+        traces = run.traces()
+        assemble(traces, self.dag_builder, run.started, held)
+        self._account(run, traces)
         for node_id in range(before, self.dag_builder.node_counter):
             node = self.dag_builder.dag.nodes[node_id]
             if node.role == "operator":
                 self.performance_monitor.record(node.name, node.seconds)
         self.notes += run.notes
         self.source_files |= {name for name, file in run.instrumentation.files.items() if file}
+
+    def _account(self, run: _Run, traces: Sequence[ThreadTrace]) -> None:
+        own = next((trace for trace in traces if trace.name == run.thread), None)
+        events, facts = (own.events, own.facts) if own is not None else ((), {})
+        wall = run.ended - run.started
+        spent = run.recorder.unrecorded_of(run.ident)
+        self.wall_seconds += wall * 1e-9
+        self.time_uses = time_uses(ThreadTime(events, facts, spent, run.sampler.spots, wall))
+        workers = [trace for trace in traces if trace.name.startswith(WORKER)]
+        inside = [event for trace in workers for event in trace.events]
+        self.worker_time_uses = time_uses(
+            ThreadTime(inside, workers[0].facts if workers else {}, run.workers.unrecorded, {})
+        )
 
     @property
     def started_ns(self) -> int:
@@ -127,7 +157,7 @@ class EnhancedTracer:
             )  # fmt: skip
         return self._run.instrumentation
 
-    def note(self, text: Text) -> None:
+    def note(self, text: Note) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
@@ -173,10 +203,11 @@ class TracingContext:
         else:
             place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
             self._tracer.note(
-                Text(
+                Note(
                     f"the statements of the with block at {place} are seen only through the "
                     f"functions they call: {block.en}",
                     f"{place} 处 with 块中的语句只能通过其调用的函数观察：{block.zh}",
+                    "put these statements into a function of a file, and call it inside the traced block",
                 )
             )
 
@@ -199,6 +230,7 @@ class _Run:
 
     def __init__(self, tracer: EnhancedTracer) -> None:
         self.max_depth = tracer.max_depth
+        self.started = perf_counter_ns()
         values = Values()
         callees = Callees(is_user_file, tracer.function_filter.should_trace)
         self.recorder = Recorder(values, callees, tracer.max_depth, tracer.max_events)
@@ -210,36 +242,39 @@ class _Run:
                 tracer.max_depth, tracer.max_events, tracer.filter_config, str(self.workers.folder)
             )
         )
-        self.notes: list[Text] = []
+        self.notes: list[Note] = []
+        self.sampler = ThreadSampler(is_user_file)
+        self.ident = threading.get_ident()
+        self.thread = threading.current_thread().name
+        self.journal: Journal | None = None
+        self.ended = 0
         self.frames = sys.getrecursionlimit()
-        self.started = perf_counter_ns()
         try:
             sys.setrecursionlimit(self.frames + _frames_of_hooks(tracer.max_depth))
             self.instrumentation.instrument(list(user_functions(is_user_file)))
             self.imports.install()
             self.spawning.install()
+            if tracer.journal is not None:
+                self.journal = Journal(tracer.journal, self.recorder, tracer.about)
+            self.sampler.start()
         except BaseException:
             self.end()
             raise
+        self.started = perf_counter_ns()  # what was done until here is no part of the program
 
     def end(self) -> None:
+        self.ended = perf_counter_ns()
+        self.sampler.stop()
         self.recorder.stop()
+        if self.journal is not None:
+            self.journal.close()
         if sys.getrecursionlimit() == self.frames + _frames_of_hooks(self.max_depth):
             sys.setrecursionlimit(self.frames)
         self.spawning.remove()
         self.imports.remove()
         self.instrumentation.restore()
         self.workers.end()
-        if self.recorder.overflowed:
-            most = self.recorder.max_events
-            self.notes.append(
-                Text(
-                    f"recording stopped after {most:,} events; pass max_events for more",
-                    f"记录在 {most:,} 个事件后停止；可用 max_events 调大",
-                )
-            )
-        for name, reason in {**self.instrumentation.skipped, **self.recorder.troubles}.items():
-            self.notes.append(Text(f"{name} is not traced: {reason}", f"{name} 未被追踪：{reason}"))
+        self.notes += notes_on(self.recorder, self.instrumentation.skipped)
 
     def traces(self) -> list[ThreadTrace]:
         facts = self.recorder.values.all_facts()

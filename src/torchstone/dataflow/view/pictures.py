@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchstone.core.pictures import DataGraph, DataVertex, Link, Part, Stack
-from torchstone.core.text import Text
+from torchstone.core.text import Text, Words
 from torchstone.dataflow.graph.dag import PRODUCES, USES, DAGNode, ExecutionDAG
 
 _PARTS = 7
@@ -64,7 +64,7 @@ def _vertex(node: DAGNode, fold: int, devices: Mapping[int, str] | None) -> Data
     return DataVertex(node.name, fold, node.seconds, made, both, where)
 
 
-def time_stack(functions: Sequence[tuple[str, float]], how: Text) -> Stack:
+def time_stack(functions: Sequence[tuple[Words, float]], how: Text) -> Stack:
     """Where the time goes, the slowest functions first."""
     parts = [Part(name, seconds) for name, seconds in functions[:_PARTS]]
     rest = sum(seconds for _, seconds in functions[_PARTS:])

@@ -13,10 +13,15 @@ from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.starting.obstacles import (
+    BrokenCall,
+    BrokenPackage,
     EmptyData,
     MissingCommand,
     MissingDataset,
+    MissingOperators,
     MissingPretrained,
+    MissingResource,
+    OtherKeyword,
     OtherVersion,
 )
 from torchstone.starting.requirements import declared_requirements
@@ -40,6 +45,28 @@ _CLOSE = {
         "请使用项目自己的环境运行：--python PATH",
     ),
     "missing-command": Text("install the command", "请安装该命令"),
+    "missing-arguments": Text("pass its arguments after --", "请在 -- 之后传入脚本参数"),
+    "missing-operators": Text(
+        "install the build of the package that fits this torch", "请安装与当前 torch 匹配的版本"
+    ),
+    "broken-package": Text(
+        "install the build of the package that fits this torch", "请安装与当前 torch 匹配的版本"
+    ),
+    "other-keyword": Text(
+        "run it with the environment of the project: --python PATH",
+        "请使用项目自己的环境运行：--python PATH",
+    ),
+    "library": Text(
+        "run it with the environment of the project: --python PATH, or look at the call",
+        "请使用项目自己的环境运行：--python PATH，或查看该调用",
+    ),
+    "missing-weights": Text(
+        "fetch the weights before, so that they are found in the cache",
+        "请先下载权重，使程序能在缓存中找到",
+    ),
+    "missing-resource": Text(
+        "fetch it before, so that it is found in the cache", "请先下载，使程序能在缓存中找到"
+    ),
     "missing-dataset": Text(
         "fetch the dataset before, or describe a sample with --data",
         "请先下载数据集，或用 --data 描述一个样本",
@@ -103,6 +130,29 @@ _SAYS = {
     "missing-pretrained": Text(
         "{name} is not on this machine ({message})", "本机没有 {name}（{message}）"
     ),
+    "missing-arguments": Text("arguments are missing ({message})", "缺少参数（{message}）"),
+    "missing-operators": Text(
+        "the native library of {package} does not fit this build of torch ({message})",
+        "{package} 的原生库与当前 torch 不匹配（{message}）",
+    ),
+    "broken-package": Text(
+        "the native library of {name} cannot be loaded ({message})",
+        "无法加载 {name} 的原生库（{message}）",
+    ),
+    "other-keyword": Text(
+        "{package}.{name} of the installed version {installed} has no `{keyword}`",
+        "已安装版本 {installed} 的 {package}.{name} 没有 `{keyword}`",
+    ),
+    "library": Text(
+        "{kind} was raised inside of {package} {installed} ({message}); whether the call or the version is at fault is not known",
+        "{package} {installed} 内部抛出 {kind}（{message}）；无法判断是调用有误还是版本不符",
+    ),
+    "missing-weights": Text(
+        "pretrained weights would be fetched ({message})", "需要下载预训练权重（{message}）"
+    ),
+    "missing-resource": Text(
+        "{package} would fetch something ({message})", "{package} 需要下载内容（{message}）"
+    ),
     "missing-command": Text(
         "the program starts {name}, which is not installed", "程序要启动 {name}，但系统未安装"
     ),
@@ -131,6 +181,13 @@ def refuse_unusable(subject: str, main: Record | None, output: str) -> None:
             Text("install it in this environment: the script is run with it",
                  "请在当前环境中安装：脚本在此环境中运行"),
         )  # fmt: skip
+    if stop is not None and stop.cause == "missing-arguments":
+        raise InputError(
+            f"dryrun: {subject}",
+            stop.message,
+            Text("a script that runs with these arguments", "可用这些参数运行的脚本"),
+            _CLOSE["missing-arguments"],
+        )
     if stop is not None and stop.exception == "SyntaxError":
         raise InputError(
             f"dryrun: {subject}",
@@ -194,8 +251,16 @@ def _missing(stop: Stop) -> dict[str, str]:
     obstacle = stop.obstacle
     if isinstance(obstacle, EmptyData):
         return {"looked": obstacle.paths[0] if obstacle.paths else "its folder"}
-    if isinstance(obstacle, MissingCommand | MissingDataset | MissingPretrained):
+    if isinstance(obstacle, MissingCommand | MissingDataset | MissingPretrained | BrokenPackage):
         return {"name": obstacle.name}
+    if isinstance(obstacle, MissingOperators | MissingResource):
+        return {"package": obstacle.package}
+    if isinstance(obstacle, BrokenCall):
+        return {"package": obstacle.package, "installed": obstacle.installed}
+    if isinstance(obstacle, OtherKeyword):
+        return {
+            name: getattr(obstacle, name) for name in ("package", "name", "keyword", "installed")
+        }
     if not isinstance(obstacle, OtherVersion):
         return {}
     top = obstacle.package.partition(".")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,12 +14,22 @@ from torchstone.core.text import Message, Text
 from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
-from torchstone.starting.supplies import MadeDataset, MadeFile, MadePretrained, StandIn, Supply
+from torchstone.starting.supplies import (
+    MadeDataset,
+    MadeFile,
+    MadePretrained,
+    MadeResource,
+    MadeWeights,
+    NameStandIn,
+    PlainPackage,
+    StandIn,
+    Supply,
+)
 
 SUPPLIED = "supplied"
 _NAMED = 3
-_MADE = (MadeFile, MadeDataset, MadePretrained)
-VALUES = (*_MADE, StandIn)
+_MADE = (MadeFile, MadeDataset, MadePretrained, MadeWeights, MadeResource, PlainPackage)
+VALUES = (*_MADE, StandIn, NameStandIn)
 """Supplies whose values are not those of the real thing."""
 
 
@@ -31,8 +42,29 @@ def supply_measures(supplies: Sequence[Supply]) -> list[Measure]:
         "missing here, and assumed; --as-it-is supplies nothing",
         "此处缺少，因而作了假设；--as-it-is 不提供任何替代",
     )
-    table = Table(label, (Text("what", "内容"),), tuple((item.say(),) for item in supplies))
-    return [Measure(SUPPLIED, len(supplies), "", how, label, evidence=(table,), tool=TOOL)]
+    said = list(dict.fromkeys(_say_group(item, supplies) for item in supplies))
+    table = Table(label, (Text("what", "内容"),), tuple((item,) for item in said))
+    return [Measure(SUPPLIED, len(said), "", how, label, evidence=(table,), tool=TOOL)]
+
+
+def _say_group(supply: Supply, supplies: Sequence[Supply]) -> Text:
+    """One sentence for all made files of a folder that are of one form."""
+    if not isinstance(supply, MadeFile):
+        return supply.say()
+    home = os.path.dirname(supply.path)
+    same = [
+        item
+        for item in supplies
+        if isinstance(item, MadeFile)
+        and (item.form, os.path.dirname(item.path)) == (supply.form, home)
+    ]
+    if len(same) == 1:
+        return supply.say()
+    kind = supply.form.partition(":")[0]
+    return Text(
+        f"files in {home} are missing: {len(same)} made ones ({kind})",
+        f"{home} 中缺少文件：使用 {len(same)} 个生成的文件（{kind}）",
+    )
 
 
 def comes_from_supplies(stop: Stop | None, supplies: Sequence[Supply]) -> bool:
@@ -95,3 +127,27 @@ def rest_on_supplies(finding: Finding, supplies: Sequence[Supply]) -> Finding:
     )
     severity = max(finding.severity, Severity.MEDIUM, key=lambda item: item.rank)
     return replace(finding, severity=severity, why=why)
+
+
+def rest_on(findings: tuple[Finding, ...], supplies: tuple[Supply, ...]) -> tuple[Finding, ...]:
+    """Findings of a run in which values were made: MEDIUM at most, and they say what they rest on."""
+    made = [item.say() for item in supplies if isinstance(item, VALUES)]
+    if not made:
+        return findings
+    words = Text("it rests on: {made}", "其前提：{made_zh}")
+    given = {
+        "made": "; ".join(item.en for item in made),
+        "made_zh": "；".join(item.zh for item in made),
+    }
+    return tuple(
+        replace(
+            item,
+            severity=Severity.MEDIUM if item.severity is Severity.HIGH else item.severity,
+            why=Message(
+                item.why.id,
+                Text(f"{item.why.text.en} ({words.en})", f"{item.why.text.zh}（{words.zh}）"),
+                {**item.why.args, **given},
+            ),
+        )
+        for item in findings
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -17,8 +18,10 @@ from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
-from torchstone.starting.diagnosis import chain_of, find_obstacle
-from torchstone.starting.obstacles import EmptyData
+from torchstone.starting.arguments import find_missing_arguments
+from torchstone.starting.diagnosis import chain_of, find_obstacle, raising_package, version_of
+from torchstone.starting.misfits import find_misfit
+from torchstone.starting.obstacles import BrokenCall, EmptyData
 from torchstone.starting.supplies import MadeFile
 
 _PRETEND_ERRORS = (
@@ -37,6 +40,7 @@ _LIMITS = (
     "Cannot access data pointer of Tensor",
     "Cannot access storage of",
     _NO_STRATEGY,
+    "Distributed package doesn't have NCCL built in",
     "Unable to handle autograd's threading in combination with fork",
 )
 """What torch says where native code looks for the values of a tensor that has none."""
@@ -51,6 +55,11 @@ def ended(end: EndOfRun) -> Record:
 def exited(end: SystemExit) -> Record:
     code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     detail = str(code) if isinstance(end.code, (int, type(None))) else str(end.code)
+    if missing := find_missing_arguments(end):
+        stop = Stop(
+            "SystemExit", missing.message, last_place(end)[0], cause=missing.kind, obstacle=missing
+        )
+        return Record(ending="error", stop=stop, ending_place=stop.place)
     return Record(ending="exit", ending_detail=detail, ending_place=last_place(end)[0])
 
 
@@ -59,14 +68,22 @@ def failed(session: Session, error: BaseException) -> Record:
     refused = refused_call(session, error)
     place, inside = last_place(error)
     cause = cause_of(error)
-    obstacle = find_obstacle(error, session.unfound())
+    obstacle = find_missing_arguments(error) or find_obstacle(error, session.unfound())
     if cause == "program" and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
-    if cause == "program" and any(isinstance(item, MadeFile) for item in session.settings.supplies):
-        # part of the data was made: what the program looked for beside it may be the next part
-        obstacle = EmptyData(tuple(reversed(session.unfound()))[:8])
+    if cause == "program" and refused is None and (package := raising_package(error)):
+        cause, obstacle = "library", BrokenCall(package, version_of(package))
+    if cause in ("program", "library") and any(
+        isinstance(item, MadeFile) for item in session.settings.supplies
+    ):
+        # part of the data was made: it may not fit, or what was looked for beside it is the next part
+        unfound = tuple(reversed(session.unfound()))[:8]
+        misfit = find_misfit(error, refused.message if refused is not None else "")
+        obstacle = misfit if misfit is not None and not unfound else EmptyData(unfound)
+    if isinstance(obstacle, EmptyData):
+        obstacle = replace(obstacle, places=tuple(map(session.looked_for, obstacle.paths)))
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),

@@ -7,15 +7,11 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import struct
-import subprocess
-import sys
 import tempfile
 import termios
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +23,10 @@ from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.sandbox.fork_server import Order
+from torchstone.sandbox.forks import EXECUTE, PACKAGE_HOME
+from torchstone.sandbox.forks import start as start_process
 from torchstone.starting.applying import write_files
-from torchstone.starting.interpreters import Interpreter
 from torchstone.starting.supplies import Supply
 
 GRACE_SECONDS = 10.0
@@ -36,7 +34,6 @@ GRACE_SECONDS = 10.0
 IMPORT_SECONDS = 30.0
 """Importing torch and transformers on a busy machine, before the limit counts."""
 TAIL_BYTES = 64 * 1024
-_MARK = "TORCHSTONE_DRYRUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,59 +70,36 @@ def _scratch() -> Iterator[str]:
 
 
 def _run(settings: ScriptSettings) -> Outcome:
-    mark = f"{_MARK}={uuid.uuid4().hex}"
     to_child, our_end = os.pipe()
     from_child, their_end = os.pipe()
+    spoken, speaker = os.pipe()
     keyboard, terminal = _open_terminal()
     started = time.monotonic()
-    before = os.times()
-    child = subprocess.Popen(
-        [*_command(settings.interpreter), str(to_child), str(their_end)],
-        stdin=terminal if terminal is not None else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(to_child, their_end),
-        start_new_session=True,
-        env=_environment(mark),
-    )
-    os.close(to_child)
-    os.close(their_end)
-    if terminal is not None:
-        os.close(terminal)
+    environment = _environment()
+    running = start_process(
+        _order(settings, environment), environment, terminal, speaker, (to_child, their_end)
+    )  # fmt: skip
+    for handle in (to_child, their_end, speaker, terminal):
+        os.close(handle)
     printed, written = bytearray(), bytearray()
-    readers = [
-        _reader(child.stdout.fileno() if child.stdout else -1, printed, TAIL_BYTES),
-        _reader(from_child, written, 0),
-    ]
-    killed = False
+    readers = [_reader(spoken, printed, TAIL_BYTES), _reader(from_child, written, 0)]
+    ended = None
     try:
         with contextlib.suppress(BrokenPipeError), os.fdopen(our_end, "wb") as pipe:
             pipe.write(json.dumps(to_data(settings)).encode())
-        try:
-            child.wait(_limit(settings))
-        except subprocess.TimeoutExpired:
-            killed = True
+        ended = running.wait(_limit(settings))
     finally:
-        end_processes(child.pid, mark)
-        child.wait()
+        last = running.end()
         for reader in readers:
             reader.join(5.0)
-        os.close(from_child)
-        if keyboard is not None:
-            os.close(keyboard)
-        if child.stdout:
-            child.stdout.close()
-    after = os.times()
-    cpu = (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
-    outcome = outcome_of(bytes(written))
+        for handle in (from_child, spoken, keyboard):
+            os.close(handle)
     return replace(
-        outcome,
-        exit_code=child.returncode,
-        killed=killed,
+        outcome_of(bytes(written)),
+        exit_code=last.code,
+        killed=ended is None,
         output=bytes(printed).decode("utf-8", "replace"),
-        cpu_seconds=cpu,
+        cpu_seconds=last.cpu_seconds,
         wall_seconds=time.monotonic() - started,
     )
 
@@ -134,29 +108,35 @@ _END_OF_INPUT = b"\x04" * 64
 """Who reads the terminal is told each time that nobody writes there."""
 
 
-def _open_terminal() -> tuple[int | None, int | None]:
+def _open_terminal() -> tuple[int, int]:
     """A terminal of 80 by 24 for programs that ask how wide theirs is; its keyboard has nobody."""
     try:
         keyboard, terminal = os.openpty()
     except OSError:  # a sandbox around us may have none
-        return None, None
+        return os.open(os.devnull, os.O_RDWR), os.open(os.devnull, os.O_RDWR)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.write(keyboard, _END_OF_INPUT)
     return keyboard, terminal
 
 
-_PACKAGE_HOME = str(Path(__file__).resolve().parents[3])
 _BOOT = (
     "import sys; sys.path.insert(0, {home!r}); "
     "from torchstone.dryrun.child import main; main(sys.argv[1:])"
 )
+_LOADED = ("torch._dynamo", "torchstone.dryrun.child", "torchstone.dryrun.script.world")
+"""Fake tensors load torch._dynamo, whatever the program uses."""
+_FOR_RANKS = ("torch.distributed", "torchstone.dryrun.ranks.tell")
 
 
-def _command(interpreter: Interpreter) -> list[str]:
+def _order(settings: ScriptSettings, environment: dict[str, str]) -> Order:
     """Another environment's packages, and what they run on their own, wait for the sandbox: -S."""
-    if interpreter.executable:
-        return [interpreter.executable, "-I", "-S", "-c", _BOOT.format(home=_PACKAGE_HOME)]
-    return [sys.executable, "-P", "-m", "torchstone.dryrun.child"]
+    here = os.getcwd()
+    executable = settings.interpreter.executable
+    if executable:
+        boot = _BOOT.format(home=str(PACKAGE_HOME))
+        return Order(EXECUTE, (executable, "-I", "-S", "-c", boot), environment, here)
+    loaded = (*_LOADED, *(_FOR_RANKS if settings.play_ranks else ()))
+    return Order("torchstone.dryrun.child:main", (), environment, here, loaded)
 
 
 def outcome_of(written: bytes) -> Outcome:
@@ -196,9 +176,8 @@ def _limit(settings: ScriptSettings) -> float:
     return passes * (settings.limit_seconds() + GRACE_SECONDS) + IMPORT_SECONDS
 
 
-def _environment(mark: str) -> dict[str, str]:
-    name, _, value = mark.partition("=")
-    environment = {**os.environ, name: value, "PYTHONDONTWRITEBYTECODE": "1"}
+def _environment() -> dict[str, str]:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.setdefault("HF_HUB_OFFLINE", "1")
     environment.setdefault("WANDB_MODE", "disabled")
     environment.setdefault("TQDM_DISABLE", "1")
@@ -223,14 +202,3 @@ def _lines(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         with contextlib.suppress(ValueError):
             yield json.loads(line.decode("utf-8", "surrogatepass"))
-
-
-def end_processes(leader: int, mark: str) -> None:
-    """End the session of the child and every process that carries its mark."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
-    wanted = mark.encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError):
-            if wanted in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
-                os.kill(int(entry.name), signal.SIGKILL)

@@ -158,13 +158,14 @@ def prepare(session: Session, sink: Sink) -> World:
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
         if overlay is not None:
-            session.unfound = lambda: tuple(overlay.unfound)
+            session.unfound, session.looked_for = overlay.unfound, overlay.looked_for
         guard(session)
         if not settings.confined and not settings.allow_write:
             session.note("unconfined")
         if settings.network == Network.OPEN.name:
             session.note("open-network")
-    apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in)
+    found = overlay.to_read if overlay is not None else lambda path: path
+    apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in, found)
     answers = Answers(session)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)

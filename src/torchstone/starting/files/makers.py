@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import math
+import pickle
 import random
+import re
 import struct
 import wave
+import zipfile
 import zlib
 from collections.abc import Callable
 
@@ -23,18 +26,21 @@ _WORDS = (
 ).split()
 
 
-def make_bytes(form: str) -> bytes:
+def make_bytes(form: str, content: str = "") -> bytes:
     """The contents of a file of this form: `name` or `name:settings`."""
     name, _, settings = form.partition(":")
-    return MAKERS[name](settings)
+    return MAKERS[name](content or settings)
 
 
 def make_image(settings: str) -> bytes:
-    """A PNG of random colours; `L` for grey."""
-    channels = 1 if settings == "L" else 3
+    """A PNG of random colours; `mask` for one of the numbers 0 and 1 in each pixel, `L` for grey."""
+    channels = {"mask": 1, "L": 1, "RGBA": 4}.get(settings, 3)
     draw = random.Random(0)
-    rows = b"".join(b"\0" + draw.randbytes(SIDE * channels) for _ in range(SIDE))
-    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    lines = (draw.randbytes(SIDE * channels) for _ in range(SIDE))
+    if settings == "mask":
+        lines = (bytes(value & 1 for value in line) for line in lines)
+    rows = b"".join(b"\0" + line for line in lines)
+    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -63,41 +69,92 @@ def make_table(settings: str) -> bytes:
     columns = [name.lstrip("!") for name in columns] or ["a", "b", "c"]
     draw = random.Random(0)
     lines = [separator.join(name.lstrip("#") for name in columns)] if has_header else []
-    rows = ROWS * 40 if any(map(_is_time, columns)) else ROWS  # series are cut into windows
+    rows = ROWS * 80 if any(map(is_time, columns)) else ROWS  # series are cut into windows
     lines += (separator.join(_cell(name, row, draw) for name in columns) for row in range(rows))
     return ("\n".join(lines) + "\n").encode()
 
 
-def _is_time(name: str) -> bool:
+def is_time(name: str) -> bool:
+    """Whether a column of this name holds times."""
     return name.lower() in ("date", "time", "timestamp", "datetime")
 
 
 def _cell(name: str, row: int, draw: random.Random) -> str:
-    if _is_time(name):
+    if is_time(name):
         day, hour = divmod(row, 24)
         year, day = divmod(day, 336)
         return f"{2016 + year}-{day // 28 + 1:02d}-{day % 28 + 1:02d} {hour:02d}:00:00"
     if name.startswith("#"):
         return str(draw.randint(0, 9))
-    if any(part in name.lower() for part in ("text", "title", "sentence", "name", "caption")):
+    if (
+        re.search(r"(^|_)(id|label|class|target|rating|category)s?(_|$)", name.lower())
+        and name != "label"
+    ):
+        return str(row % 8)
+    if any(
+        part in name.lower()
+        for part in ("text", "title", "sentence", "caption", "review", "question")
+    ):
         return " ".join(draw.choices(_WORDS, k=8))
+    if name == "filename":
+        return f"images/{row % 8:04d}.png"
+    if name == "label":
+        return f"class{row % 8}"  # of eight classes, each with many samples
     return f"{draw.gauss(0, 1):.4f}"
 
 
-def make_json(settings: str) -> bytes:
-    """A list of objects with the keys of the settings, separated by `|`; `lines:` for one a line."""
-    lines, _, keys = settings.rpartition(":")
+def make_lines(content: str) -> bytes:
+    """The elements of a list, one a line."""
+    return "".join(json.dumps(row) + "\n" for row in json.loads(content)).encode()
+
+
+def make_pickle(content: str) -> bytes:
+    """A pickle of lists, objects, numbers and texts."""
+    return pickle.dumps(json.loads(content))
+
+
+def make_fields(settings: str) -> bytes:
+    """Lines of fields: the separator, then a kind for each field. Paths are of eight different files."""
+    separator, *kinds = settings.split("|")
+    separator = {"tab": "\t", "space": " ", "": ","}.get(separator, separator)
     draw = random.Random(0)
-    rows = [{key: _json_value(key, draw) for key in keys.split("|") if key} for _ in range(ROWS)]
-    if lines:
-        return "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return json.dumps(rows).encode()
+    lines = []
+    for row in range(ROWS):
+        fields = [_field(kind, row, draw) for kind in kinds]
+        lines.append(separator.join(fields))
+    return ("\n".join(lines) + "\n").encode()
 
 
-def _json_value(key: str, draw: random.Random) -> object:
-    if any(part in key.lower() for part in ("label", "id", "class", "target", "index", "num")):
-        return draw.randint(0, 9)
-    return " ".join(draw.choices(_WORDS, k=10))
+def _field(kind: str, row: int, draw: random.Random) -> str:
+    if kind.startswith("path"):
+        return f"images/{row % 8:04d}{kind.removeprefix('path')}"
+    if kind == "words":
+        return " ".join(draw.choices(_WORDS, k=8))
+    return str(row % 8)
+
+
+def make_numbers(settings: str) -> bytes:
+    """Lines of small numbers, as many in each as the settings say."""
+    draw = random.Random(0)
+    count = int(settings or 2)
+    rows = (" ".join(str(draw.randint(0, 9)) for _ in range(count)) for _ in range(ROWS))
+    return ("\n".join(rows) + "\n").encode()
+
+
+def make_arrays(settings: str) -> bytes:
+    """A `.npz` file: `name=dtype,side,...`, separated by `;`."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for part in settings.split(";"):
+            name, _, form = part.partition("=")
+            file.writestr(f"{name}.npy", make_array(form))
+    return buffer.getvalue()
+
+
+def make_mark(settings: str) -> bytes:
+    """Of a file whose library gets a made value instead of reading it."""
+    del settings
+    return b"made\n"
 
 
 def make_array(settings: str) -> bytes:
@@ -141,7 +198,14 @@ MAKERS: dict[str, Callable[[str], bytes]] = {
     "image": make_image,
     "text": make_text,
     "table": make_table,
-    "json": make_json,
+    "json": lambda content: content.encode(),
+    "lines": make_lines,
+    "pickle": make_pickle,
+    "fields": make_fields,
+    "numbers": make_numbers,
+    "arrays": make_arrays,
+    "checkpoint": make_mark,
+    "groups": make_mark,
     "array": make_array,
     "tokens": make_tokens,
     "sound": make_sound,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -17,8 +18,15 @@ Note = Callable[[str, str], None]
 class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Is asked last: a package that is installed is imported as usual."""
 
-    def __init__(self, packages: Sequence[str], is_own: Callable[[str], bool], note: Note) -> None:
+    def __init__(
+        self,
+        packages: Sequence[str],
+        is_own: Callable[[str], bool],
+        note: Note,
+        everywhere: Sequence[str] = (),
+    ) -> None:
         self._packages = frozenset(packages)
+        self._everywhere = frozenset(everywhere)
         self._is_own = is_own
         self._note = note
 
@@ -27,6 +35,7 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         top = fullname.partition(".")[0]
         known = top in sys.modules and isinstance(sys.modules[top], StandInModule)
+        known = known or top in self._everywhere
         if top not in self._packages or not (known or self._is_imported_by_project()):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
@@ -61,3 +70,14 @@ class StandInModule(ModuleType):
         made = StandIn(package, f"{self.__name__}.{name}", self.__dict__["_note"])
         setattr(self, name, made)
         return made
+
+
+def put_stand_in(module: str, name: str, note: Note) -> None:
+    """A stand-in for one name of an installed package, or for a module of it."""
+    package = module.partition(".")[0]
+    try:
+        holder = importlib.import_module(module)
+    except ModuleNotFoundError:  # the module itself is gone
+        holder = sys.modules[module] = StandInModule(module, note)
+    setattr(holder, name, StandIn(package, f"{module}.{name}", note))
+    sys.modules.setdefault(f"{module}.{name}", StandInModule(f"{module}.{name}", note))

@@ -78,8 +78,8 @@ class Run:
     failed_at: Place = NOWHERE
     obstacle: Obstacle | None = None
     """What it lacked, where that is what ended it."""
-    stack: tuple[str, ...] = ()
-    """Files of the project that the exception went through, the innermost first."""
+    stack: tuple[Place, ...] = ()
+    """Lines of the project that the exception went through, the innermost first."""
     calls: list[Call] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)

@@ -7,7 +7,6 @@ import io
 import os
 import random
 import sys
-import traceback
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +25,11 @@ from torchstone.conductor.probes.harvest.group import use_own_group
 from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_accelerators
 from torchstone.conductor.probes.harvest.session import leave_compiler_out
 from torchstone.observe.where import Where
-from torchstone.runtime.script_start import start_script
-from torchstone.starting.applying import apply_supplies, write_files
-from torchstone.starting.diagnosis import find_obstacle
-from torchstone.starting.supplies import MadeFile, Supply
+from torchstone.starting.applying import put_in_copy
+from torchstone.starting.arguments import add_arguments, find_missing_arguments
+from torchstone.starting.diagnosis import find_obstacle, own_lines
+from torchstone.starting.documents import start_program
+from torchstone.starting.supplies import Supply
 
 CPU_SECONDS = 20.0
 """A default run that ended in NaN took 20 s while runs of four steps saw nothing."""
@@ -101,38 +101,25 @@ def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> 
     leave_compiler_out()
     use_own_group(rank, world, exchange)
     answer_for_accelerators()
-    inside = tuple(item for item in start.supplies if _is_inside(item, start.root))
-    write_files(inside, Path("/"))
-    apply_supplies(start.supplies, Where(start.root).is_own, lambda *_: None)
-
-
-def _is_inside(supply: Supply, root: Path) -> bool:
-    """Made files are written where the program looks for them, but only into its own copy."""
-    return isinstance(supply, MadeFile) and Path(supply.path).resolve().is_relative_to(
-        root.resolve()
-    )
-
-
-def _files_of(error: BaseException, places: Where) -> tuple[str, ...]:
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return tuple(dict.fromkeys(name for name in reversed(files) if places.is_own(name)))
+    put_in_copy(start.supplies, start.root, Where(start.root).is_own)
 
 
 def run_script(start: Start, run: Run, places: Where) -> None:
     """Start it as a person would; how it ended is written down."""
     path = start.root / start.script
-    sys.argv = [str(path), *start.arguments]
+    sys.argv = [str(path), *add_arguments(start.arguments, start.supplies)]
     sys.path[:0] = [str(path.parent), str(start.root)]
     nothing = io.StringIO()
     try:
         with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
-            start_script(str(path))
+            start_program(str(path))
     except EnoughError:
         run.ended = "time"
     except SystemExit as end:
         run.ended = "" if not end.code else f"exit {end.code}"
+        run.obstacle = find_missing_arguments(end)
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = places.last_raised(error)
         run.obstacle = find_obstacle(error)
-        run.stack = _files_of(error, places)
+        run.stack = own_lines(error, places.is_own)

@@ -91,16 +91,19 @@ class Slot:
 
 def examine(subject: Subject) -> Examined:
     shown: dict[tuple[str, Place], Shown] = {}
-    decided = False
+    held: set[str] = set()
     for call in subject.run.calls:
-        for item in _examine_call(subject, call):
-            decided = True
+        for rule, item in _examine_call(subject, call):
+            held.add(rule)
             if item is not None:
                 shown.setdefault((item.rule.id, item.place), item)
-    return Examined(tuple(shown.values()), True) if decided else NOTHING_TO_LOOK_AT
+    if not held and not shown:
+        return NOTHING_TO_LOOK_AT
+    broken = {rule for rule, _ in shown}
+    return Examined(tuple(shown.values()), True, tuple(sorted(held - broken)))
 
 
-def _examine_call(subject: Subject, call: Call) -> Iterator[Shown | None]:
+def _examine_call(subject: Subject, call: Call) -> Iterator[tuple[str, Shown | None]]:
     """One result for each relation that could be asked of this call."""
     if any(isinstance(item, torch.optim.Optimizer) for item in call.arguments.values()):
         return
@@ -113,14 +116,13 @@ def _examine_call(subject: Subject, call: Call) -> Iterator[Shown | None]:
     if first is None or not first.values or time.process_time() - started > _MOST_SECONDS:
         return
     changed = first.changed
-    if changed:
-        yield _side_effect(call, changed)
-    else:
-        yield None
+    yield SIDE_EFFECT.id, _side_effect(call, changed) if changed else None
     again = metric.measure(metric.variant(), seed=1)
     if again is None or not _same(first.values, again.values):
         return  # it draws random numbers: nothing can be said of other batches
-    yield _batching(metric, first)
+    broken = _batching(metric, first)
+    if broken is not None or metric.can_move(first):
+        yield BATCHING.id, broken
 
 
 def _batching(metric: Metric, first: Measured) -> Shown | None:
@@ -208,13 +210,29 @@ class Metric:
                 yield words, self.variant(other)
         yield Text("in reverse order", "以相反顺序"), self.variant(backwards=True)
 
-    def measure(self, loader: DataLoader[Any], seed: int = 0) -> Measured | None:
-        """None where the call cannot be made again, trains, or returns something else."""
+    def can_move(self, first: Measured) -> bool:
+        """Whether other data or other weights give other numbers: a constant is right in any batches."""
+        data: Any = self.loader.dataset
+        half = DataLoader(
+            Subset(data, range((len(data) + 1) // 2)),
+            self.loader.batch_size,
+            collate_fn=self.loader.collate_fn,
+        )
+        others = (self.measure(half), self.measure(self.variant(), shift=True))
+        return any(item is not None and not _same(first.values, item.values) for item in others)
+
+    def measure(
+        self, loader: DataLoader[Any], seed: int = 0, shift: bool = False
+    ) -> Measured | None:
+        """None where the call cannot be made again, trains, or returns something else. `shift`: with
+        other weights."""
         arguments = self.call.copy()
         if arguments is None:
             return None
         arguments = self.slot.put(arguments, loader)
         models = [item for item in reachable(arguments.values()) if isinstance(item, nn.Module)]
+        if shift:
+            _shift_weights(models)
         before = {
             f"{name}": item.clone()
             for model in models
@@ -229,6 +247,15 @@ class Metric:
             (name for name, item in before.items() if not torch.equal(item, after[name])), ""
         )
         return Measured(tuple(_numbers(done.value)), changed)
+
+
+def _shift_weights(models: list[nn.Module]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for model in models:
+            for parameter in model.parameters():
+                if parameter.is_floating_point():
+                    parameter.add_(torch.randn(parameter.shape, generator=generator))
 
 
 def _slots(call: Call) -> Iterator[Slot]:

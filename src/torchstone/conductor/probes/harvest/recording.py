@@ -13,6 +13,7 @@ from torch import nn
 
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
 from torchstone.core.place import NOWHERE, Place
+from torchstone.starting.obstacles import Obstacle
 
 E = TypeVar("E", bound="Event")
 _CLOSE = 1e-4
@@ -278,6 +279,10 @@ class Recording:
     not_probed: dict[str, str] = field(default_factory=dict)
     """What could not be called again, and why."""
     steps: int = 0
+    obstacle: Obstacle | None = None
+    """What the script lacked, where that is what ended it."""
+    stack: tuple[Place, ...] = ()
+    """Lines of the project that its exception went through, the innermost first."""
     ended: str = ""
     """Why the script ended before its end, or empty."""
     failed_at: Place = NOWHERE

@@ -27,7 +27,11 @@ from torchstone.conductor.probes.harvest.precision import (
 )
 from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.observe.where import Where
-from torchstone.runtime.script_start import start_script
+from torchstone.starting.applying import put_in_copy
+from torchstone.starting.arguments import add_arguments, find_missing_arguments
+from torchstone.starting.diagnosis import find_obstacle, own_lines
+from torchstone.starting.documents import start_program
+from torchstone.starting.supplies import Supply
 
 _GRACE_SECONDS = 10.0
 """For what comes before the first call of a model, and for a run that makes no step."""
@@ -35,7 +39,7 @@ _GRACE_SECONDS = 10.0
 
 def harvest(
     root: Path, script: str, arguments: tuple[str, ...], seconds: float, rank: int = 0,
-    world: int = 1, exchange: str = "", pretend: bool = True,
+    world: int = 1, exchange: str = "", pretend: bool = True, supplies: tuple[Supply, ...] = (),
 ) -> tuple[Recording, Hooks]:  # fmt: skip
     """Run the script; what it did is in the recording even where it failed."""
     run = Recording(root, rank, world, script)
@@ -51,9 +55,10 @@ def harvest(
     answer_for_accelerators()
     emulate_autocast(mode, noted)
     use_own_group(rank, world, exchange)
+    put_in_copy(supplies, root, where.is_own)
     install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
-        _run(root, script, arguments, run, where)
+        _run(root, script, add_arguments(arguments, supplies), run, where)
     FileGroup.tell_end()
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
     return run, hooks
@@ -112,20 +117,22 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _run(root: Path, script: str, arguments: tuple[str, ...], run: Recording, where: Where) -> None:
+def _run(root: Path, script: str, arguments: list[str], run: Recording, where: Where) -> None:
     path = root / script
     sys.argv = [str(path), *arguments]
     sys.path[:0] = [str(path.parent), str(root)]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            start_script(str(path))
+            start_program(str(path))
     except Enough:
         run.ended = "time"
     except SystemExit as end:
         run.ended = "" if not end.code else f"exit {end.code}"
+        run.obstacle = find_missing_arguments(end)
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = where.last_raised(error)
+        run.obstacle, run.stack = find_obstacle(error), own_lines(error, where.is_own)
 
 
 def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,21 @@ from torch.utils.data import default_collate
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
-from torchstone.dataflow.migration.deferred.steps import Step
+from torchstone.dataflow.migration.deferred.steps import Fate, Step
 from torchstone.dataflow.migration.deferred.tensor_handle import (
     UncomputedTensor,
     equal_in_kind,
     real,
     recorded_array,
 )
+from torchstone.dataflow.migration.ledger import Figure, Ledger
 from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("migration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class DeferredBatch(UncomputedTensor):
     def settle(self) -> Tensor:
         if self._computed is not None:
             return self._computed
-        return _joined(self.items[0]._session, grouped(self.items), len(self.items))
+        parts = grouped([(item._base, item._steps) for item in self.items])
+        return _joined(self.items[0]._session, parts, len(self.items))
 
 
 def stack(items: Sequence[Deferred | None]) -> DeferredBatch | None:
@@ -90,31 +92,45 @@ def collate_tensors(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return default_collate(real(list(batch))) if made is None else made
 
 
-Group = tuple[tuple[int, ...], tuple[Any, ...], tuple[Step, ...]]
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Items of one shape with the same steps."""
+
+    places: tuple[int, ...]
+    """In the batch."""
+    bases: tuple[Any, ...]
+    steps: tuple[Step, ...]
+    fates: tuple[tuple[Fate, ...], ...]
+    """For every item what becomes of its calls."""
 
 
-def _grouped_members(items: Sequence[Deferred]) -> list[tuple[tuple[int, ...], list[Deferred]]]:
-    """Items of one shape with the same steps, with their places in the batch."""
-    groups: dict[Any, tuple[list[int], list[Deferred]]] = {}
-    for place, item in enumerate(items):
-        steps = tuple((one.kind, one.name, one.key) for one in item._steps)
-        key = (item._base.shape, item._base.dtype.str, steps)
-        places, members = groups.setdefault(key, ([], []))
-        places.append(place)
-        members.append(item)
-    return [(tuple(places), members) for places, members in groups.values()]
-
-
-def grouped(items: Sequence[Deferred]) -> list[Group]:
+def grouped(items: Sequence[tuple[np.ndarray, tuple[Step, ...]]]) -> list[Group]:
+    """Bases and steps that can be computed together."""
+    groups: dict[Any, list[int]] = {}
+    for place, (base, steps) in enumerate(items):
+        key = (base.shape, base.dtype.str, tuple((one.kind, one.name, one.key) for one in steps))
+        groups.setdefault(key, []).append(place)
     return [
-        (places, tuple(item._base for item in members), members[0]._steps)
-        for places, members in _grouped_members(items)
+        Group(
+            tuple(places),
+            tuple(items[place][0] for place in places),
+            items[places[0]][1],
+            tuple(fates_of(items[place][1]) for place in places),
+        )
+        for places in groups.values()
     ]
 
 
-def arrived(session: str, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+def fates_of(steps: tuple[Step, ...]) -> tuple[Fate, ...]:
+    return tuple(step.recorded.fate for step in steps if step.recorded is not None)
+
+
+def arrived(
+    session: str, base: np.ndarray, steps: tuple[Step, ...], figure: Figure = "deferred"
+) -> np.ndarray:
     """One handle outside of a batch, as the array."""
-    return np.ascontiguousarray(replay(session, (base,), steps)[0].cpu().numpy())
+    (group,) = grouped([(np.asarray(base), steps)])
+    return np.ascontiguousarray(replay(session, group, figure)[0].cpu().numpy())
 
 
 def arrived_tensor(session: str, base: np.ndarray, steps: tuple[Step, ...]) -> Tensor:
@@ -123,16 +139,13 @@ def arrived_tensor(session: str, base: np.ndarray, steps: tuple[Step, ...]) -> T
 
 
 def arrived_batch(session: str, groups: list[Group], count: int) -> Tensor:
-    plain = [
-        (places, tuple(np.asarray(base) for base in bases), steps)
-        for places, bases, steps in groups
-    ]
+    plain = [replace(group, bases=tuple(map(np.asarray, group.bases))) for group in groups]
     return _joined(session, plain, count)
 
 
 def _joined(session: str, groups: list[Group], count: int) -> Tensor:
     """The results of all groups in the order of the batch."""
-    parts = [(places, replay(session, bases, steps)) for places, bases, steps in groups]
+    parts = [(group.places, replay(session, group)) for group in groups]
     if len(parts) == 1:
         return parts[0][1].contiguous()
     first = parts[0][1]
@@ -142,22 +155,42 @@ def _joined(session: str, groups: list[Group], count: int) -> Tensor:
     return whole
 
 
-def replay(name: str, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
-    """On the device, or with the original functions if that is not proven or fails."""
+def replay(name: str, group: Group, figure: Figure = "deferred") -> Tensor:
+    """On the device, or with the original functions if that is not proven or fails. The calls are
+    counted under `figure` where they moved."""
     session = _SESSIONS[name]
+    bases, steps = group.bases, group.steps
     try:
-        if refused := _not_certified(session, bases[0], steps):
-            _note(session, steps, refused)
-            return _by_originals(session, bases, steps)
-        start = time.perf_counter()
-        result = _on_device(session, bases, steps)
-        _count(session, bases, steps, result, time.perf_counter() - start)
+        refused = _not_certified(session, bases[0], steps)
+        if refused is None:
+            start = time.perf_counter()
+            result = _on_device(session, bases, steps)
+            seconds = time.perf_counter() - start
+            if wrong := _difference(session, bases, steps, result):
+                refused = Text(f"quarantined: {wrong}", f"已隔离：{wrong}")
     except Exception as error:  # out of memory, an operator that the device lacks
-        logger.warning("Migration failed: %s. Falling back to CPU.", error)
         text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        _note(session, steps, Text(text, text))
+        logger.warning("Migration failed: %s. Falling back to CPU.", text)
+        refused = Text(text, text)
+    if refused is not None:
+        for fates in group.fates:
+            note_fallback(session.migration.ledger, steps, fates, refused, _LEAVE)
         return _by_originals(session, bases, steps)
-    return _verified(session, bases, steps, result)
+    _count(session, group, figure, result, seconds)
+    return result
+
+
+_LEAVE = Text("leave the call on the CPU", "请将该调用保留在 CPU 上")
+
+
+def note_fallback(
+    ledger: Ledger, steps: tuple[Step, ...], fates: tuple[Fate, ...], reason: Text, edit: Text
+) -> None:
+    """The calls of one item were computed by the originals."""
+    calls = [step.name for step in steps if step.recorded is not None]
+    for name, fate in zip(calls, fates, strict=True):
+        if fate.settle():
+            ledger.fall_back(name, reason, edit, fate.line, 0.0)
 
 
 def _on_device(session: Session, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
@@ -171,14 +204,17 @@ def _on_device(session: Session, bases: tuple[np.ndarray, ...], steps: tuple[Ste
 def _by_originals(
     session: Session, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]
 ) -> Tensor:
-    return torch.from_numpy(np.stack([_item_by_originals(session, base, steps) for base in bases]))
+    items = [item_by_originals(session.original, base, steps) for base in bases]
+    return torch.from_numpy(np.stack(items))
 
 
-def _item_by_originals(session: Session, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+def item_by_originals(
+    originals: Callable[[str], Callable[..., Any]], base: np.ndarray, steps: tuple[Step, ...]
+) -> np.ndarray:
     value = base
     for step in steps:
-        value = step.of_item(value, session.original)
-    return np.ascontiguousarray(value)
+        value = step.of_item(value, originals)
+    return value
 
 
 def _cases(base: np.ndarray, steps: tuple[Step, ...]) -> list[tuple[str, Case | Refusal]]:
@@ -206,53 +242,43 @@ def _not_certified(session: Session, base: np.ndarray, steps: tuple[Step, ...]) 
     return None
 
 
-def _verified(
+def _difference(
     session: Session, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...], result: Tensor
-) -> Tensor:
-    """One item of some batches is computed on both sides."""
+) -> str:
+    """One item of some batches is computed on both sides; what differs, or nothing."""
     cases = [(name, case) for name, case in _cases(bases[0], steps) if isinstance(case, Case)]
     sampler = session.migration.sampler
     wanted = [sampler.wants(name, case) for name, case in cases]
     if not any(wanted):
-        return result
-    expected = _item_by_originals(session, bases[0], steps)
+        return ""
+    expected = np.ascontiguousarray(item_by_originals(session.original, bases[0], steps))
     bound = Case(
         "batch", sum(case.tolerance for _, case in cases), sum(case.relative for _, case in cases)
     )
     got = np.ascontiguousarray(result[0].cpu().numpy())
-    if not (wrong := difference(expected, got, bound)):
-        for name, _ in cases:
-            session.migration.ledger.of(name).verified += 1
-        return result
+    wrong = difference(expected, got, bound)
     for name, case in cases:
-        sampler.quarantine(name, case, wrong)
-    logger.warning(
-        "a deferred batch gave another result than the original (%s): quarantined", wrong
-    )
-    return _by_originals(session, bases, steps)
+        if wrong:
+            sampler.quarantine(name, case, wrong)
+        else:
+            session.migration.ledger.add(name, "verified")
+    if wrong:
+        logger.warning(
+            "a deferred batch gave another result than the original (%s): quarantined", wrong
+        )
+    return wrong
 
 
-def _count(
-    session: Session,
-    bases: tuple[np.ndarray, ...],
-    steps: tuple[Step, ...],
-    result: Tensor,
-    seconds: float,
-) -> None:
-    calls = [step.name for step in steps if step.kind == "call"]
-    on_device = session.target.device.type != "cpu"
-    for index, name in enumerate(calls):
-        count = session.migration.ledger.of(name)
-        count.deferred += len(bases)
-        if index == 0 and on_device:
-            count.bytes_to_device += sum(base.nbytes for base in bases)
-            count.migrated_seconds += seconds
-        if index == len(calls) - 1 and on_device and not session.keep:
-            count.bytes_to_host += result.numel() * result.element_size()
-
-
-def _note(session: Session, steps: tuple[Step, ...], reason: Text) -> None:
-    edit = Text("leave the call on the CPU", "请将该调用保留在 CPU 上")
-    for step in steps:
-        if step.kind == "call":
-            session.migration.ledger.fall_back(step.name, reason, edit, "DataLoader", 0.0)
+def _count(session: Session, group: Group, figure: Figure, result: Tensor, seconds: float) -> None:
+    ledger = session.migration.ledger
+    calls = [step.name for step in group.steps if step.recorded is not None]
+    for fates in group.fates:
+        for name, fate in zip(calls, fates, strict=True):
+            if fate.settle():
+                ledger.add(name, figure)
+    if session.target.device.type == "cpu" or not calls:
+        return
+    ledger.add(calls[0], "bytes_to_device", sum(base.nbytes for base in group.bases))
+    ledger.add(calls[0], "migrated_seconds", seconds)
+    if not session.keep:
+        ledger.add(calls[-1], "bytes_to_host", result.numel() * result.element_size())

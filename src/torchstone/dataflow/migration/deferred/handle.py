@@ -1,7 +1,6 @@
 """The handle that stands for an image in a worker: the image as it was, and what is to be done.
 
-To the program it is a numpy array. Whatever cannot be recorded computes it there and then with the
-original functions. Views share memory with their origin as soon as somebody writes to either.
+To the program it is a numpy array. Whatever cannot be recorded computes it there and then. Views share memory with their origin as soon as somebody writes to either.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from torchstone.dataflow.migration.deferred.steps import ITEM, Step, step
 from torchstone.dataflow.migration.moves.numpy._elementwise import ROUNDED, TORCH_OF
 
-Originals = Callable[[str], Callable[..., Any]]
+Compute = Callable[[np.ndarray, tuple[Step, ...]], np.ndarray]
+"""Makes the array of a base and its steps, now."""
 _UFUNCS = {name: name for name in TORCH_OF if name not in ROUNDED} | {"divide": "true_divide"}
 _VIEWS = ("transpose", "getitem", "contiguous")
 """Steps whose result may be the memory of what they are taken of."""
@@ -30,13 +30,13 @@ class Deferred(NDArrayOperatorsMixin):
     __array_priority__ = 1000
 
     def __init__(
-        self, base: np.ndarray, steps: tuple[Step, ...], session: str, originals: Originals,
+        self, base: np.ndarray, steps: tuple[Step, ...], session: str, compute: Compute,
         origin: tuple[Deferred, Step] | None = None,
     ) -> None:  # fmt: skip
         self._base = base
         self._steps = steps
         self._session = session
-        self._originals = originals
+        self._compute = compute
         self._origin = origin
         self._views: list[weakref.ref[Deferred]] = []
 
@@ -46,7 +46,7 @@ class Deferred(NDArrayOperatorsMixin):
         """The same with one step more. Raises if the step does not fit the array."""
         new.shape_and_dtype(self.shape, self.dtype)
         origin = (self, new) if new.kind in _VIEWS else None
-        made = Deferred(self._base, (*self._steps, new), self._session, self._originals, origin)
+        made = Deferred(self._base, (*self._steps, new), self._session, self._compute, origin)
         if origin:
             self._views.append(weakref.ref(made))
         return made
@@ -60,14 +60,11 @@ class Deferred(NDArrayOperatorsMixin):
             return None
 
     def torchstone_materialise(self) -> np.ndarray:
-        """The array, computed with the original functions; kept, so that views and writes agree."""
+        """The array, computed here and now; kept, so that views and writes agree."""
         if self._origin is not None:
             self._origin[0].torchstone_materialise()  # settles its views, this one among them
         elif self._steps or self._views:
-            value = self._base
-            for item in self._steps:
-                value = item.of_item(value, self._originals)
-            self._settle(value)
+            self._settle(self._compute(self._base, self._steps) if self._steps else self._base)
         return self._base
 
     def _settle(self, value: np.ndarray) -> None:
@@ -76,7 +73,7 @@ class Deferred(NDArrayOperatorsMixin):
         for reference in views:
             view = reference()
             if view is not None and view._origin is not None:
-                view._settle(view._origin[1].of_item(value, self._originals))
+                view._settle(view._origin[1].of_item(value, _no_call))
 
     # -- what an array is
 
@@ -180,7 +177,7 @@ class Deferred(NDArrayOperatorsMixin):
 
     def snapshot(self) -> Deferred:
         """The same as it is now, whatever is written to this one later."""
-        return Deferred(self._base, self._steps, self._session, self._originals)
+        return Deferred(self._base, self._steps, self._session, self._compute)
 
     def contiguous(self) -> Any:
         """`numpy.ascontiguousarray`: the array itself if it is laid out so, else a copy."""
@@ -204,6 +201,10 @@ class Deferred(NDArrayOperatorsMixin):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """What the program writes to a file is the array."""
         return self.torchstone_materialise().__reduce_ex__(protocol)
+
+
+def _no_call(name: str) -> Callable[..., Any]:
+    raise AssertionError(f"{name} makes no view")
 
 
 def materialised(value: Any) -> Any:

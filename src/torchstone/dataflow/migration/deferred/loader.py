@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import logging
+import random
 import sys
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from types import BuiltinFunctionType
+from dataclasses import dataclass, fields, is_dataclass
+from types import BuiltinFunctionType, FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,15 +22,27 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
+from torchstone.core.text import Text
 from torchstone.dataflow.migration.deferred.batch import (
     Session,
+    arrived,
     collate,
     collate_tensors,
+    fates_of,
+    item_by_originals,
+    note_fallback,
     open_session,
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.deferred.sending import Sent, reduced
-from torchstone.dataflow.migration.deferred.steps import can_record, step
+from torchstone.dataflow.migration.deferred.steps import (
+    ITEM,
+    Fate,
+    RecordedCall,
+    Step,
+    can_record,
+    step,
+)
 from torchstone.dataflow.migration.deferred.tensor_handle import (
     DeferredTensor,
     UncomputedTensor,
@@ -37,9 +51,12 @@ from torchstone.dataflow.migration.deferred.tensor_handle import (
 from torchstone.dataflow.migration.device_array import DeviceArray, call_on_host
 from torchstone.dataflow.migration.patching.bindings import find_changes
 from torchstone.dataflow.migration.patching.injector import PatchInjector
-from torchstone.dataflow.migration.specification import Arguments
+from torchstone.dataflow.migration.specification import Arguments, Call
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
+from torchstone.observe.where import PROGRAM
+
+logger = logging.getLogger("migration")
 
 _ACTIVE = threading.local()
 _STANDING_IN = (Deferred, DeviceArray)
@@ -65,13 +82,17 @@ def defer_in_loaders(
         return ""
     name = session or uuid.uuid4().hex
     open_session(name, Session(migration, target, wrappers, keep))
-    migration.defer = _Recorder(name, wrappers)
+    recorder = migration.defer = _Recorder(name, wrappers, migration)
     injector.change(lambda: None, lambda: setattr(migration, "defer", None))
     for fetcher in _FETCHERS:
-        _change(injector, fetcher, "fetch", _recording(fetcher.fetch))
+        _change(injector, fetcher, "fetch", _recording(fetcher.fetch, recorder))
     _collate(injector, Deferred, collate)
     _collate(injector, DeferredTensor, collate_tensors)
     return name
+
+
+def is_loader_worker() -> bool:
+    return get_worker_info() is not None
 
 
 def _collate(injector: PatchInjector, kind: type, function: Callable[..., Any]) -> None:
@@ -88,7 +109,7 @@ def _let_libraries_have_arrays(injector: PatchInjector) -> None:
     for module, names, make in (
         (torch, _TO_TENSORS, _tensor_or_computed),
         (np, _ARRAY_OF_ARRAY, _array_or_computed),
-        (sys.modules.get("cv2"), _plain_functions(sys.modules.get("cv2")), _computing),
+        *((module, _plain_functions(module), _computing) for module in _modules_of_cv2()),
     ):
         for name in names:
             before = getattr(module, name)
@@ -106,11 +127,16 @@ def _let_libraries_have_arrays(injector: PatchInjector) -> None:
 class _Recorder:
     """Records a call, or says that it cannot."""
 
-    def __init__(self, session: str, wrappers: dict[str, UniversalWrapper]) -> None:
+    def __init__(
+        self, session: str, wrappers: dict[str, UniversalWrapper], migration: Migration
+    ) -> None:
         self._session = session
         self._wrappers = wrappers
+        self._migration = migration
 
-    def __call__(self, wrapper: UniversalWrapper, bound: Arguments) -> Deferred | None:
+    def __call__(
+        self, wrapper: UniversalWrapper, bound: Arguments, call: Call, line: str
+    ) -> Deferred | None:
         """None outside of a fetch, and for calls that cannot be recorded."""
         if not getattr(_ACTIVE, "fetching", False) or not can_record(wrapper.spec):
             return None
@@ -120,15 +146,53 @@ class _Recorder:
         image = bound[data]
         arguments = {name: value for name, value in bound.items() if name not in (data, "dst")}
         try:
-            recorded = step("call", wrapper.func_path, arguments)
+            written = RecordedCall(_without_image(call, image), Fate(line))
+            recorded = step("call", wrapper.func_path, arguments, written)
             if type(image) is not Deferred or not image._steps:
-                image = Deferred(np.array(image), (), self._session, self._original)
-            return image.recorded(recorded)
+                image = Deferred(np.array(image), (), self._session, self._compute_early)
+            made = image.recorded(recorded)
         except (TypeError, RuntimeError, NotImplementedError):
             return None
+        _ACTIVE.made = True
+        return made
+
+    def _compute_early(self, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+        """The program looks at an image before its batch is made: in the main process it is
+        computed on the device, alone; in a worker by the original functions."""
+        if not self._migration.is_worker():
+            calls = [place for place, one in enumerate(steps) if one.recorded is not None]
+            upto = calls[-1] + 1 if calls else 0
+            value = arrived(self._session, base, steps[:upto], "migrated") if upto else base
+            # views behind the last call are made here: strides decide how sums are rounded
+            return item_by_originals(self._original, value, steps[upto:])
+        reason = Text(
+            f"its result is needed in the worker, at {_line_of_user()}",
+            f"其结果在工作进程中就被用到（{_line_of_user()}）",
+        )
+        note_fallback(self._migration.ledger, steps, fates_of(steps), reason, _NEEDED_EARLY)
+        return item_by_originals(self._original, base, steps)
 
     def _original(self, name: str) -> Callable[..., Any]:
         return self._wrappers[name].original_func
+
+
+_NEEDED_EARLY = Text(
+    "let only functions that move, slices and arithmetic follow it in the sample",
+    "样本中在其之后只使用可迁移的函数、切片与算术运算",
+)
+
+
+def _without_image(call: Call, image: Any) -> Call:
+    args = tuple(ITEM if item is image else item for item in call.args)
+    return Call(args, {k: ITEM if item is image else item for k, item in call.kwargs.items()})
+
+
+def _line_of_user() -> str:
+    """The innermost line of the program that is running."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not PROGRAM.is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
 
 @contextlib.contextmanager
@@ -142,12 +206,57 @@ def recording() -> Iterator[None]:
         _ACTIVE.fetching = before
 
 
-def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+def record_or_repeat(make: Callable[[], Any], recorder: Any) -> Any:
+    """What `make` gives while calls are recorded. A handle that met code which takes only real
+    arrays may have made it raise: then it is done again from the same random state with the
+    original functions, and nothing more is recorded in this process."""
+    if getattr(_ACTIVE, "is_off", None) is recorder:
+        return make()
+    state = RandomState.now()
+    _ACTIVE.made = False
+    try:
+        with recording():
+            return make()
+    except Exception as error:
+        if not _ACTIVE.made:
+            raise
+        _ACTIVE.is_off = recorder
+        logger.warning(
+            "Migration failed: %s. Falling back to CPU. (samples are no longer recorded)", error
+        )
+        state.restore()
+        return make()
+
+
+@dataclass(frozen=True, slots=True)
+class RandomState:
+    """The generators that a sample draws from."""
+
+    python: Any
+    numpy: Any
+    torch: torch.Tensor
+
+    @classmethod
+    def now(cls) -> RandomState:
+        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state())
+
+    def restore(self) -> None:
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)
+        torch.set_rng_state(self.torch)
+
+
+def _recording(original: Callable[..., Any], recorder: _Recorder) -> Callable[..., Any]:
+    is_stream = original is fetch._IterableDatasetFetcher.fetch
+
     @functools.wraps(original)
     def fetch_recorded(self: Any, index: Any) -> Any:
-        with recording():
-            data = original(self, index)
-        return Sent(data) if get_worker_info() is not None else settled(data)
+        if is_stream:  # a generator that raised cannot be asked again
+            with recording():
+                data = original(self, index)
+        else:
+            data = record_or_repeat(lambda: original(self, index), recorder)
+        return Sent(data) if is_loader_worker() else settled(data)
 
     return fetch_recorded
 
@@ -227,9 +336,13 @@ def _holds(value: Any) -> bool:
     return type(value) in _STANDING_IN
 
 
+def _modules_of_cv2() -> list[ModuleType]:
+    return [m for name, m in list(sys.modules.items()) if name == "cv2" or name.startswith("cv2.")]
+
+
 def _plain_functions(module: Any) -> list[str]:
     """Names of the functions of cv2 that are not replaced: they refuse a handle."""
-    return [name for name, value in vars(module).items() if type(value) is BuiltinFunctionType] if module else []  # fmt: skip
+    return [name for name, value in vars(module).items() if type(value) is BuiltinFunctionType]
 
 
 def _change(injector: PatchInjector, holder: Any, name: str, value: Any) -> None:

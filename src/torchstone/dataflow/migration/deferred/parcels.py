@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from torchstone.dataflow.migration.deferred.batch import replay
+from torchstone.dataflow.migration.deferred.batch import grouped, replay
 from torchstone.dataflow.migration.deferred.handle import Deferred
-from torchstone.dataflow.migration.deferred.loader import recording
+from torchstone.dataflow.migration.deferred.loader import record_or_repeat
 from torchstone.dataflow.migration.deferred.steps import Step
 
 
@@ -24,8 +24,7 @@ class Parcel:
 
 def record(function: Callable[[Any], Any], item: Any) -> Any:
     """What the function returns, with parcels in place of what the plan moves."""
-    with recording():
-        return _packed(function(item))
+    return record_or_repeat(lambda: _packed(function(item)), function)
 
 
 def _packed(value: Any) -> Any:
@@ -57,16 +56,10 @@ def _parcels(value: Any) -> Iterator[Parcel]:
 
 
 def _computed(session: str, parcels: Sequence[Parcel]) -> list[np.ndarray]:
-    groups: dict[Any, list[int]] = {}
-    for place, parcel in enumerate(parcels):
-        steps = tuple((step.kind, step.name, step.key) for step in parcel.steps)
-        groups.setdefault((parcel.base.shape, parcel.base.dtype.str, steps), []).append(place)
     found: dict[int, np.ndarray] = {}
-    for places in groups.values():
-        batch = replay(
-            session, tuple(parcels[place].base for place in places), parcels[places[0]].steps
-        )
-        found.update(zip(places, np.ascontiguousarray(batch.cpu().numpy()), strict=True))
+    for group in grouped([(parcel.base, parcel.steps) for parcel in parcels]):
+        batch = np.ascontiguousarray(replay(session, group).cpu().numpy())
+        found.update(zip(group.places, batch, strict=True))
     return [found[place] for place in range(len(parcels))]
 
 

@@ -4,6 +4,7 @@ a cache or a queue of the program they are what they stand for."""
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -45,8 +46,8 @@ def reduced(value: Deferred | UncomputedTensor) -> Any:
     """The function that makes what a handle stands for where it arrives, and its arguments."""
     if isinstance(value, DeferredBatch) and value._computed is None:
         groups = [
-            (places, tuple(map(torch.from_numpy, bases)), steps)
-            for places, bases, steps in grouped(value.items)
+            replace(group, bases=tuple(map(torch.from_numpy, group.bases)))
+            for group in grouped([(item._base, item._steps) for item in value.items])
         ]
         return arrived_batch, (value.items[0]._session, groups, len(value.items))
     if isinstance(value, UncomputedTensor):

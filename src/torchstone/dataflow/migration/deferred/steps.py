@@ -13,9 +13,31 @@ from torch import Tensor
 
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.moves.numpy import _elementwise as elementwise
-from torchstone.dataflow.migration.specification import OpSpec
+from torchstone.dataflow.migration.specification import Call, OpSpec
 
 Key = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Fate:
+    """What became of one recorded call: several handles may hold it, it is counted once."""
+
+    line: str
+    """`file:line` of the call."""
+    is_settled: bool = False
+
+    def settle(self) -> bool:
+        """True for the first who asks."""
+        first, self.is_settled = not self.is_settled, True
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call as the program wrote it, with ITEM in place of the image."""
+
+    call: Call
+    fate: Fate
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +48,10 @@ class Step:
     """`call`, `ufunc`, `astype`, `copy`, `contiguous`, `transpose`, `getitem`."""
     name: str
     arguments: Any
+    """Of a call: by the names of the parameters, defaults filled in."""
     key: Key
+    recorded: RecordedCall | None = None
+    """Of a call."""
 
     def shape_and_dtype(
         self, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -41,10 +66,11 @@ class Step:
         self, item: np.ndarray, originals: Callable[[str], Callable[..., Any]]
     ) -> np.ndarray:
         """As the program itself would have done it."""
-        if self.kind == "call":
-            spec = catalogue()[self.name]
-            arguments = {**self.arguments, spec.data[0]: item}
-            return np.asarray(originals(self.name)(**arguments))
+        if self.recorded is not None:  # as it was written: other versions have other defaults
+            call = self.recorded.call
+            args = [item if value is ITEM else value for value in call.args]
+            kwargs = {k: item if value is ITEM else value for k, value in call.kwargs.items()}
+            return np.asarray(originals(self.name)(*args, **kwargs))
         if self.kind == "ufunc":
             operands = [item if operand is ITEM else operand for operand in self.arguments]
             return np.asarray(getattr(np, self.name)(*operands))
@@ -58,7 +84,7 @@ class Step:
 
 
 class _Item:
-    """The place of the item among operands; one object, also after pickling."""
+    """The place of the item among operands or arguments; one object, also after pickling."""
 
     def __reduce__(self) -> str:
         return "ITEM"
@@ -113,8 +139,8 @@ def hashable(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-def step(kind: str, name: str, arguments: Any) -> Step:
-    made = Step(kind, name, arguments, hashable(arguments))
+def step(kind: str, name: str, arguments: Any, recorded: RecordedCall | None = None) -> Step:
+    made = Step(kind, name, arguments, hashable(arguments), recorded)
     hash(made.key)  # what cannot be compared cannot be recorded
     return made
 

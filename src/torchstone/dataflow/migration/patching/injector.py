@@ -14,7 +14,7 @@ from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.observe.undo import Undo
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("migration")
 
 
 @dataclass(frozen=True, slots=True)

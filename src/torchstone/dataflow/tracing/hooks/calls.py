@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import get_ident
 from time import perf_counter_ns
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -10,7 +10,17 @@ from typing import Any
 from weakref import ref
 
 from torchstone.dataflow.tracing.callees import Callee
-from torchstone.dataflow.tracing.hooks.common import TOUCHED, Hook
+from torchstone.dataflow.tracing.hooks.common import (
+    DATA,
+    OTHER,
+    ROUNDS,
+    SHORT_NS,
+    TOUCHED,
+    Calm,
+    Hook,
+    Shed,
+    keyword_text,
+)
 from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
 from torchstone.dataflow.tracing.values import ARRAY, CONSTANTS, CONTAINER, SCALAR, is_constant
@@ -19,9 +29,7 @@ _NAMED = 32  # arguments of one call whose names are kept
 _WRITTEN = frozenset(("out", "dst", "inplace"))
 
 
-def call_hook(
-    site: Site, owner: FunctionSites, recorder: Recorder, shed: Callable[[FunctionSites], None]
-) -> Hook:
+def call_hook(site: Site, owner: FunctionSites, recorder: Recorder, shed: Shed, calm: Calm) -> Hook:
     # One call of a traced function costs what stands here: names are bound once, the common cases
     # (arrays in, an array out) are written out.
     values = recorder.values
@@ -36,11 +44,15 @@ def call_hook(
     last_owner: Any = None
     last_callee: Callee | None = None
     last_constant: Any = None
+    rounds = busy = 0
+    unrecorded, cuts = recorder.note_unrecorded, recorder.cuts
 
     def call(func: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal last_func, last_owner, last_callee, last_constant
+        nonlocal last_func, last_owner, last_callee, last_constant, rounds, busy
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
+            if recorder.limit > 0:  # else the recorder has stopped
+                cuts[number_of_site] += 1
             state.deeper += 1
             if state.deeper > DEEPEST:  # a recursion: from here on without a hook on every level
                 shed(owner)
@@ -72,6 +84,7 @@ def call_hook(
                 if kind is None:
                     kind = kind_of(item_type)
                 if kind == ARRAY:
+                    constants.append(DATA)
                     entry = known.get(id(item))
                     if entry is not None and entry[0]() is item and entry[1] not in aliases:
                         if not heads or (item.base is None and id(item) not in heads):
@@ -79,20 +92,25 @@ def call_hook(
                             continue
                 elif not kind:
                     if item_type in CONSTANTS:
-                        constants.append(item)
+                        constants.append(item if item_type is not str else repr(item)[:80])
+                    else:
+                        constants.append(OTHER)
                     continue
                 elif item is last_constant or (item_type is tuple and is_constant(item)):
                     constants.append(item)
                     last_constant = item
                     if not held:
                         continue
-                if kind == SCALAR and item_type is float:
-                    constants.append(item)
+                elif kind == SCALAR:
+                    constants.append(item if item_type is float or item_type is int else OTHER)
+                else:
+                    constants.append(DATA)
                 read(item, kind, names[place] if place < _NAMED else "", reads)
             if kwargs:
-                for item in kwargs.values():
+                for keyword, item in kwargs.items():
                     place += 1
                     kind = kind_of(type(item))
+                    constants.append(keyword_text(keyword, item, kind))
                     if kind:
                         read(item, kind, names[place] if place < _NAMED else "", reads)
         except Exception as trouble:  # of an object that does not let itself be looked at
@@ -105,21 +123,30 @@ def call_hook(
         state.current = index
         state.depth += 1
         number = next_number()
+        outer = state.inner
+        state.inner = 0
         start = perf_counter_ns()
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
             end = perf_counter_ns()
+            inner, state.inner = state.inner, outer + end - start
             state.current = parent
             state.depth -= 1
             recorder.close_failed(state, index, (
                 number_of_site, callee_of(func).number, parent, start, end, tuple(reads), (), (), (),
-                type(error).__name__,
+                type(error).__name__, inner,
             ))  # fmt: skip
             raise
         end = perf_counter_ns()
+        took = end - start
+        inner, state.inner = state.inner, outer + took
         state.current = parent
         state.depth -= 1
+        rounds += 1
+        busy += took
+        if not rounds % ROUNDS and busy < rounds * SHORT_NS:
+            calm(number_of_site, rounds)
         try:
             result_type = type(result)
             kind = kinds.get(result_type)
@@ -129,6 +156,12 @@ def call_hook(
             if alone and not reads and (not kind or kind >= SCALAR):
                 if not kind or (kind == SCALAR or not values.holds_new(result, kind)):
                     events.pop()
+                    known_site = state.unrecorded.get(number_of_site)
+                    if known_site is None:
+                        unrecorded(state, number_of_site, callee_of(func).number, took - inner)
+                    else:
+                        known_site.calls += 1
+                        known_site.own += took - inner
                     owner.quiet += 1
                     if owner.quiet > recorder.quiet_limit:
                         shed(owner)
@@ -167,13 +200,14 @@ def call_hook(
                 )
                 if alone and recorder.is_idle(callee, func, reads, makes, returns, kind):
                     events.pop()
+                    unrecorded(state, number_of_site, callee.number, took - inner)
                     if callee.sends and recorder.after_message is not None:
                         recorder.after_message()
                     return result
             owner.quiet = TOUCHED
             events[index] = (
                 number_of_site, callee.number, parent, start, end, tuple(reads), tuple(makes),
-                tuple(returns), tuple(constants), "",
+                tuple(returns), tuple(constants), "", inner,
             )  # fmt: skip
             if index > recorder.max_events:
                 recorder.overflow()
@@ -186,10 +220,10 @@ def call_hook(
 
 
 def own_item_hook(
-    site: Site, owner: FunctionSites, recorder: Recorder, shed: Callable[[FunctionSites], None]
+    site: Site, owner: FunctionSites, recorder: Recorder, shed: Shed, calm: Calm
 ) -> Hook:
     """`dataset[index]`: an object whose class says in Python what its items are is called."""
-    call = call_hook(site, owner, recorder, shed)
+    call = call_hook(site, owner, recorder, shed, calm)
 
     def own_item(left: Any, right: Any, /) -> Any:
         method = getattr(type(left), "__getitem__", None)

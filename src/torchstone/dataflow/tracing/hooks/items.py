@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from torchstone.dataflow.tracing.hooks.common import TOUCHED, Hook
+from torchstone.dataflow.tracing.hooks.common import ROUNDS, SHORT_NS, TOUCHED, Calm, Hook
 from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
 from torchstone.dataflow.tracing.values import SCALAR
@@ -15,37 +15,63 @@ from torchstone.dataflow.tracing.values import SCALAR
 _BASIC = (int, slice, type(None))
 
 
-def set_hook(site: Site, owner: FunctionSites, recorder: Recorder) -> Hook:
-    number_of_site = recorder.add_site(site)
+Write = Callable[[Any, Any, Any], None]
+"""Of a target, an index and a value."""
+
+
+def assign_item(value: Any, target: Any, index: Any, /) -> None:
+    """`target[index] = value`, evaluated in the order of the language."""
+    target[index] = value
+
+
+def item_updater(operate: Callable[[Any, Any], Any]) -> Write:
+    def update(target: Any, index: Any, value: Any, /) -> None:
+        target[index] = operate(target[index], value)
+
+    return update
+
+
+def set_hook(site: Site, owner: FunctionSites, recorder: Recorder, calm: Calm) -> Hook:
+    write = _written(site, owner, recorder, calm, operator.setitem)
 
     def assign(value: Any, target: Any, index: Any, /) -> None:
-        kind = recorder.values.kind_of(type(target))
-        if not kind or kind >= SCALAR:
-            target[index] = value
-            return
-        _write_item(
-            recorder, site, number_of_site, owner, target, kind, index, value, operator.setitem
-        )
+        write(target, index, value)
 
     return assign
 
 
 def update_item_hook(
-    site: Site, owner: FunctionSites, recorder: Recorder, operate: Callable[[Any, Any], Any]
+    site: Site,
+    owner: FunctionSites,
+    recorder: Recorder,
+    calm: Calm,
+    operate: Callable[[Any, Any], Any],
 ) -> Hook:
+    return _written(site, owner, recorder, calm, item_updater(operate))
+
+
+def _written(
+    site: Site, owner: FunctionSites, recorder: Recorder, calm: Calm, write: Write
+) -> Write:
+    """A write that is recorded where the target is data."""
     number_of_site = recorder.add_site(site)
+    rounds = busy = 0
 
-    def setitem(target: Any, index: Any, value: Any) -> None:
-        target[index] = operate(target[index], value)
-
-    def update(target: Any, index: Any, value: Any, /) -> None:
+    def recorded(target: Any, index: Any, value: Any, /) -> None:
+        nonlocal rounds, busy
         kind = recorder.values.kind_of(type(target))
-        if not kind or kind >= SCALAR:
-            setitem(target, index, value)
-            return
-        _write_item(recorder, site, number_of_site, owner, target, kind, index, value, setitem)
+        is_data = bool(kind) and kind < SCALAR
+        rounds += 1
+        if is_data:
+            busy += _write_item(
+                recorder, site, number_of_site, owner, target, kind, index, value, write
+            )
+        else:
+            write(target, index, value)
+        if not rounds % ROUNDS and busy < rounds * SHORT_NS:
+            calm(number_of_site, rounds)
 
-    return update
+    return recorded
 
 
 def _write_item(
@@ -57,13 +83,14 @@ def _write_item(
     kind: int,
     index: Any,
     value: Any,
-    write: Callable[[Any, Any, Any], None],
-) -> None:
+    write: Write,
+) -> int:
+    """The nanoseconds that it took."""
     values = recorder.values
     state = recorder.state()
     if state.depth >= recorder.limit:
         write(target, index, value)
-        return
+        return 0
     reads: list[int] = []
     values.read(target, kind, site.targets[0] if site.targets else "", reads)
     held = list(reads)
@@ -74,13 +101,15 @@ def _write_item(
     start = perf_counter_ns()
     write(target, index, value)
     end = perf_counter_ns()
+    state.inner += end - start
     name = site.targets[0] if site.targets else ""
     made = values.write(target, kind, name, held, _written_part(target, index))
     owner.quiet = TOUCHED
     state.events.append((
         number_of_site, -1, state.current, start, end, tuple(reads), (made,), (),
-        (index_text(index),), "",
+        (index_text(index),), "", 0,
     ))  # fmt: skip
+    return end - start
 
 
 def _written_part(target: Any, index: Any) -> Any:

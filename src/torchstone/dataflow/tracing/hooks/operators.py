@@ -11,8 +11,22 @@ from typing import Any
 from weakref import ref
 
 from torchstone.dataflow.tracing.hooks.calls import call_hook, own_item_hook
-from torchstone.dataflow.tracing.hooks.common import NO_KEYWORDS, TOUCHED, Hook
-from torchstone.dataflow.tracing.hooks.items import index_text, set_hook, update_item_hook
+from torchstone.dataflow.tracing.hooks.common import (
+    NO_KEYWORDS,
+    ROUNDS,
+    SHORT_NS,
+    TOUCHED,
+    Calm,
+    Hook,
+    Shed,
+)
+from torchstone.dataflow.tracing.hooks.items import (
+    assign_item,
+    index_text,
+    item_updater,
+    set_hook,
+    update_item_hook,
+)
 from torchstone.dataflow.tracing.recorder import Recorder
 from torchstone.dataflow.tracing.sites import FunctionSites, Site
 from torchstone.dataflow.tracing.values import ARRAY, CONSTANTS, CONTAINER, SCALAR
@@ -39,32 +53,41 @@ _REUSED_BYTES = 256 * 1024  # numpy's own limit
 _REUSING = frozenset(("Add", "Sub", "Mult", "Div"))
 
 
-def make_hook(
-    site: Site, owner: FunctionSites, recorder: Recorder, shed: Callable[[FunctionSites], None]
-) -> Hook:
+def make_hook(site: Site, owner: FunctionSites, recorder: Recorder, shed: Shed, calm: Calm) -> Hook:
     """The function for one site."""
     if site.kind == "call":
-        return call_hook(site, owner, recorder, shed)
-    if site.kind in ("binary", "compare"):
-        return _binary_hook(site, owner, recorder, shed, _PLAIN[site.op])
-    if site.kind == "update":
-        return _binary_hook(site, owner, recorder, shed, _IN_PLACE[site.op])
-    if site.kind == "item":
-        return _binary_hook(site, owner, recorder, shed, operator.getitem)
-    if site.kind == "unary":
-        return _unary_hook(site, owner, recorder, shed, _UNARY[site.op])
-    if site.kind == "attribute":
-        return _unary_hook(site, owner, recorder, shed, operator.attrgetter(site.op))
+        return call_hook(site, owner, recorder, shed, calm)
     if site.kind == "set":
-        return set_hook(site, owner, recorder)
-    return update_item_hook(site, owner, recorder, _IN_PLACE[site.op])
+        return set_hook(site, owner, recorder, calm)
+    if site.kind == "update_item":
+        return update_item_hook(site, owner, recorder, calm, _IN_PLACE[site.op])
+    make = _unary_hook if site.kind in ("unary", "attribute") else _binary_hook
+    return make(site, owner, recorder, shed, calm, plain_operation(site))
+
+
+def plain_operation(site: Site) -> Hook:
+    """The site without a hook: a function in C that does what the source says, where there is one."""
+    if site.kind in ("binary", "compare"):
+        return _PLAIN[site.op]
+    if site.kind == "update":
+        return _IN_PLACE[site.op]
+    if site.kind == "unary":
+        return _UNARY[site.op]
+    if site.kind == "attribute":
+        return operator.attrgetter(site.op)
+    if site.kind == "set":
+        return assign_item
+    if site.kind == "update_item":
+        return item_updater(_IN_PLACE[site.op])
+    return operator.getitem if site.kind == "item" else operator.call
 
 
 def _binary_hook(
     site: Site,
     owner: FunctionSites,
     recorder: Recorder,
-    shed: Callable[[FunctionSites], None],
+    shed: Shed,
+    calm: Calm,
     operate: Callable[[Any, Any], Any],
 ) -> Hook:
     values = recorder.values
@@ -75,10 +98,13 @@ def _binary_hook(
     target = site.targets[0] if site.targets else ""
     in_place = site.kind == "update"
     number_of_site = recorder.add_site(site)
-    own_item = own_item_hook(site, owner, recorder, shed) if site.kind == "item" else None
+    own_item = own_item_hook(site, owner, recorder, shed, calm) if site.kind == "item" else None
     reuse = _IN_PLACE.get(site.op) if site.kind == "binary" and site.op in _REUSING else None
 
+    quiet = rounds = busy = 0
+
     def binary(left: Any, right: Any, /) -> Any:
+        nonlocal quiet, rounds, busy
         kind = kinds.get(type(left))
         if kind is None:
             kind = kind_of(type(left))
@@ -89,6 +115,9 @@ def _binary_hook(
             if own_item is not None and not kind:
                 return own_item(left, right)
             if not held or (kind != SCALAR and other != SCALAR):
+                quiet += 1
+                if not quiet % ROUNDS:
+                    calm(number_of_site, quiet)
                 owner.quiet += 1
                 if owner.quiet > recorder.quiet_limit:
                     shed(owner)
@@ -102,6 +131,9 @@ def _binary_hook(
         if other:
             read(right, other, right_name, reads)
         if not reads:
+            quiet += 1
+            if not quiet % ROUNDS:
+                calm(number_of_site, quiet)
             owner.quiet += 1
             if owner.quiet > recorder.quiet_limit:
                 shed(owner)
@@ -114,6 +146,11 @@ def _binary_hook(
         start = perf_counter_ns()
         result = operation(left, right)
         end = perf_counter_ns()
+        state.inner += end - start
+        rounds += 1
+        busy += end - start
+        if not rounds % ROUNDS and busy < rounds * SHORT_NS:
+            calm(number_of_site, rounds)
         makes: Sequence[int]
         returns: Sequence[int] = ()
         if in_place and result is left and kind and kind < SCALAR:
@@ -143,7 +180,7 @@ def _binary_hook(
             constants = (left,)
         state.events.append((
             number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
-            tuple(returns), constants, "",
+            tuple(returns), constants, "", 0,
         ))  # fmt: skip
         return result
 
@@ -167,20 +204,27 @@ def _unary_hook(
     site: Site,
     owner: FunctionSites,
     recorder: Recorder,
-    shed: Callable[[FunctionSites], None],
+    shed: Shed,
+    calm: Calm,
     operate: Callable[[Any], Any],
 ) -> Hook:
     values = recorder.values
     (name,) = site.inputs
     number_of_site = recorder.add_site(site)
 
+    quiet = rounds = busy = 0
+
     def unary(operand: Any, /) -> Any:
+        nonlocal quiet, rounds, busy
         kind = values.kind_of(type(operand))
         state = recorder.state()
         reads: list[int] = []
         if kind and kind != CONTAINER and state.depth < recorder.limit:
             values.read(operand, kind, name, reads)
         if not reads:
+            quiet += 1
+            if not quiet % ROUNDS:
+                calm(number_of_site, quiet)
             owner.quiet += 1
             if owner.quiet > recorder.quiet_limit:
                 shed(owner)
@@ -189,6 +233,11 @@ def _unary_hook(
         start = perf_counter_ns()
         result = operate(operand)
         end = perf_counter_ns()
+        state.inner += end - start
+        rounds += 1
+        busy += end - start
+        if not rounds % ROUNDS and busy < rounds * SHORT_NS:
+            calm(number_of_site, rounds)
         makes, returns = recorder.made_by(
             result, site, None, reads, (operand,), NO_KEYWORDS, number
         )
@@ -196,7 +245,7 @@ def _unary_hook(
             owner.quiet = TOUCHED
             state.events.append((
                 number_of_site, -1, state.current, start, end, tuple(reads), tuple(makes),
-                tuple(returns), (), "",
+                tuple(returns), (), "", 0,
             ))  # fmt: skip
         return result
 

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from torchstone.dryrun.script.data.shared_checkpoints import SharedCheckpoints
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.starting.replacements.imports import when_imported
 
 _HOLDERS = ("accelerate.", "transformers.modeling", "transformers.trainer", "diffusers.", "peft.")
 """Modules that import functions of safetensors by name."""
@@ -145,7 +146,7 @@ def _pretend_pretrained(session: Session) -> None:
 
     module = sys.modules.get("transformers.modeling_utils")
     if module is None:
-        _when_imported("transformers.modeling_utils", lambda: _pretend_pretrained(session))
+        when_imported("transformers.modeling_utils", lambda: _pretend_pretrained(session))
         return
 
     def save_pretrained(model: Any, save_directory: Any, *args: Any, **kwargs: Any) -> None:
@@ -156,28 +157,3 @@ def _pretend_pretrained(session: Session) -> None:
         session.note("save_pretrained wrote the configuration only")
 
     put(module.PreTrainedModel, "save_pretrained", save_pretrained)
-
-
-def _when_imported(name: str, act: Any) -> None:
-    """Call `act` once the module of that name has been imported."""
-    import importlib.abc
-    import importlib.machinery
-
-    class Finder(importlib.abc.MetaPathFinder):
-        def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-            if fullname != name:
-                return None
-            sys.meta_path.remove(self)
-            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-            if spec is None or spec.loader is None:
-                return None
-            execute = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                act()
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-            return spec
-
-    sys.meta_path.insert(0, Finder())

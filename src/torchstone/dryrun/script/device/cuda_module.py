@@ -126,6 +126,8 @@ def answer_module(session: Session, cuda: PretendCuda) -> None:
     }
     for name, value in values.items():
         put(torch.cuda, name, value)
+    if torch.version.cuda is None:  # libraries ask which CUDA torch was built with
+        put(torch.version, "cuda", "12.8")
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         put(torch.cuda.nvtx, name, lambda *args, **kwargs: 0)
     for name in ("start", "stop", "init"):

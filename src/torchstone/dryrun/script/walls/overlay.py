@@ -14,12 +14,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.script.patches import put
+from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
+from torchstone.starting.replacements.imports import when_imported
 
 _OWN = ("/dev/", "/proc/", "/sys/")
-_PYTHON = tuple({sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc"})
-"""Where no data of a program are looked for."""
-_MOST_UNFOUND = 20
 
 
 class Overlay:
@@ -31,8 +31,7 @@ class Overlay:
         self.written: dict[str, None] = {}
         self._gone: set[str] = set()
         """Files and folders of the user that were removed: they stay hidden, with all below them."""
-        self.unfound: dict[str, None] = {}
-        """What the program looked for and did not find, the latest last."""
+        self._unfound = Unfound(os.path.join(self.scratch, "unfound"))
         os.makedirs(self.root, exist_ok=True)
 
     def absolute(self, path: Any) -> str | None:
@@ -62,15 +61,18 @@ class Overlay:
         self._gone.add(path)
         self.written.pop(path, None)
 
+    def unfound(self) -> tuple[str, ...]:
+        """Data that the program looked for in vain, the latest last; it has not made them itself since."""
+        return tuple(path for path in self._unfound.paths() if path not in self.written)
+
+    def looked_for(self, path: str) -> Place:
+        """The line of the program that looked for a path in vain."""
+        return self._unfound.places().get(path, NOWHERE)
+
     def note_unfound(self, path: Any) -> None:
-        """Data that are missing are named by what was looked for."""
         text = self.absolute(path)
-        is_data = text is not None and not text.startswith(_PYTHON) and "-packages/" not in text
-        if text is not None and is_data and "/." not in text:
-            self.unfound.pop(text, None)
-            self.unfound[text] = None
-            if len(self.unfound) > _MOST_UNFOUND:
-                del self.unfound[next(iter(self.unfound))]
+        if text is not None:
+            self._unfound.note(text)
 
     def to_read(self, path: Any) -> Any:
         """Where the path is found now."""
@@ -208,6 +210,7 @@ def keep_writes(scratch: str) -> Overlay:
     _map_open(overlay)
     _map_questions(overlay)
     _map_changes(overlay)
+    note_patterns(overlay.note_unfound)
     put(shutil, "_use_fd_functions", False)  # it would remove by handle
     return overlay
 
@@ -236,6 +239,15 @@ def _map_open(overlay: Overlay) -> None:
     put(builtins, "open", mapped_open)
     put(io, "open", mapped_open)
     put(os, "open", mapped_os_open)
+    when_imported("numpy.lib._datasource", lambda: _open_with(mapped_open))
+
+
+def _open_with(mapped_open: Callable[..., Any]) -> None:
+    """numpy keeps the function that it opens texts with from the time of its import."""
+    library: Any = sys.modules["numpy.lib._datasource"]
+    openers = getattr(library._file_openers, "_file_openers", {})
+    if None in openers:
+        openers[None] = mapped_open
 
 
 def _map_questions(overlay: Overlay) -> None:

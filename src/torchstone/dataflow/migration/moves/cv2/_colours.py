@@ -13,6 +13,8 @@ from torchstone.dataflow.migration.moves.cv2._images import to_uint8
 
 def swap(image: Tensor) -> Tensor:
     """Red and blue change places; alpha stays."""
+    if image.shape[1] == 3:
+        return image.flip(1)
     return torch.cat([image[:, :3].flip(1), image[:, 3:]], 1)
 
 
@@ -22,11 +24,16 @@ def with_alpha(image: Tensor) -> Tensor:
 
 
 def to_gray(image: Tensor) -> Tensor:
-    b, g, r = image[:, 0:1], image[:, 1:2], image[:, 2:3]
     if image.dtype == torch.uint8:
-        b, g, r = b.int(), g.int(), r.int()
-        return ((b * 3735 + g * 19235 + r * 9798 + (1 << 14)) >> 15).to(torch.uint8)
+        weighted = (image[:, :3] * _gray_weights(image.device)).sum(1, True, dtype=torch.int32)
+        return ((weighted + (1 << 14)) >> 15).to(torch.uint8)
+    b, g, r = image[:, 0:1], image[:, 1:2], image[:, 2:3]
     return b * 0.114 + g * 0.587 + r * 0.299
+
+
+@functools.cache
+def _gray_weights(device: torch.device) -> Tensor:
+    return torch.tensor([3735, 19235, 9798], dtype=torch.int32).reshape(3, 1, 1).to(device)
 
 
 def from_gray(image: Tensor) -> Tensor:
@@ -34,27 +41,35 @@ def from_gray(image: Tensor) -> Tensor:
 
 
 def to_hsv(image: Tensor, full: bool) -> Tensor:
-    b, g, r = image[:, 0].int(), image[:, 1].int(), image[:, 2].int()
-    value = torch.maximum(torch.maximum(b, g), r)
-    spread = value - torch.minimum(torch.minimum(b, g), r)
+    planes = image.int()
+    b, g, r = planes.unbind(1)
+    value, low = planes.amax(1), planes.amin(1)
+    spread = value - low
     turn = 256 if full else 180
-    hues, saturations = (table.to(image.device) for table in _divisions(turn))
-    saturation = (spread * saturations[value.long()] + (1 << 11)) >> 12
-    hue = torch.where(
-        value == r, g - b, torch.where(value == g, b - r + 2 * spread, r - g + 4 * spread)
-    )
-    hue = (hue * hues[spread.long()] + (1 << 11)) >> 12
-    hue = torch.where(hue < 0, hue + turn, hue)
-    return torch.stack([to_uint8(hue), to_uint8(saturation), value.to(torch.uint8)], 1)
+    hues, saturations = _divisions(turn, image.device)
+    saturation = spread * _looked_up(saturations, value)
+    green = torch.add(b - r, spread, alpha=2)
+    blue = torch.add(r - g, spread, alpha=4)
+    hue = torch.where(value == r, g - b, torch.where(value == g, green, blue))
+    hue = hue * _looked_up(hues, spread)
+    both = (torch.stack([hue, saturation], 1) + (1 << 11)) >> 12
+    both[:, 0].remainder_(turn)  # a hue below 0 is one turn more
+    return torch.cat([both, value[:, None]], 1).to(torch.uint8)
+
+
+def _looked_up(table: Tensor, at: Tensor) -> Tensor:
+    return table.index_select(0, at.reshape(-1)).reshape(at.shape)
 
 
 @functools.cache
-def _divisions(turn: int) -> tuple[Tensor, Tensor]:
+def _divisions(turn: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Divisions by multiplication in 12 bits."""
     by = np.arange(1, 256, dtype=np.float64)
     hues = np.concatenate([[0], np.rint((turn << 12) / (6 * by))])
     saturations = np.concatenate([[0], np.rint((255 << 12) / by)])
-    return torch.from_numpy(hues.astype(np.int32)), torch.from_numpy(saturations.astype(np.int32))
+    tables = (torch.from_numpy(item.astype(np.int32)).to(device) for item in (hues, saturations))
+    first, second = tables
+    return first, second
 
 
 _LANES = 32

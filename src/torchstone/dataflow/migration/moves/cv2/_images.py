@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -14,6 +15,8 @@ from torchstone.dataflow.migration.specification import Refusal, refuse
 BORDER_CONSTANT, BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT_101 = range(5)
 BORDER_DEFAULT = BORDER_REFLECT_101
 BORDER_ISOLATED = 16
+TABLES = 256
+"""Tables of indices and weights that are kept for each kind, the latest: a pipeline has few sizes."""
 CV_8U, CV_16S, CV_32F, CV_64F = 0, 3, 5, 6
 
 
@@ -53,22 +56,24 @@ def unsupported(name: str, value: Any) -> Refusal:
     )
 
 
+@functools.lru_cache(maxsize=TABLES)
 def border_index(size: int, before: int, after: int, kind: int, device: torch.device) -> Tensor:
-    """For every place of a padded axis the index of its value; -1 where the border is constant."""
-    at = torch.arange(-before, size + after, device=device)
+    """For every place of a padded axis the index of its value. Made once on the host and kept on
+    the device: the same sizes come back with every image."""
+    at = np.arange(-before, size + after)
     if kind == BORDER_REPLICATE:
-        return at.clamp(0, size - 1)
-    if kind == BORDER_WRAP:
-        return at % size
-    if kind == BORDER_REFLECT:
+        at = at.clip(0, size - 1)
+    elif kind == BORDER_WRAP:
+        at = at % size
+    elif kind == BORDER_REFLECT:
         at = at % (2 * size)
-        return torch.where(at < size, at, 2 * size - 1 - at)
-    if kind == BORDER_REFLECT_101:
-        if size == 1:
-            return torch.zeros_like(at)
+        at = np.where(at < size, at, 2 * size - 1 - at)
+    elif size == 1:
+        at = np.zeros_like(at)
+    else:
         at = at % (2 * size - 2)
-        return torch.where(at < size, at, 2 * size - 2 - at)
-    return torch.where((at >= 0) & (at < size), at, torch.full_like(at, -1))
+        at = np.where(at < size, at, 2 * size - 2 - at)
+    return torch.from_numpy(at).to(device)
 
 
 def pad(
@@ -78,6 +83,9 @@ def pad(
     kind &= ~BORDER_ISOLATED
     height, width = image.shape[-2:]
     if kind == BORDER_CONSTANT:
+        if not isinstance(value, list):
+            sides = (left, right, top, bottom)
+            return torch.nn.functional.pad(image, sides, value=value)
         shape = (*image.shape[:2], height + top + bottom, width + left + right)
         fill = torch.as_tensor(value, dtype=image.dtype, device=image.device)
         padded = fill.reshape(1, -1, 1, 1).expand(shape).clone()

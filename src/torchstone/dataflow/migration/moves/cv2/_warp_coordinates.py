@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from torch import Tensor
+
+from torchstone.dataflow.migration.moves.cv2._images import TABLES
 
 _BLOCK = 32
 
@@ -34,32 +38,39 @@ def inverse(m: np.ndarray) -> np.ndarray:
     )
 
 
-def affine_fixed(m: np.ndarray, width: int, height: int, half: int) -> tuple[Tensor, Tensor]:
-    """In 1/1024 of a pixel."""
+def affine_fixed(m: np.ndarray, width: int, height: int, half: int, device: torch.device) -> Tensor:
+    """(2, height, width) in 1/1024 of a pixel; only a row and a column go to the device."""
     across, down = np.arange(width), np.arange(height)
-    found = []
-    for row in m:
-        step = _to_int(row[0] * across * 1024)
-        start = _to_int((row[1] * down + row[2]) * 1024) + half
-        found.append(torch.from_numpy(start[:, None] + step[None]))
-    return found[0], found[1]
+    steps = [_to_int(row[0] * across * 1024) for row in m]
+    starts = [_to_int((row[1] * down + row[2]) * 1024) + half for row in m]
+    ends = torch.from_numpy(np.concatenate([*steps, *starts])).to(device)
+    step, start = ends[: 2 * width].reshape(2, 1, width), ends[2 * width :].reshape(2, height, 1)
+    return start + step
 
 
-def perspective_fixed(m: np.ndarray, width: int, height: int, scale: int) -> tuple[Tensor, Tensor]:
-    """In 1/scale of a pixel; sums are made block by block, as OpenCV makes them."""
+@functools.lru_cache(maxsize=TABLES)
+def _grid(width: int, height: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """The first column of each block, columns inside it, and rows, as OpenCV divides an image."""
     tall = min(_BLOCK // 2, height)
     wide = min(_BLOCK * _BLOCK // tall, width)
-    column, row = np.arange(width), np.arange(height)[:, None]
+    column = np.arange(width, dtype=np.float64)
     start, rest = column // wide * wide, column % wide
-    x, y, w = (line[0] * start + line[1] * row + line[2] for line in m)
-    depth = w + m[2, 0] * rest
-    with np.errstate(divide="ignore"):
-        depth = np.where(depth != 0, scale / depth, 0.0)
-    found = [
-        torch.from_numpy(_to_int(np.clip((at + line[0] * rest) * depth, -(2.0**31), 2.0**31 - 1)))
-        for at, line in ((x, m[0]), (y, m[1]))
-    ]
-    return found[0], found[1]
+    row = np.arange(height, dtype=np.float64)[:, None]
+    found = [torch.from_numpy(item).to(device) for item in (start, rest, row)]
+    return found[0], found[1], found[2]
+
+
+def perspective_fixed(
+    m: np.ndarray, width: int, height: int, scale: int, device: torch.device
+) -> Tensor:
+    """(2, height, width) in 1/scale of a pixel; sums are made block by block, as OpenCV makes them."""
+    start, rest, row = _grid(width, height, device)
+    first, second, third = torch.from_numpy(m.T.copy()).to(device)[..., None, None]
+    sums = first * start + second * row + third + first * rest
+    depth = sums[2]
+    depth = torch.where(depth != 0, scale / depth, 0.0)
+    at: Tensor = (sums[:2] * depth).clamp(-(2.0**31), 2.0**31 - 1).round().long()
+    return at
 
 
 def _to_int(values: np.ndarray) -> np.ndarray:
@@ -67,22 +78,19 @@ def _to_int(values: np.ndarray) -> np.ndarray:
     return whole
 
 
-def affine_floats(m: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:
-    """float32, each product added with one rounding."""
-    found = []
-    for row in m.astype(np.float32).astype(np.float64):
-        base = (np.arange(height) * row[1] + row[2]).astype(np.float32).astype(np.float64)
-        found.append(
-            torch.from_numpy((np.arange(width)[None] * row[0] + base[:, None]).astype(np.float32))
-        )
-    return found[0], found[1]
+def affine_floats(m: np.ndarray, width: int, height: int, device: torch.device) -> Tensor:
+    """(2, height, width) in float32, each product added with one rounding."""
+    narrow = m.astype(np.float32).astype(np.float64)
+    steps = [np.arange(width) * row[0] for row in narrow]
+    bases = [(np.arange(height) * row[1] + row[2]).astype(np.float32) for row in narrow]
+    ends = torch.from_numpy(np.concatenate([*steps, *bases])).to(device)
+    step, base = ends[: 2 * width].reshape(2, 1, width), ends[2 * width :].reshape(2, height, 1)
+    return (step + base).float()
 
 
-def perspective_floats(m: np.ndarray, width: int, height: int) -> tuple[Tensor, Tensor]:
-    column, row = np.arange(width)[None], np.arange(height)[:, None]
-    x, y, w = (line[0] * column + line[1] * row + line[2] for line in m)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = [
-            torch.from_numpy(np.where(w != 0, at / w, 0.0).astype(np.float32)) for at in (x, y)
-        ]
-    return found[0], found[1]
+def perspective_floats(m: np.ndarray, width: int, height: int, device: torch.device) -> Tensor:
+    start, rest, row = _grid(width, height, device)
+    first, second, third = torch.from_numpy(m.T.copy()).to(device)[..., None, None]
+    sums = first * (start + rest) + second * row + third
+    depth = sums[2]
+    return torch.where(depth != 0, sums[:2] / depth, 0.0).float()

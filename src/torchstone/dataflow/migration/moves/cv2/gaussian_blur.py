@@ -1,4 +1,8 @@
-"""cv2.GaussianBlur: 8.8 fixed point for uint8, float32 else. The kernel is made once."""
+"""cv2.GaussianBlur: 8.8 fixed point for uint8, float32 else. The kernel is made once.
+
+Fixed point is computed in float64, which holds every sum exactly and which no device computes in a
+shorter format (convolutions of float32 may be TF32).
+"""
 
 from __future__ import annotations
 
@@ -51,43 +55,40 @@ class GaussianBlur:
         self._sizes = (int(ksize[0]), int(ksize[1]))
         self._sigmas = (sigmaX, sigmaY if sigmaY > 0 else sigmaX)
         self._border = borderType
-        self._kernels: dict[torch.dtype, tuple[list[Any], list[Any]]] = {}
+        self._kernels: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
 
     def __call__(self, src: Tensor) -> Tensor:
-        across, down = self._kernels_for(src.dtype)
-        values = (src.int() if src.dtype == torch.uint8 else src).contiguous()
-        values = _blurred(values, across, -1, self._border)
-        values = _blurred(values, down, -2, self._border)
-        if src.dtype != torch.uint8:
-            return values
-        return ((values + (1 << 15)) >> 16).clamp(0, 255).to(torch.uint8)
+        is_uint8 = src.dtype == torch.uint8
+        across, down = self._kernels_for(src)
+        images = src.reshape(src.shape[0] * src.shape[1], 1, *src.shape[-2:])
+        halves = (down.shape[-2] // 2, across.shape[-1] // 2)
+        padded = pad(images, halves[0], halves[0], halves[1], halves[1], self._border)
+        values = torch.conv2d(torch.conv2d(padded.to(across.dtype), across), down, self._bias(down, is_uint8))  # fmt: skip
+        # weights are whole 1/256, so all sums are exact and rounding is what the cast cuts off
+        return values.to(src.dtype).reshape(src.shape)
 
-    def _kernels_for(self, dtype: torch.dtype) -> tuple[list[Any], list[Any]]:
-        if dtype not in self._kernels:
-            is_uint8 = dtype == torch.uint8
+    def _bias(self, like: Tensor, is_uint8: bool) -> Tensor | None:
+        return like.new_full((1,), 0.5) if is_uint8 else None
+
+    def _kernels_for(self, src: Tensor) -> tuple[Tensor, Tensor]:
+        if src.dtype not in self._kernels:
+            is_uint8 = src.dtype == torch.uint8
             sizes = [
                 size if size > 0 else size_for(sigma, is_uint8)
                 for size, sigma in zip(self._sizes, self._sigmas, strict=True)
             ]
-            make = fixed_kernel if is_uint8 else gaussian_kernel
-            kernels = [make(size, sigma) for size, sigma in zip(sizes, self._sigmas, strict=True)]
-            plain = [
-                kernel.astype(np.float32 if not is_uint8 else np.int32).tolist()
-                for kernel in kernels
-            ]
-            self._kernels[dtype] = (plain[0], plain[1])
-        return self._kernels[dtype]
-
-
-def _blurred(values: Tensor, kernel: list[Any], axis: int, border: int) -> Tensor:
-    half = len(kernel) // 2
-    sides = (0, 0, half, half) if axis == -1 else (half, half, 0, 0)
-    padded = pad(values, *sides, border)
-    size = values.shape[axis]
-    total: Tensor = padded.narrow(axis, 0, size) * kernel[0]
-    for index, weight in enumerate(kernel[1:], 1):
-        total = total + padded.narrow(axis, index, size) * weight
-    return total
+            make = (lambda *of: fixed_kernel(*of) / 256) if is_uint8 else gaussian_kernel
+            across, down = (
+                torch.from_numpy(
+                    make(size, sigma).astype(np.float32 if not is_uint8 else np.float64)
+                )
+                for size, sigma in zip(sizes, self._sigmas, strict=True)
+            )
+            self._kernels[src.dtype] = (
+                across.reshape(1, 1, 1, -1).to(src.device),
+                down.reshape(1, 1, -1, 1).to(src.device),
+            )
+        return self._kernels[src.dtype]
 
 
 def sample(rng: np.random.Generator) -> Call:

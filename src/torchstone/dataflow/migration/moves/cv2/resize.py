@@ -7,6 +7,7 @@ sums them in float with vector instructions whose order depends on the processor
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from torchstone.dataflow.migration.moves.cv2._images import (
+    TABLES,
     not_an_image,
     random_image,
     to_uint8,
@@ -117,6 +119,7 @@ def _nearest(src: Tensor, plan: _Plan) -> Tensor:
     return src.index_select(-2, rows).index_select(-1, columns)
 
 
+@functools.lru_cache(maxsize=TABLES)
 def _nearest_index(size: int, count: int, scale: float, device: torch.device) -> Tensor:
     index = np.minimum(np.floor(np.arange(count) * scale).astype(np.int64), size - 1)
     return torch.from_numpy(index).to(device)
@@ -137,50 +140,64 @@ def _nearest_exact(src: Tensor, plan: _Plan) -> Tensor:
 
 
 def _gathered(src: Tensor, plan: _Plan, weigh: Callable[[np.ndarray], np.ndarray]) -> Tensor:
-    columns = taps(src.shape[-1], plan.width, plan.scale_x, weigh, keep=False)
-    rows = taps(src.shape[-2], plan.height, plan.scale_y, weigh, keep=True)
+    fixed, device = src.dtype == torch.uint8, src.device
+    columns = _kept_taps(src.shape[-1], plan.width, plan.scale_x, weigh, False, fixed, device)
+    rows = _kept_taps(src.shape[-2], plan.height, plan.scale_y, weigh, True, fixed, device)
     return _weighted(src, rows, columns)
 
 
-def _weighted(
-    src: Tensor, rows: tuple[np.ndarray, np.ndarray], columns: tuple[np.ndarray, np.ndarray]
-) -> Tensor:
-    if src.dtype == torch.uint8:
-        return _weighted_fixed(src.int().contiguous(), rows, columns)
-    across = _sum(src, columns, -1, torch.float32)
-    return _sum(across, rows, -2, torch.float32)
+@dataclass(frozen=True, slots=True)
+class _Taps:
+    """For one axis, on the device: the pixels of all taps, one after the other, and their weights."""
+
+    index: Tensor
+    weights: Tensor
+    """(taps, places)."""
+
+    def gathered(self, src: Tensor, axis: int) -> Tensor:
+        """With an axis for the taps before the one that is resized."""
+        taken: Tensor = src.index_select(axis, self.index).unflatten(axis, self.weights.shape)
+        return taken
+
+    def summed(self, src: Tensor, axis: int, dtype: torch.dtype) -> Tensor:
+        weights = self.weights if axis == -1 else self.weights[..., None]
+        total: Tensor = (self.gathered(src, axis) * weights).sum(axis - 1, dtype=dtype)
+        return total
 
 
-def _sum(
-    src: Tensor, pairs: tuple[np.ndarray, np.ndarray], axis: int, dtype: torch.dtype
-) -> Tensor:
-    total: Tensor | None = None
-    for at, weight in zip(*pairs, strict=True):
-        part = src.index_select(axis, torch.from_numpy(at).to(src.device))
-        factor = torch.from_numpy(np.ascontiguousarray(weight)).to(src.device, dtype)
-        part = part * (factor if axis == -1 else factor[:, None])
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+def _on_device(pairs: tuple[np.ndarray, np.ndarray], device: torch.device) -> _Taps:
+    at, weights = pairs
+    return _Taps(
+        torch.from_numpy(np.ascontiguousarray(at.reshape(-1))).to(device),
+        torch.from_numpy(np.ascontiguousarray(weights)).to(device),
+    )
+
+
+@functools.lru_cache(maxsize=TABLES)
+def _kept_taps(
+    size: int, count: int, scale: float, weigh: Callable[[np.ndarray], np.ndarray], keep: bool,
+    fixed: bool, device: torch.device,
+) -> _Taps:  # fmt: skip
+    """Made once and kept on the device: the same sizes come back with every image."""
+    pairs = taps(size, count, scale, weigh, keep)
+    return _on_device(_fixed(pairs) if fixed else pairs, device)
+
+
+def _weighted(src: Tensor, rows: _Taps, columns: _Taps) -> Tensor:
+    if src.dtype != torch.uint8:
+        across = columns.summed(src, -1, torch.float32)
+        return rows.summed(across, -2, torch.float32)
+    across = columns.summed(src, -1, torch.int32)
+    if len(rows.weights) > 2:
+        down = rows.summed(across, -2, torch.int32)
+        return to_uint8((down + (1 << 21)) >> 22)
+    products = (rows.gathered(across >> 4, -2) * rows.weights[..., None]) >> 16
+    # two weights of one sum: nothing is above 255
+    return ((products.sum(-3, dtype=torch.int32) + 2) >> 2).to(torch.uint8)
 
 
 def _fixed(pairs: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return pairs[0], np.rint(pairs[1] * np.float32(_ONE)).clip(-32768, 32767).astype(np.int32)
-
-
-def _weighted_fixed(
-    src: Tensor, rows: tuple[np.ndarray, np.ndarray], columns: tuple[np.ndarray, np.ndarray]
-) -> Tensor:
-    across = _sum(src, _fixed(columns), -1, torch.int32)
-    at, weights = _fixed(rows)
-    if len(weights) > 2:
-        down = _sum(across, (at, weights), -2, torch.int32)
-        return to_uint8((down + (1 << 21)) >> 22)
-    parts = []
-    for index, weight in zip(at, weights, strict=True):
-        row = across.index_select(-2, torch.from_numpy(index).to(src.device)) >> 4
-        parts.append((row * torch.from_numpy(weight).to(src.device)[:, None]) >> 16)
-    return to_uint8((parts[0] + parts[1] + 2) >> 2)
 
 
 # -- area
@@ -201,8 +218,13 @@ def _area_up(src: Tensor, plan: _Plan) -> Tensor:
             fraction.astype(np.float32)
         )
 
-    columns = area_taps(src.shape[-1], plan.width, plan.scale_x, keep=False)
-    return _weighted(src, area_taps(src.shape[-2], plan.height, plan.scale_y, keep=True), columns)
+    pairs = (
+        area_taps(src.shape[-2], plan.height, plan.scale_y, keep=True),
+        area_taps(src.shape[-1], plan.width, plan.scale_x, keep=False),
+    )
+    if src.dtype == torch.uint8:
+        pairs = (_fixed(pairs[0]), _fixed(pairs[1]))
+    return _weighted(src, _on_device(pairs[0], src.device), _on_device(pairs[1], src.device))
 
 
 def _area_whole(src: Tensor, plan: _Plan) -> Tensor:
@@ -221,13 +243,14 @@ def _area_whole(src: Tensor, plan: _Plan) -> Tensor:
 
 def _area(src: Tensor, plan: _Plan) -> Tensor:
     """Means of blocks with fractional ends."""
-    columns = _area_matrix(src.shape[-1], plan.width, plan.scale_x).to(src.device)
-    rows = _area_matrix(src.shape[-2], plan.height, plan.scale_y).to(src.device)
+    columns = _area_matrix(src.shape[-1], plan.width, plan.scale_x, src.device)
+    rows = _area_matrix(src.shape[-2], plan.height, plan.scale_y, src.device)
     mean = rows @ (src.float() @ columns.T)
     return to_uint8(mean) if src.dtype == torch.uint8 else mean
 
 
-def _area_matrix(size: int, count: int, scale: float) -> Tensor:
+@functools.lru_cache(maxsize=TABLES)
+def _area_matrix(size: int, count: int, scale: float, device: torch.device) -> Tensor:
     matrix = np.zeros((count, size), np.float32)
     for index in range(count):
         start = index * scale
@@ -240,7 +263,7 @@ def _area_matrix(size: int, count: int, scale: float) -> Tensor:
         matrix[index, first:last] += 1 / cell
         if end - last > 1e-3:
             matrix[index, last] += min(min(end - last, 1.0), cell) / cell
-    return torch.from_numpy(matrix)
+    return torch.from_numpy(matrix).to(device)
 
 
 # -- linear, exact
@@ -260,10 +283,10 @@ def _linear_exact(src: Tensor, plan: _Plan) -> Tensor:
             [256 - fraction, fraction]
         )
 
-    columns = exact_taps(src.shape[-1], plan.width, plan.scale_x)
-    rows = exact_taps(src.shape[-2], plan.height, plan.scale_y)
-    across = _sum(src.int(), columns, -1, torch.int32)
-    return to_uint8((_sum(across, rows, -2, torch.int32) + (1 << 15)) >> 16)
+    columns = _on_device(exact_taps(src.shape[-1], plan.width, plan.scale_x), src.device)
+    rows = _on_device(exact_taps(src.shape[-2], plan.height, plan.scale_y), src.device)
+    across = columns.summed(src, -1, torch.int32)
+    return to_uint8((rows.summed(across, -2, torch.int32) + (1 << 15)) >> 16)
 
 
 _KINDS: dict[str, Callable[[Tensor, _Plan], Tensor]] = {

@@ -6,6 +6,8 @@ computes LINEAR in float; there the result is within one.
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from torchstone.dataflow.migration.moves.cv2._images import (
     BORDER_REFLECT_101,
     BORDER_REPLICATE,
     BORDER_WRAP,
+    TABLES,
     not_an_image,
     random_image,
     to_uint8,
@@ -96,14 +99,12 @@ def warp_affine(
     width, height = _size(dsize, src)
     if not len(src):  # only the size is asked for
         return src.new_empty((0, src.shape[1], height, width))
+    border = _Border(borderMode, borderValue)
     if version() >= (5, 0):
-        x, y = affine_floats(matrix, width, height)
-        return _linear_floats(src, x, y, borderMode, borderValue)
+        return _linear_floats(src, affine_floats(matrix, width, height, src.device), border)
     linear = flags & ~INVERSE_MAP == LINEAR
-    x, y = affine_fixed(matrix, width, height, 16 if linear else 512)
-    if linear:
-        return _linear_fixed(src, x >> 5, y >> 5, borderMode, borderValue)
-    return _picked(src, x >> 10, y >> 10, borderMode, borderValue)
+    at = affine_fixed(matrix, width, height, 16 if linear else 512, src.device)
+    return _linear_fixed(src, at >> 5, border) if linear else _nearest(src, at >> 10, border)
 
 
 def warp_perspective(
@@ -115,14 +116,12 @@ def warp_perspective(
     width, height = _size(dsize, src)
     if not len(src):  # only the size is asked for
         return src.new_empty((0, src.shape[1], height, width))
+    border = _Border(borderMode, borderValue)
     if version() >= (5, 0):
-        x, y = perspective_floats(matrix, width, height)
-        return _linear_floats(src, x, y, borderMode, borderValue)
+        return _linear_floats(src, perspective_floats(matrix, width, height, src.device), border)
     linear = flags & ~INVERSE_MAP == LINEAR
-    x, y = perspective_fixed(matrix, width, height, 32 if linear else 1)
-    if linear:
-        return _linear_fixed(src, x, y, borderMode, borderValue)
-    return _picked(src, x, y, borderMode, borderValue)
+    at = perspective_fixed(matrix, width, height, 32 if linear else 1, src.device)
+    return _linear_fixed(src, at, border) if linear else _nearest(src, at, border)
 
 
 def _size(dsize: Any, src: Tensor) -> tuple[int, int]:
@@ -131,20 +130,57 @@ def _size(dsize: Any, src: Tensor) -> tuple[int, int]:
     return int(dsize[0]), int(dsize[1])
 
 
-# -- pixels
+# -- pixels. Coordinates are (2, …): x, then y.
 
 
-def _picked(src: Tensor, x: Tensor, y: Tensor, border: int, value: Any) -> Tensor:
-    """The pixels at whole coordinates, the border's value where there are none."""
+@dataclass(frozen=True, slots=True)
+class _Border:
+    kind: int
+    value: Any
+
+
+def _picked(src: Tensor, at: Tensor, border: _Border) -> Tensor:
+    """The pixels at whole coordinates (2, taps, height, width), (N, C, taps y, taps x, height,
+    width); the border's value where there are none."""
     height, width = src.shape[-2:]
-    x, y = x.clamp(-32768, 32767).to(src.device), y.clamp(-32768, 32767).to(src.device)
-    if border == BORDER_CONSTANT:
-        inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-        pixels = src[..., y.clamp(0, height - 1), x.clamp(0, width - 1)]
-        fill = torch.tensor(_fill(value, _Like(src)), dtype=torch.float64)[: src.shape[1]]
-        fill = fill.round() if src.dtype == torch.uint8 else fill
-        return torch.where(inside, pixels, fill.to(src.dtype).to(src.device)[:, None, None])
-    return src[..., _inside(y, height, border), _inside(x, width, border)]
+    at = at.clamp(-32768, 32767)  # OpenCV holds them in 16 bits
+    pixels = src.flatten(2)
+    if border.kind == BORDER_CONSTANT:
+        inside = torch.minimum(at.clamp(min=0), _last_pixels(height, width, src.device))
+        known = inside == at
+        index = _flat(inside, width)
+        is_known = known[1][:, None] & known[0]
+        fill = _fill_pixel(border.value, src).expand(len(src), -1, 1)
+        pixels = torch.cat([pixels, fill], -1)
+        index = torch.where(is_known, index, height * width)
+    else:
+        sides = (_inside(at[0], width, border.kind), _inside(at[1], height, border.kind))
+        index = _flat(sides, width)
+    taken: Tensor = pixels.index_select(-1, index.reshape(-1)).unflatten(-1, index.shape)
+    return taken
+
+
+def _flat(at: Tensor | tuple[Tensor, Tensor], width: int) -> Tensor:
+    """(taps y, taps x, height, width): places in an image whose rows follow each other."""
+    return torch.add(at[0], at[1][:, None], alpha=width)
+
+
+@functools.lru_cache(maxsize=TABLES)
+def _last_pixels(height: int, width: int, device: torch.device) -> Tensor:
+    return torch.tensor([width - 1, height - 1]).reshape(2, 1, 1, 1).to(device)
+
+
+def _fill_pixel(value: Any, src: Tensor) -> Tensor:
+    numbers = _fill(value, _Like(src))
+    assert numbers is not None
+    return _kept_fill(tuple(numbers[: src.shape[1]]), src.dtype, src.device)
+
+
+@functools.lru_cache(maxsize=TABLES)
+def _kept_fill(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    fill = torch.tensor(numbers, dtype=torch.float64)
+    fill = fill.round() if dtype == torch.uint8 else fill
+    return fill.to(dtype).reshape(1, -1, 1).to(device)
 
 
 class _Like:
@@ -164,35 +200,34 @@ def _inside(at: Tensor, size: int, border: int) -> Tensor:
     return torch.where(at < size, at, 2 * size - 2 - at)
 
 
-def _linear_fixed(src: Tensor, x: Tensor, y: Tensor, border: int, value: Any) -> Tensor:
-    """Coordinates in 1/32; weights in 15 bits."""
-    whole_x, whole_y = x >> 5, y >> 5
-    part_x, part_y = (x & 31).to(src.device), (y & 31).to(src.device)
-    total: Tensor | None = None
-    for dy, dx in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        weight = (part_x if dx else 32 - part_x) * (part_y if dy else 32 - part_y)
-        pixel = _picked(src, whole_x + dx, whole_y + dy, border, value)
-        part = (
-            pixel.int() * (weight.int() * 32)
-            if src.dtype == torch.uint8
-            else pixel * (weight.float() / 1024)
-        )
-        total = part if total is None else total + part
-    assert total is not None
-    return to_uint8((total + (1 << 14)) >> 15) if src.dtype == torch.uint8 else total
+def _nearest(src: Tensor, at: Tensor, border: _Border) -> Tensor:
+    return _picked(src, at[:, None], border)[:, :, 0, 0]
 
 
-def _linear_floats(src: Tensor, x: Tensor, y: Tensor, border: int, value: Any) -> Tensor:
-    left, top = x.floor(), y.floor()
-    a, b = (x - left).to(src.device), (y - top).to(src.device)
-    corner = [
-        _picked(src, left.long() + dx, top.long() + dy, border, value).float()
-        for dy in (0, 1)
-        for dx in (0, 1)
-    ]
-    above = corner[0] + a * (corner[1] - corner[0])
-    below = corner[2] + a * (corner[3] - corner[2])
-    result = above + b * (below - above)
+@functools.cache
+def _two_taps(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor([0, 1], dtype=dtype).reshape(1, 2, 1, 1).to(device)
+
+
+def _linear_fixed(src: Tensor, at: Tensor, border: _Border) -> Tensor:
+    """Coordinates in 1/32; a weight is a product of two of 5 bits."""
+    pixels = _picked(src, (at >> 5)[:, None] + _two_taps(at.dtype, at.device), border)
+    part = at & 31
+    sides = torch.stack([32 - part, part], 1)
+    weights = sides[1][:, None] * sides[0]
+    if src.dtype == torch.uint8:
+        total = (pixels * weights.int()).sum((2, 3), dtype=torch.int32)
+        return ((total + (1 << 9)) >> 10).to(torch.uint8)
+    return (pixels * (weights.float() / 1024)).sum((2, 3))
+
+
+def _linear_floats(src: Tensor, at: Tensor, border: _Border) -> Tensor:
+    whole = at.floor()
+    taps = whole.long()[:, None] + _two_taps(torch.int64, at.device)
+    pixels = _picked(src, taps, border).float()
+    part = at - whole
+    lines = torch.lerp(pixels[:, :, :, 0], pixels[:, :, :, 1], part[0])
+    result = torch.lerp(lines[:, :, 0], lines[:, :, 1], part[1])
     return to_uint8(result) if src.dtype == torch.uint8 else result
 
 

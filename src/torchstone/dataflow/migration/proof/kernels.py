@@ -1,0 +1,116 @@
+"""Kernels that an entry launches for one call, and the bytes and operations of them.
+
+Counted by a dispatch mode on the entry's own code. The figures are kept as data
+(`kernel_counts.json`, made by `benchmarks/flow/count_kernels.py`) so that a plan need not run the
+entries; a test counts them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+_MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCount:
+    """What one call of a kind launches, from the fewest to the most that was counted."""
+
+    low: int
+    usual: int
+    high: int
+    uploads: int = 0
+    """Small tables that go to the device with every call."""
+    traffic: float = 1.0
+    """Bytes that kernels read and write, for each byte of the call's data."""
+    operations: float = 1.0
+    """Elements that kernels make, for each element of the result."""
+
+
+class KernelCounter(TorchDispatchMode):
+    """Counts what is no view: each is one launch on a device."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.launches = 0
+        self.traffic = 0
+        self.elements = 0
+        self.uploads = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.rpartition("::")[2]
+        if not func.is_view and name not in _MADE_WITHOUT_KERNEL:
+            self.launches += 1
+            made = _tensors(result)
+            self.traffic += sum(map(_bytes, [*_tensors((args, kwargs)), *made]))
+            self.elements += sum(item.numel() for item in made)
+        return result
+
+    def __enter__(self) -> KernelCounter:
+        self._undo = contextlib.ExitStack()
+        for name in ("from_numpy", "tensor"):
+            self._undo.enter_context(self._counting(name))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._undo.close()
+
+    @contextlib.contextmanager
+    def _counting(self, name: str) -> Iterator[None]:
+        """Tensors of host data are uploads; neither of these functions is dispatched."""
+        original: Callable[..., Any] = getattr(torch, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.uploads += 1
+            return original(*args, **kwargs)
+
+        setattr(torch, name, counted)
+        try:
+            yield
+        finally:
+            setattr(torch, name, original)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [item for item in tree_leaves(value) if isinstance(item, torch.Tensor)]
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+@functools.cache
+def kernel_counts() -> Mapping[str, Mapping[str, KernelCount]]:
+    """By function and case; the case "" has the whole range of a function."""
+    text = resources.files(__package__).joinpath("kernel_counts.json").read_text("utf-8")
+    found = {
+        name: {case: KernelCount(*item) for case, item in cases.items()}
+        for name, cases in json.loads(text).items()
+    }
+    return {name: {**cases, "": _range(list(cases.values()))} for name, cases in found.items()}
+
+
+def _range(counts: list[KernelCount]) -> KernelCount:
+    ordered = sorted(counts, key=lambda item: item.usual)
+    middle = ordered[len(ordered) // 2]
+    return KernelCount(
+        min(item.low for item in counts),
+        middle.usual,
+        max(item.high for item in counts),
+        max(item.uploads for item in counts),
+        max(item.traffic for item in counts),
+        max(item.operations for item in counts),
+    )

@@ -1,0 +1,55 @@
+"""What an exception says about made data that do not fit: sizes, columns, fields of lines."""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+from torchstone.starting.obstacles import Misfit
+
+_NUMBER = re.compile(
+    r"(?:invalid literal for int\(\) with base \d+|could not convert string to float): '([^']*)'"
+)
+_UNPACKED = re.compile(
+    r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)(?:, got (\d+))?"
+)
+_CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
+_PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
+_BROADCAST = re.compile(
+    r"could not broadcast input array from shape \([\d,]*?(\d+)\) into shape \([\d,]*?(\d+)\)"
+)
+_NORMALIZED = re.compile(r"normalized_shape=\[(\d+)\].*?input of size ?\[[\d, ]*?(\d+)\]")
+
+
+def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
+    """None where the exception says nothing of the kind; `message` is torch's own, for a refused call."""
+    text = message or str(error)[:600]
+    if match := _CHANNELS.search(text):
+        return Misfit("size", match[2], match[1])
+    if match := _PRODUCT.search(text):
+        return Misfit("size", match[2], match[3])
+    if match := _BROADCAST.search(text):
+        return Misfit("size", match[1], match[2])
+    if match := _NORMALIZED.search(text):
+        return Misfit("size", match[2], match[1])
+    if isinstance(error, ValueError) and (match := _NUMBER.search(text)):
+        return Misfit("number", match[1])
+    if isinstance(error, ValueError) and (match := _UNPACKED.search(text)):
+        return Misfit("fields", match[2] or "", match[1])
+    if isinstance(error, KeyError) and error.args and _went_through(error, "/pandas/"):
+        return Misfit("column", "", _column(error.args[0]))
+    if isinstance(error, IndexError) and "list index out of range" in text:
+        return Misfit("fields")
+    return None
+
+
+def _column(given: object) -> str:
+    """`'OT'`, or `"['OT'] not in index"`."""
+    match = re.search(r"\['([^']+)'", str(given))
+    return match[1] if match else str(given)
+
+
+def _went_through(error: BaseException, part: str) -> bool:
+    return any(
+        part in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)
+    )

@@ -1,0 +1,109 @@
+"""Checkpoints that are missing: modules and optimizers keep the state that they were made with."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Collection
+from typing import Any
+
+
+class MadeState(dict[Any, Any]):
+    """A checkpoint with every key; its parts are such checkpoints, and zero where a number is wanted."""
+
+    def __missing__(self, key: Any) -> MadeState:
+        return MadeState()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return MadeState()
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __int__(self) -> int:
+        return 0
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return 0.0
+
+    def __add__(self, other: Any) -> Any:
+        return other
+
+    __radd__ = __add__
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(other > 0)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(other < 0)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return MadeState()
+
+    def state_dict(self) -> MadeState:
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> MadeState:
+        return self
+
+
+def replace_checkpoints(paths: Collection[str]) -> None:
+    """`torch.load` of these paths gives a made state."""
+    torch: Any = importlib.import_module("torch")
+    real = torch.load
+
+    def load(f: Any, *args: Any, **kwargs: Any) -> Any:
+        name = f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", "")
+        whole = os.path.abspath(os.fspath(name)) if isinstance(name, (str, os.PathLike)) else ""
+        if any(whole.endswith(path) for path in paths):
+            return MadeState()
+        return real(f, *args, **kwargs)
+
+    torch.load = load
+    keep_own_state()
+
+
+def replace_downloads() -> None:
+    """Weights that would be fetched from an address are made states."""
+    hub: Any = importlib.import_module("torch.hub")
+
+    def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> MadeState:
+        return MadeState()
+
+    real = hub.load_state_dict_from_url
+    hub.load_state_dict_from_url = load_state_dict_from_url
+    zoo: Any = importlib.import_module("torch.utils.model_zoo")
+    zoo.load_url = load_state_dict_from_url
+    _replace_everywhere(real, load_state_dict_from_url)
+    keep_own_state()
+
+
+def _replace_everywhere(real: Any, value: Any) -> None:
+    for module in list(sys.modules.values()):
+        for name, held in list(getattr(module, "__dict__", {}).items()):
+            if held is real:
+                setattr(module, name, value)
+
+
+def keep_own_state() -> None:
+    """`load_state_dict` of a made state changes nothing."""
+    torch = importlib.import_module("torch")
+    result = importlib.import_module("torch.nn.modules.module")._IncompatibleKeys
+    for kind in (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler):
+        _keep(kind, result)
+
+
+def _keep(kind: Any, result: Any) -> None:
+    real = kind.load_state_dict
+
+    def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(state_dict, MadeState) or (isinstance(state_dict, dict) and not state_dict):
+            return result([], [])
+        return real(self, state_dict, *args, **kwargs)
+
+    kind.load_state_dict = load_state_dict

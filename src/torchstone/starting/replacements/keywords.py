@@ -1,0 +1,40 @@
+"""Keywords of another version that are left out of calls."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+
+def drop_keyword(module: str, function: str, keyword: str) -> None:
+    """From now on calls of this function, or constructions of this class, go on without the keyword."""
+    holder: Any = importlib.import_module(module)
+    *path, name = function.split(".")
+    for part in path:
+        holder = getattr(holder, part)
+    real = getattr(holder, name)
+    if isinstance(real, type):
+        kind: Any = real
+        kind.__init__ = _without(kind.__init__, keyword)
+    else:
+        changed = _without(real, keyword)
+        setattr(holder, name, changed)
+        _replace_in_package(module.partition(".")[0], real, changed)
+
+
+def _without(real: Any, keyword: str) -> Any:
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop(keyword, None)
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _replace_in_package(top: str, real: Any, changed: Any) -> None:
+    """Where the package hands its functions on under other names."""
+    package = importlib.import_module(top)
+    for name, held in list(vars(package).items()):
+        if held is real:
+            setattr(package, name, changed)
