@@ -118,6 +118,7 @@ class Planner:
             "elements": self.elements(first[0]), "length": self.oracle.length,
             "writes_inputs": writes, "dtypes": self._dtypes(),
             "seeds": self.seeds, "weights_bytes": weights,
+            "constant": all(_is_constant(item.reference) for case in self.cases for item in case.answers),
             "aliases": answers_with_inputs(self.reference, first[0]),
             "structures": self.structures.names,
             "evaluated": changes if self.reference.evaluates else "",
@@ -376,6 +377,12 @@ def _cut_alike(inputs: list[Any], pattern: list[Any], seed: int) -> list[Any]:
             start = seed * size % (group.size - size + 1)
             leaves = leaves_of(families.resized(list(rebuilt(inputs, leaves)), group, size, start))
     return list(rebuilt(inputs, leaves))
+
+
+def _is_constant(output: torch.Tensor) -> bool:
+    """One value everywhere, or nothing at all: then a comparison says little."""
+    flat = output.reshape(-1)
+    return output.dim() > 0 and bool((flat == flat[:1]).all())
 
 
 def _moved_place(poisoned: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:

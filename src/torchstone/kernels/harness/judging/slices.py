@@ -27,7 +27,7 @@ _FAILED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
            ArithmeticError, KeyError)  # fmt: skip
 _EDGES = (16, 32, 64, 128, 256, 512, 1024, 1500, 2048, 4096)
 """Where tiles of kernels end, as a rule."""
-_MOST_TRIED = 6
+_MOST_TRIED = 12
 _MOST_TRIED_ELEMENTS = 1 << 26
 """Elements of inputs in a trial: larger ones would take as long as the whole."""
 
