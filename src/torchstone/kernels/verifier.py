@@ -196,4 +196,5 @@ def _environment(run: Run) -> dict[str, str]:
         "torchstone": __version__,
         **versions,
         **walls_of(run.walls, run.workshop.network),
+        "paths": run.workshop.root or "none",
     }
