@@ -20,6 +20,8 @@ _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID = 0x1000, 0x4000, 1 << 18, 2
 _CLONE_NEWUTS = 0x04000000
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives",
            "/proc", "/dev/null", "/dev/zero", "/dev/urandom")  # fmt: skip
+_PLACES = ("/mnt", "/media", "/srv", "/opt")
+"""Where the new root is put together: folders that programs do not need, and not in `home`, which goes away."""
 _OTHERS_PACKAGES = ("site-packages", "dist-packages")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -31,8 +33,9 @@ def enter_small_root(home: Path, packages: Iterable[str]) -> str:
     """
     if not sys.platform.startswith("linux") or not hasattr(_LIBC, "mount"):
         return "none"
-    root = home / "root"
-    root.mkdir(exist_ok=True)
+    root = next((path for path in map(Path, _PLACES) if path.is_dir()), None)
+    if root is None:
+        return "none"
     if _mount("none", "/", "", _MS_REC | _MS_PRIVATE) or _mount("tmpfs", root, "tmpfs", _MS_NOSUID):
         return "none"
     for path in dict.fromkeys([*map(Path, _SYSTEM), *python_paths(), *package_paths(packages)]):

@@ -41,6 +41,7 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     if device not in ("", "cpu") and "triton" in preload:
         said = importlib.import_module(_DRIVER).load_driver()
         loaded["driver"] = f"!{said}" if said else ""
+    outside = os.open(Path.cwd().parent, os.O_RDONLY)
     root = enter_small_root(Path.cwd(), _packages(preload)) if device in ("", "cpu") else "none"
     gc.freeze()  # so that children neither look through it nor copy its memory
     gc.enable()
@@ -50,12 +51,12 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
         control.sendall(
             json.dumps({"loaded": loaded, "cpu_seconds": seconds, "root": root}).encode()
         )
-        _serve(control, children)
+        _serve(control, children, outside)
     finally:  # the parent has ended, perhaps before it heard the last answer
-        _clear_up(children)
+        _clear_up(children, outside)
 
 
-def _serve(control: socket.socket, children: set[int]) -> None:
+def _serve(control: socket.socket, children: set[int], outside: int) -> None:
     """Fork and reap as asked; `children` are those that nobody has reaped."""
     while True:
         data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, _MOST_HANDLES)
@@ -63,7 +64,7 @@ def _serve(control: socket.socket, children: set[int]) -> None:
             return
         request = json.loads(data)
         if request["do"] == "fork":
-            pid = _fork(request, handles, control)
+            pid = _fork(request, handles, control, outside)
             children.add(pid)
             control.sendall(json.dumps({"pid": pid}).encode())
         else:
@@ -75,8 +76,11 @@ def _serve(control: socket.socket, children: set[int]) -> None:
             os.close(handle)
 
 
-def _clear_up(children: set[int]) -> None:
-    """Nobody is left who would: the parent has ended, or was killed in the middle."""
+def _clear_up(children: set[int], outside: int) -> None:
+    """Nobody is left who would: the parent has ended, or was killed in the middle.
+
+    `outside` is the folder that holds this process's own, which is a mount where it is seen from here.
+    """
     for pid in children:
         for end in (os.killpg, os.kill):  # it may not have got a group of its own yet
             with contextlib.suppress(OSError):
@@ -86,6 +90,8 @@ def _clear_up(children: set[int]) -> None:
     home = Path.cwd()
     if home.name.startswith(FOLDER):
         shutil.rmtree(home, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(home.name, dir_fd=outside)
 
 
 def _packages(names: list[str]) -> list[str]:
@@ -114,13 +120,14 @@ def _hand_on(handles: list[int]) -> None:
         os.close(handle)
 
 
-def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -> int:
+def _fork(request: dict[str, Any], handles: list[int], control: socket.socket, outside: int) -> int:
     channel, out, err, *shared = handles
     pid = os.fork()
     if pid:
         return pid
     try:
         control.close()
+        os.close(outside)  # no way out of the root folder
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
