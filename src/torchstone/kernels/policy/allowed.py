@@ -207,7 +207,7 @@ _NAMES = {
     "torch.version": """cuda hip""",
     "triton.runtime": """driver""",
     "triton.runtime.driver": """active""",
-    "triton.runtime.driver.active": """get_active_torch_device get_current_target utils""",
+    "triton.runtime.driver.active": """get_active_torch_device get_current_target""",
     "triton.runtime.driver.active.utils": """get_device_properties""",
     "numpy.random": """normal permutation rand randint randn random standard_normal uniform""",
     "numpy.lib": """
