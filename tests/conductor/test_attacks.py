@@ -17,7 +17,7 @@ from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.design import Design
 from torchstone.conductor.phases.judging import less_ran
 from torchstone.conductor.project.copying import copied
-from torchstone.conductor.project.testing import _read
+from torchstone.conductor.project.testing import read_cases
 from torchstone.conductor.records.folder import RunFolder, known_folder, new_folder
 from torchstone.conductor.review import run_review
 from torchstone.conductor.run import RunInfo
@@ -168,7 +168,7 @@ def test_files_that_control_the_project_are_refused(project: Path, name: str) ->
 
 def test_a_pipe_as_an_answer_is_no_answer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tests.xml")
-    assert _read(tmp_path / "tests.xml") is None
+    assert read_cases(tmp_path / "tests.xml", tmp_path) is None
 
 
 def test_a_change_after_which_less_runs_proves_nothing() -> None:
