@@ -19,14 +19,15 @@ from torchstone.starting.replacements.keywords import drop_keyword
 from torchstone.starting.replacements.plain_packages import put_plain
 from torchstone.starting.supplies import Arguments
 
+PACKAGES = ("gym", "torchtext", "flash_attn", "apex")
+
 
 @pytest.fixture
 def plain() -> Iterator[None]:
-    before = dict(sys.modules)
-    for name in ("gym", "torchtext", "flash_attn"):
+    for name in PACKAGES:
         put_plain(name)
     yield
-    for name in set(sys.modules) - set(before):
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
 
 
@@ -70,6 +71,17 @@ def test_attention_is_attention(plain: None) -> None:
     q, k, v = torch.randn(1, 4, 2, 8), torch.randn(1, 4, 1, 8), torch.randn(1, 4, 1, 8)
     made = attend(q, k, v, causal=True)
     assert torch.allclose(made[:, 0], v[:, 0].expand(1, 2, 8))  # the first sees itself alone
+
+
+def test_mixed_precision_of_apex_is_full_precision(plain: None) -> None:
+    del plain
+    amp = importlib.import_module("apex.amp")
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    assert amp.initialize(model, optimizer, opt_level="O1") == (model, optimizer)
+    with amp.scale_loss(model(torch.ones(1, 2)).sum(), optimizer) as loss:
+        loss.backward()
+    assert list(amp.master_params(optimizer)) == list(model.parameters())
 
 
 def test_a_made_state_leaves_everything_as_it_is() -> None:

@@ -27,7 +27,15 @@ from torchstone.starting.obstacles import (
     OtherVersion,
 )
 from torchstone.starting.repair import Repair
-from torchstone.starting.supplies import MadeFile, OldName, SearchPath, StandIn, Supply
+from torchstone.starting.supplies import (
+    MadeFile,
+    NameStandIn,
+    OldName,
+    SearchPath,
+    StandIn,
+    Supply,
+    WorkFolder,
+)
 
 
 @pytest.fixture
@@ -53,6 +61,26 @@ def test_all_missing_packages_are_stood_in_for_at_once(project: Path) -> None:
         MissingPackage("plotting_pack"), (), ()
     )
     assert found == (StandIn("plotting_pack"), StandIn("fallback_pack"))
+
+
+def test_a_package_that_a_library_needs_is_seen_by_it(project: Path) -> None:
+    repair = Repair(project, project / "train.py")
+    given = (StandIn("parser_pack"), StandIn("tensorboard"))
+    found = repair.supply_for(MissingPackage("parser_pack"), (), given)
+    assert found == (StandIn("parser_pack", for_libraries=True),)
+    found = repair.supply_for(MissingPackage("tensorboard"), (), given)
+    assert found == (NameStandIn("torch.utils", "tensorboard"),)
+
+
+def test_a_relative_path_may_be_right_from_another_folder(project: Path) -> None:
+    (project / "lib/run.py").write_text("")
+    (project / "data").mkdir()
+    repair, obstacle = Repair(project, project / "lib/run.py"), MissingFile("../data/a.png")
+    moved = repair.supply_for(obstacle, (), ())
+    assert moved == (WorkFolder(str(project / "lib"), "../data/a.png"),)
+    assert repair.supply_for(obstacle, (), moved) == (
+        MadeFile(str(project / "data/a.png"), "image"),
+    )
 
 
 @pytest.mark.parametrize(

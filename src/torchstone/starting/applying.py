@@ -69,9 +69,11 @@ def apply_supplies(
             replace_pretrained(note)
     made = {item.path: item.form for item in supplies if isinstance(item, MadeFile)}
     replace_loaders(made, map_path)
-    packages = [item.package for item in supplies if isinstance(item, StandIn)]
-    if packages:
-        sys.meta_path.append(StandInFinder(packages, is_own, note))
+    stood_in = [item for item in supplies if isinstance(item, StandIn)]
+    if stood_in:
+        packages = [item.package for item in stood_in]
+        everywhere = [item.package for item in stood_in if item.for_libraries]
+        sys.meta_path.append(StandInFinder(packages, is_own, note, everywhere))
 
 
 def _put_name(supply: OldName) -> None:

@@ -10,7 +10,9 @@ from torchstone.starting.obstacles import Misfit
 _NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base \d+|could not convert string to float): '([^']*)'"
 )
-_UNPACKED = re.compile(r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)")
+_UNPACKED = re.compile(
+    r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)(?:, got (\d+))?"
+)
 _CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _BROADCAST = re.compile(
@@ -33,7 +35,7 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
     if isinstance(error, ValueError) and (match := _NUMBER.search(text)):
         return Misfit("number", match[1])
     if isinstance(error, ValueError) and (match := _UNPACKED.search(text)):
-        return Misfit("fields", "", match[1])
+        return Misfit("fields", match[2] or "", match[1])
     if isinstance(error, KeyError) and error.args and _went_through(error, "/pandas/"):
         return Misfit("column", "", _column(error.args[0]))
     if isinstance(error, IndexError) and "list index out of range" in text:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from torchstone.core.place import Place
+
 
 @dataclass(frozen=True, slots=True)
 class MissingPackage:
@@ -42,6 +44,8 @@ class EmptyData:
     kind: ClassVar[str] = "empty-data"
     paths: tuple[str, ...] = ()
     """What the program looked for and did not find, the latest first."""
+    places: tuple[Place, ...] = ()
+    """The lines that looked for them, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)

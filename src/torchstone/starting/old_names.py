@@ -37,6 +37,7 @@ SUCCESSORS = {
     ): "pytorch_lightning.utilities:rank_zero_only",
     ("pytorch_lightning.utilities.seed", "seed_everything"): "pytorch_lightning:seed_everything",
     ("pytorch_lightning.plugins", "DDPPlugin"): "pytorch_lightning.strategies:DDPStrategy",
+    ("torch", "_six"): "torchstone.starting.replacements.torch_six:",
     ("PIL.Image", "ANTIALIAS"): "PIL.Image:LANCZOS",
     ("sklearn.externals", "joblib"): "joblib:",
 }

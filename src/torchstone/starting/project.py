@@ -45,6 +45,8 @@ class Imports:
     """Top names that the files of a project import, apart from those that are tried in a `try`."""
 
     needed: frozenset[str]
+    through_torch: frozenset[str]
+    """Packages that parts of torch need and do not bring: `torch.utils.tensorboard`."""
     modules: dict[str, str]
     """Modules and packages of the project by name, with the folder they are imported from."""
 
@@ -52,6 +54,7 @@ class Imports:
 def read_imports(root: Path) -> Imports:
     """One walk over the project."""
     needed: set[str] = set()
+    through: set[str] = set()
     modules: dict[str, str] = {}
     for count, path in enumerate(python_files(root)):
         if count > _MOST_FILES:
@@ -65,7 +68,16 @@ def read_imports(root: Path) -> Imports:
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         needed |= set(_unguarded(tree.body))
-    return Imports(frozenset(needed), modules)
+        if any(_names_tensorboard(node) for node in ast.walk(tree)):
+            through.add("tensorboard")
+    return Imports(frozenset(needed), frozenset(through), modules)
+
+
+def _names_tensorboard(node: ast.AST) -> bool:
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    return any(name.startswith("torch.utils.tensorboard") for name in names)
 
 
 def python_files(root: Path) -> Iterator[Path]:

@@ -73,7 +73,9 @@ class Repair:
         """New supplies; none where the same was supplied before and did not help. `stack` are the
         project's lines that the exception went through."""
         found: tuple[Supply, ...] = ()
-        if isinstance(obstacle, MissingPackage):
+        if isinstance(obstacle, MissingPackage) and StandIn(obstacle.name) in given:
+            found = _for_libraries(obstacle.name)
+        elif isinstance(obstacle, MissingPackage):
             found = self._package(obstacle.name)
         elif isinstance(obstacle, OtherVersion):
             found = _name(obstacle)
@@ -103,8 +105,9 @@ class Repair:
                 os.path.join(_work_folder(given), obstacle.path), obstacle.is_folder, stack
             )
         elif isinstance(obstacle, EmptyData):
-            for path in obstacle.paths:
-                new = self._files(path, not Path(path).suffix, stack)
+            for place, path in enumerate(obstacle.paths):
+                asked = tuple(filter(None, obstacle.places[place : place + 1]))
+                new = self._files(path, not Path(path).suffix, asked or stack)
                 found = found or tuple(item for item in new if item not in given)
         return tuple(item for item in found if item not in given)
 
@@ -173,3 +176,10 @@ def _name(obstacle: OtherVersion) -> tuple[Supply, ...]:
 def _work_folder(given: Sequence[Supply]) -> str:
     """Where the program is started, if that is not where we are."""
     return next((item.folder for item in given if isinstance(item, WorkFolder)), "")
+
+
+def _for_libraries(name: str) -> tuple[Supply, ...]:
+    """For a package that a library needs, which the stand-in of the program does not reach."""
+    if name == "tensorboard":  # torch asks for its version: the writer as a whole is stood in for
+        return (NameStandIn("torch.utils", "tensorboard"),)
+    return (StandIn(name, True),)

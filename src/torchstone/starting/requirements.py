@@ -100,6 +100,8 @@ def wanted_packages(root: Path) -> tuple[Requirement, ...]:
     for name in sorted(imports.needed - set(imports.modules) - set(sys.stdlib_module_names)):
         package = _key(DISTRIBUTIONS.get(name, name))
         declared.setdefault(package, Requirement(package))
+    if "tensorboard" in imports.through_torch:
+        declared.setdefault("tensorboard", Requirement("tensorboard"))
     declared["setuptools"] = _WITH_PKG_RESOURCES
     return tuple(
         item

@@ -29,6 +29,8 @@ class StandIn:
 
     kind: ClassVar[str] = "stand-in"
     package: str
+    for_libraries: bool = False
+    """Installed libraries see it too: one of them cannot be imported without the package."""
 
     def say(self) -> Text:
         return Text(

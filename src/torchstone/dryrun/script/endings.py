@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -81,6 +82,8 @@ def failed(session: Session, error: BaseException) -> Record:
         unfound = tuple(reversed(session.unfound()))[:8]
         misfit = find_misfit(error, refused.message if refused is not None else "")
         obstacle = misfit if misfit is not None and not unfound else EmptyData(unfound)
+    if isinstance(obstacle, EmptyData):
+        obstacle = replace(obstacle, places=tuple(map(session.looked_for, obstacle.paths)))
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),

@@ -98,6 +98,8 @@ class Session:
     """What the values of a storage without values add up to, where that is known: counts of elements."""
     unfound: Callable[[], tuple[str, ...]] = tuple
     """Paths that the program looked for and did not find, the latest last."""
+    looked_for: Callable[[str], Place] = lambda path: Place()
+    """The line that looked for one of them."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
     peak_bytes: Callable[[], int] = lambda: 0

@@ -158,7 +158,7 @@ def prepare(session: Session, sink: Sink) -> World:
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
         if overlay is not None:
-            session.unfound = overlay.unfound
+            session.unfound, session.looked_for = overlay.unfound, overlay.looked_for
         guard(session)
         if not settings.confined and not settings.allow_write:
             session.note("unconfined")

@@ -61,7 +61,7 @@ def _table(settings: str, misfit: Misfit) -> str:
         wanted = int(misfit.wanted)
         more = [f"v{place}" for place in range(wanted - len(values))]
         return f"table:{'|'.join((separator, *times, *more, *values[:wanted]))}"
-    if misfit.what == "fields":
+    if misfit.what == "fields" and misfit.given in ("", str(len(columns))):
         count = int(misfit.wanted or _MOST_FIELDS)
         more = [f"v{place}" for place in range(count - len(columns))]
         return (
@@ -74,7 +74,7 @@ def _table(settings: str, misfit: Misfit) -> str:
 
 def _fields(settings: str, misfit: Misfit) -> str:
     separator, *kinds = settings.split("|")
-    if misfit.what == "fields":
+    if misfit.what == "fields" and misfit.given in ("", str(len(kinds))):
         count = int(misfit.wanted or _MOST_FIELDS)
         if count > _MOST_FIELDS:
             return ""

@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-_ERRORS = (OSError, ValueError)
-"""What transformers raises where a file cannot be fetched."""
+_ERRORS = (OSError, ValueError, ImportError, TypeError)
+"""What transformers raises where a file cannot be fetched, or a way of loading it is not to be had here."""
 _FEWEST_WORDS = 100
 _OF_LOADING = frozenset(
     "return_unused_kwargs code_revision _commit_hash trust_remote_code _from_auto cache_dir token "

@@ -18,8 +18,15 @@ Note = Callable[[str, str], None]
 class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Is asked last: a package that is installed is imported as usual."""
 
-    def __init__(self, packages: Sequence[str], is_own: Callable[[str], bool], note: Note) -> None:
+    def __init__(
+        self,
+        packages: Sequence[str],
+        is_own: Callable[[str], bool],
+        note: Note,
+        everywhere: Sequence[str] = (),
+    ) -> None:
         self._packages = frozenset(packages)
+        self._everywhere = frozenset(everywhere)
         self._is_own = is_own
         self._note = note
 
@@ -28,6 +35,7 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         top = fullname.partition(".")[0]
         known = top in sys.modules and isinstance(sys.modules[top], StandInModule)
+        known = known or top in self._everywhere
         if top not in self._packages or not (known or self._is_imported_by_project()):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
 from torchstone.starting.replacements.imports import when_imported
@@ -63,6 +64,10 @@ class Overlay:
     def unfound(self) -> tuple[str, ...]:
         """Data that the program looked for in vain, the latest last; it has not made them itself since."""
         return tuple(path for path in self._unfound.paths() if path not in self.written)
+
+    def looked_for(self, path: str) -> Place:
+        """The line of the program that looked for a path in vain."""
+        return self._unfound.places().get(path, NOWHERE)
 
     def note_unfound(self, path: Any) -> None:
         text = self.absolute(path)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from torchstone.core.place import Place
 from torchstone.dryrun.script.patches import put
 from torchstone.observe.where import LIBRARY, OWN, PROGRAM
 
@@ -39,39 +40,53 @@ class Unfound:
     def note(self, path: str) -> None:
         is_data = not path.startswith(_PYTHON) and "-packages/" not in path and "/." not in path
         is_data = is_data and not path.endswith(_PACKED)
-        if is_data and _is_asked_by_program():
+        place = _asking_line() if is_data else None
+        if place is not None:
+            line = f"{path}\0{place.path}\0{place.line}".replace("\n", " ")
             handle = _real_os_open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                os.write(handle, path.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n")
+                os.write(handle, line.encode("utf-8", "surrogateescape") + b"\n")
             finally:
                 os.close(handle)
 
     def paths(self) -> tuple[str, ...]:
+        return tuple(self.places())
+
+    def places(self) -> dict[str, Place]:
+        """The paths, each with the line of the program that looked for it last."""
         try:
             with _real_open(self._file, encoding="utf-8", errors="surrogateescape") as file:
                 lines = file.read().splitlines()
         except OSError:
-            return ()
-        latest = dict.fromkeys(reversed(lines))
-        return tuple(reversed(list(latest)[:_MOST]))
+            return {}
+        latest: dict[str, Place] = {}
+        for line in reversed(lines):
+            path, source, number = (line.split("\0") + ["", "0"])[:3]
+            if len(latest) < _MOST:
+                latest.setdefault(path, Place(source, int(number)))
+        return dict(reversed(latest.items()))
 
 
-def _is_asked_by_program() -> bool:
-    """Whether the innermost code that is not Python's own is the program's, or reads data for it."""
+def _asking_line() -> Place | None:
+    """The line of the program that looks for something, by itself or through a package that reads data."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(_FRAMES):
         if frame is None:
-            return False
+            return None
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):
-            return False
+            return None
         kind = PROGRAM.kind_of(name)
         if kind is OWN:
-            return True
-        if kind is LIBRARY:
-            return name.rpartition("-packages/")[2].partition("/")[0] in _READERS
+            return Place(name, frame.f_lineno)
+        if kind is LIBRARY and _package_of(name) not in _READERS:
+            return None
         frame = frame.f_back
-    return False
+    return None
+
+
+def _package_of(file: str) -> str:
+    return file.rpartition("-packages/")[2].partition("/")[0]
 
 
 def note_patterns(note: Callable[[str], None]) -> None:

@@ -1,0 +1,108 @@
+"""Relations on samples and checkpoints, each on a program that breaks it and on one that keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchstone.conductor.experiments.recording.session import Start
+from torchstone.conductor.experiments.running import run_experiments
+
+PROGRAM = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+X, L = torch.randn(40, 7, 5), torch.randint(2, 8, (40,))
+L[::10] = 7
+X[torch.arange(7)[None, :] >= L[:, None]] = 0
+loader = DataLoader(TensorDataset(X, L), 10)
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return nn.functional.normalize(self.out(x), dim={axis})
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRU(5, 6, batch_first=True)
+        self.head = Head()
+
+    def forward(self, x, lengths):
+        states, _ = self.cell(x)
+        return self.head(pooled(states, lengths))
+
+
+def pooled(states, lengths):
+    return {pooled}
+
+
+def save(path, model, optimizer, scheduler):
+    torch.save({"m": model.state_dict(), "o": optimizer.state_dict(), "s": scheduler.state_dict()}, path)
+
+
+def restore(path, model, optimizer, scheduler):
+    data = torch.load(path)
+    model.load_state_dict(data["m"])
+    optimizer.load_state_dict(data["o"])
+    {restore}
+
+
+def main():
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    for _ in range(2):
+        for x, lengths in loader:
+            loss = model(x, lengths).square().sum(1).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+        save("last.pt", model, optimizer, scheduler)
+
+
+if __name__ == "__main__":
+    main()
+"""
+CLEAN = {
+    "axis": "1",
+    "pooled": "states[torch.arange(len(states)), lengths - 1]",
+    "restore": 'scheduler.load_state_dict(data["s"])',
+}
+FAULTS = {
+    "EX116": ({"axis": "0"}, "def forward(self, x):"),
+    "EX117": ({"pooled": "states[:, -1]"}, "def forward(self, x, lengths):"),
+    "EX118": ({"restore": "pass"}, "data = torch.load(path)"),
+}
+
+
+def found(folder: Path, **changes: str) -> dict[str, str]:
+    text = PROGRAM
+    for key, value in {**CLEAN, **changes}.items():
+        text = text.replace(f"{{{key}}}", value)
+    (folder / "train.py").write_text(text)
+    report = run_experiments(Start(folder, "train.py"))
+    held = {item.name.removeprefix("held:") for item in report.measures}
+    lines = text.splitlines()
+    shown = {item.rule: lines[item.line - 1].strip() for item in report.findings}
+    assert set(FAULTS) <= held | set(shown), (held, report.gaps)
+    return {rule: line for rule, line in shown.items() if rule in FAULTS}
+
+
+def test_a_clean_program_keeps_them(tmp_path: Path) -> None:
+    assert not found(tmp_path)
+
+
+@pytest.mark.parametrize("rules", [("EX116",), ("EX117", "EX118")], ids="+".join)
+def test_a_program_breaks_them(tmp_path: Path, rules: tuple[str, ...]) -> None:
+    changes = {key: value for rule in rules for key, value in FAULTS[rule][0].items()}
+    assert found(tmp_path, **changes) == {rule: FAULTS[rule][1] for rule in rules}
