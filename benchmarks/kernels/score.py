@@ -31,8 +31,9 @@ HERE = Path(__file__).parent
 SETS = (
     *("right", "wrong", "held_out", "blind_right", "blind", "blind_3", "blind_4", "blind_5"),
     *("modules/right", "modules/wrong"),
+    *("own_size/right", "own_size/wrong", "own_size/aside"),
 )
-_RIGHT = ("right", "blind_right", "modules/right")
+_RIGHT = ("right", "blind_right", "modules/right", "own_size/right")
 CPU_LIMIT_S = 20.0
 
 

@@ -59,7 +59,7 @@ def test_a_standard_review_with_a_test_that_fails_already(
     assert {
         "plan.md", "plan.json", "execution/lint.json", "execution/lint.log", "execution/log.md", "problems.md",
         "problems.json", "solutions.md", "guide.md", "verification.md", "report.html", "report.json", "report.md",
-        "findings.sarif", "run.json", "tests.json",
+        "findings.sarif", "run.json", "execution/tests.json",
     } <= names  # fmt: skip
     assert {"TS201", "TS206", "TS314"} <= {item.rule for item in report.findings}
     _tests_are_the_baseline(report)
@@ -70,6 +70,9 @@ def test_a_standard_review_with_a_test_that_fails_already(
 def _tests_are_the_baseline(report: Report) -> None:
     assert report.answer is not None
     assert any("failed before any change" in item.en for item in report.answer.warnings)
+    fails = next(item for item in report.findings if item.rule == "test-fails")
+    assert fails.location.path == "tests/test_net.py"
+    assert "test_fails" in fails.what.say("en")
     verification = RunFolder(Path("out")).load("verification", Verification)
     assert verification is not None
     assert len(verification.tests_before.passed) == 2

@@ -100,8 +100,11 @@ def test_a_script_that_trains_in_another_file_is_an_entry_point(tmp_path: Path) 
         f"from engine.trainer import train as run{main}"
     )
     (tmp_path / "projects" / "encode.py").write_text(f"from engine.tokens import run{main}")
+    (tmp_path / "play.py").write_text(
+        "from engine import trainer\n\nif __name__ == '__main__':\n    agent = trainer.Agent()\n    agent.update()\n"
+    )
     entries = {item.path: item.trains for item in survey(tmp_path).entry_points}
-    assert entries == {"projects/adder.py": True, "projects/encode.py": False}
+    assert entries == {"play.py": True, "projects/adder.py": True, "projects/encode.py": False}
 
 
 def _result(state: State, *measures: tuple[str, float], failed: bool = False) -> ToolResult:

@@ -36,4 +36,4 @@ def reads_one_line(problem: Problem, candidate: Candidate) -> Verdict:
     """A stand-in where only the order of steps is in question: a clamp is right."""
     good = "clamp" in candidate.source
     result = GateResult("oracle", "passed" if good else "failed", Text("wrong values", "数值错误"))
-    return Verdict(problem, candidate, (result,), good)
+    return Verdict(problem, candidate, (result,), "accepted" if good else "rejected")

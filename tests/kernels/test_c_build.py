@@ -9,7 +9,7 @@ import pytest
 
 from torchstone.kernels import Candidate, verify
 from torchstone.kernels.c import build
-from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.build import build_runner
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.sessions.workshop import Workshop
@@ -83,7 +83,7 @@ void f(float *x, long n) {
 }
 """)
     assert isinstance(found, CSource)
-    assert build_library(found, workshop)[1] == ""
+    assert build_runner(found, workshop)[1] == ""
 
 
 DYING = """import torch
@@ -125,11 +125,11 @@ def test_functions_from_outside_are_refused(workshop: Workshop) -> None:
     hidden = source_of("#define glue(a, b) a##b\nlong glue(wri, te)(int, const void *, long);\n"
                        "void f(int n) { glue(wri, te)(1, \"PASS\", 4); }")  # fmt: skip
     assert isinstance(hidden, CSource)
-    assert "write" in build_library(hidden, workshop)[1]
+    assert "write" in build_runner(hidden, workshop)[1]
     fine = source_of("#include <math.h>\n#include <string.h>\nvoid f(float *x, long n) "
                      "{ memset(x, 0, n); x[0] = expf(x[1]) + sinf(x[2]) + powf(x[0], x[1]); }")  # fmt: skip
     assert isinstance(fine, CSource)
-    assert build_library(fine, workshop)[1] == ""
+    assert build_runner(fine, workshop)[1] == ""
 
 
 def test_overlapping_arguments_share_a_buffer() -> None:
@@ -288,7 +288,7 @@ def test_all_calls_are_repeated_in_a_row_and_the_one_that_fails_is_named(
 def test_a_clock_is_found_whatever_it_is_called(text: str, said: str, workshop: Workshop) -> None:
     source = source_of(text)
     assert isinstance(source, CSource), source
-    assert build_library(source, workshop)[1] == said
+    assert build_runner(source, workshop)[1] == said
 
 
 SECRET = "s3cr3t_value_of_the_user"
@@ -357,7 +357,7 @@ def test_the_source_is_judged_after_the_preprocessor(
     text: str, said: str, workshop: Workshop
 ) -> None:
     source = source_of(text)
-    found = source.text if isinstance(source, Fault) else build_library(source, workshop)[1]
+    found = source.text if isinstance(source, Fault) else build_runner(source, workshop)[1]
     assert said in found
 
 
@@ -379,7 +379,7 @@ __attribute__((target("avx2"))) void f(const float *x, float *y, long n) {
 }
 """)
     assert isinstance(source, CSource), source
-    assert build_library(source, workshop)[1] == ""
+    assert build_runner(source, workshop)[1] == ""
 
 
 def test_a_compiler_error_names_the_line_of_the_candidate(workshop: Workshop) -> None:
@@ -387,4 +387,4 @@ def test_a_compiler_error_names_the_line_of_the_candidate(workshop: Workshop) ->
         "import torch\n\nC_SOURCE = r'''\nvoid f(float *x) {\n  x[0] = nothing;\n}\n'''\n"
     )
     assert isinstance(source, CSource)
-    assert build_library(source, workshop)[1].startswith("line 5: error: ‘nothing’ undeclared")
+    assert build_runner(source, workshop)[1].startswith("line 5: error: ‘nothing’ undeclared")

@@ -107,7 +107,9 @@ def test_deletes_and_writes_nothing(attack: Attack, tmp_path: Path) -> None:
         f"open({str(tmp_path / 'new')!r}, 'w')",
         f"os.truncate({str(kept)!r}, 0)",
     ):
-        assert said(attack(body)).startswith(("PermissionError", "OSError")), body
+        assert said(attack(body)).startswith(("PermissionError", "OSError", "FileNotFoundError")), (
+            body
+        )
     assert kept.read_text() == "precious"
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
 
@@ -117,8 +119,35 @@ def test_reads_neither_secrets_nor_the_problem(attack: Attack, tmp_path: Path) -
     secret.write_text("sk-123")
     problem = Path(__file__).parents[2] / "src/torchstone/kernels/problems/relu.py"
     for path in (secret, problem, Path("/etc/passwd"), Path(f"/proc/{os.getpid()}/environ")):
-        assert said(attack(f"open({str(path)!r}).read()")).startswith("PermissionError"), path
+        refused = ("PermissionError", "FileNotFoundError")
+        assert said(attack(f"open({str(path)!r}).read()")).startswith(refused), path
     assert said(attack("import torchstone.kernels.problem")).startswith("ModuleNotFoundError")
+
+
+def test_knows_nothing_of_the_machine(attack: Attack, tmp_path: Path) -> None:
+    """Neither what lies where, nor its name, nor its keys, nor what is written on it."""
+    paths = [str(tmp_path), "/etc/passwd", "/sys/devices", "/home", str(Path(__file__))]
+    looked = (
+        f"raise ValueError([os.path.exists(p) for p in {paths}], socket.gethostname(), "
+        "[ctypes.CDLL(None).syscall(*call) for call in ((294, 0), (248, b'user', b'a', b'b', 1, -3))])"
+    )
+    found = said(attack(looked))
+    assert found == f"ValueError: ({[False] * len(paths)}, 'localhost', [-1, -1])"
+
+
+def test_what_an_exception_says_stays_in_the_cell_where_a_model_reads(workshop: Workshop) -> None:
+    source = FORM.format(body="raise type('Secret', (ValueError,), {})('sk-123')")
+    run = Run(load_problem("relu"), Candidate(source, "torch"), workshop, seeds=2,
+              timeout_seconds=20, without_words=True)  # fmt: skip
+    error = run.main.own[0].error
+    run.close()
+    assert error is not None
+    assert (error["kind"], error["text"], error["line"]) == ("an exception of its own", "", 7)
+
+
+def test_a_method_of_the_answers_own_is_not_asked(attack: Attack) -> None:
+    body = "y = torch.zeros_like(x); y.detach = y.cpu = lambda: torch.relu(x); return y"
+    assert not attack(body).own[0].right
 
 
 def test_the_environment_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +218,11 @@ def test_is_not_root(attack: Attack) -> None:
 def test_a_missing_wall_is_announced_everywhere(wall: str) -> None:
     walls = {"files": "Landlock 7", "system calls": "seccomp", "network": "own"}
     problem, candidate = load_problem("relu"), Candidate("", "torch")
-    quiet = Verdict(problem, candidate, (), True, environment=walls).report()
+    quiet = Verdict(problem, candidate, (), "accepted", environment=walls).report()
     assert quiet.gaps == ()
-    report = Verdict(problem, candidate, (), True, environment={**walls, wall: "none"}).report()
+    report = Verdict(
+        problem, candidate, (), "accepted", environment={**walls, wall: "none"}
+    ).report()
     for name in ("text", "json", "markdown", "html", "agent"):
         assert "not kept from" in report.to(name), name
     assert "未被隔离" in report.to("text", lang="zh")
@@ -207,7 +238,7 @@ def test_generate_refuses_where_nothing_confines(monkeypatch: pytest.MonkeyPatch
 
 def test_a_prompt_has_fields_of_limited_length() -> None:
     long = GateResult("build", "failed", Text("x" * 5000 + "\x1b[0m\n", ""))
-    log = Verdict(load_problem("relu"), Candidate("", "c"), (long,), False).error_log()
+    log = Verdict(load_problem("relu"), Candidate("", "c"), (long,), "rejected").error_log()
     assert max(map(len, log.splitlines())) < LONGEST_FIELD + 40
     assert "\x1b" not in log
 

@@ -31,14 +31,14 @@ def score() -> ModuleType:
 
 SCORE = score()
 ENTRIES = SCORE.entries()
-RIGHT = ("right", "blind_right", "modules/right")
+RIGHT = ("right", "blind_right", "modules/right", "own_size/right")
 QUICK = (
     "right/rms_norm_numpy", "right/swiglu_c", "right/mla_absorbed_torch",
     "blind/matmul_transposed_numpy_square_guess", "blind/linear_gelu_torch_packed_once",
     "blind_3/group_norm_c_reciprocal_channel", "blind_3/matmul_c_strassen_even",
     "blind_4/relu_c_peeled_tail", "blind_4/softmax_c_cycle_counter",
     "blind_4/variance_torch_grad_mode", "wrong/c_one_too_far", "wrong/cached_output", "wrong/frame_reading", "wrong/flattened",
-    "wrong/input_used_as_scratch",
+    "wrong/input_used_as_scratch", "own_size/wrong/matmul_c_zero_rows", "own_size/wrong/relu_triton_capped_grid",
 )  # fmt: skip
 
 

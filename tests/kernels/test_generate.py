@@ -84,7 +84,7 @@ def test_a_verifier_that_changed_its_mind_is_drift(tmp_path: Path) -> None:
 
     def lenient(problem: object, candidate: object) -> object:
         verdict = reads_one_line(problem, candidate)  # type: ignore[arg-type]
-        return type(verdict)(verdict.problem, verdict.candidate, (), True)
+        return type(verdict)(verdict.problem, verdict.candidate, (), "accepted")
 
     old = load(tmp_path / "old" / "relu")
     report = replay(old, again(lenient), tmp_path / "new")  # type: ignore[arg-type]

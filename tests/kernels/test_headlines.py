@@ -32,7 +32,9 @@ def test_a_headline_is_cut_after_a_clause() -> None:
         "; ".join(EN.format(n=n) for n in numbers), "；".join(ZH.format(n=n) for n in numbers)
     )
     result = GateResult("pattern", "failed", detail)
-    verdict = Verdict(load_problem("softmax"), Candidate("", "torch"), (result,), accepted=False)
+    verdict = Verdict(
+        load_problem("softmax"), Candidate("", "torch"), (result,), outcome="rejected"
+    )
     report = verdict.report()
     assert report.answer is not None
     headline = report.answer.headline

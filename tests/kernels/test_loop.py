@@ -147,7 +147,7 @@ def test_what_cannot_be_verified_ends_at_once(
 ) -> None:
     def verify(problem: Problem, candidate: Candidate) -> Verdict:
         result = GateResult("build", status, Text("no compiler", "没有编译器"))
-        return Verdict(problem, candidate, (result,), False, crash=crash)
+        return Verdict(problem, candidate, (result,), "none", crash=crash)
 
     with Server(says(DESIGN, GO_ON, written(RIGHT), GO_ON)).open() as server:
         trace = Trace("relu", "1", tmp_path, fsync=False, environment={})

@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import threading
-import time
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,7 @@ def test_round_trip(header: dict[str, int], buffers: list[bytes]) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         send(ours, header, buffers)
-        assert receive(theirs, time.monotonic() + 5) == (header, buffers)
+        assert receive(theirs, lambda: True) == (header, buffers)
 
 
 def test_large_buffers_come_whole() -> None:
@@ -29,7 +28,7 @@ def test_large_buffers_come_whole() -> None:
     with ours, theirs:
         thread = threading.Thread(target=send, args=(ours, {}, [data, memoryview(data)]))
         thread.start()
-        assert receive(theirs, time.monotonic() + 20)[1] == [data, data]
+        assert receive(theirs, lambda: False)[1] == [data, data]
         thread.join()
 
 
@@ -60,10 +59,10 @@ def test_garbage_is_refused(data: bytes) -> None:
         ours.sendall(data)
         ours.shutdown(socket.SHUT_WR)
         with pytest.raises(WireError):
-            receive(theirs, time.monotonic() + 5)
+            receive(theirs, lambda: True)
 
 
 def test_a_silent_sender_is_not_waited_for() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(WireError, match="time is up"):
-        receive(theirs, time.monotonic() + 0.05)
+        receive(theirs, lambda: True)

@@ -94,7 +94,7 @@ def test_why_a_kernel_was_refused(screens: Screens, tmp_path: Path) -> None:
         "    def forward(self, x):\n        return torch.clamp(x, min=0.25)\n"
     )
     found = screens("kernel", "verify", "relu", str(kernel), "--impl", "torch", "--seeds", "2")
-    both(found, "Refused", "expected", "0.25", "ULP", "first wrong element")
+    both(found, "Refused", "expected", "0.25", "roundings", "first wrong element")
 
 
 def test_how_to_run_it_in_ci(screens: Screens, capsys: pytest.CaptureFixture[str]) -> None:

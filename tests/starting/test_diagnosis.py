@@ -20,6 +20,7 @@ from torchstone.starting.obstacles import (
     OtherVersion,
 )
 from torchstone.starting.stand_ins.values import StandIn
+from torchstone.starting.versions import raising_package
 
 
 def raised_by(code: str) -> BaseException:
@@ -104,3 +105,12 @@ def test_a_complaint_about_a_path_that_was_not_found(
     if isinstance(expected, EmptyData):
         expected = EmptyData(tuple(path.format(here=tmp_path) for path in expected.paths))
     assert find_obstacle(raised_by(code), unfound) == expected
+
+
+def test_a_package_for_another_python_is_not_the_programs_fault(tmp_path: Path) -> None:
+    home = tmp_path / "site-packages" / "oldpack"
+    home.mkdir(parents=True)
+    error = raised_by(f"compile('print 1', {str(home / '__init__.py')!r}, 'exec')")
+    assert raising_package(error) == "oldpack"
+    assert raising_package(raised_by("compile('print 1', 'train.py', 'exec')")) == ""
+    assert raising_package(raised_by("{}['k']")) == ""

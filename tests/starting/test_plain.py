@@ -143,6 +143,11 @@ def test_keywords_and_operators_of_other_versions(
     drop_keyword("newpack", "Trainer", "gpus")
     exec(code, scope)
     assert getattr(scope["made"], "epochs", 0) == 3
+    opener = importlib.import_module("newpack")
+    opener.read = lambda root, mode="r": (root, mode)
+    opener.read.__qualname__ = "read"
+    drop_keyword("newpack", "read", "db_path")
+    assert opener.read(db_path="x", mode="w") == ("x", "w")  # renamed, not gone
     error = RuntimeError("operator newpack::nms does not exist")
     assert find_obstacle(error) == MissingOperators("newpack")
     del sys.modules["newpack"]

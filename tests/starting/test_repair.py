@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import linecache
 import pickle
 import wave
 from pathlib import Path
@@ -164,6 +165,9 @@ def test_folders_and_patterns_hold_what_is_looked_for() -> None:
     assert {Path(item.path).suffix for item in plain} == {".jpg"}
     by_class = forms_of("/d/train", True, reading("def f(root):\n    ImageFolder(root)\n"))
     assert len({Path(item.path).parent.name for item in by_class}) == 2
+    parts = "import numpy as np\ndef load(path):\n    return np.load(path)\nclass Loader:\n    def __init__(self, split):\n        assert split in ('train', 'val')\n        self.shards = [name for name in os.listdir(root) if split in name]\n"
+    shards = {Path(item.path).name for item in forms_of("/d/shards", True, reading(parts))}
+    assert {"train_0000.npy", "val_0007.npy"} <= shards
     nothing = Reading()
     masks = forms_of("/d/masks/0003_mask.*", False, nothing)  # the partner of a made file
     assert [item.path for item in masks][:2] == ["/d/masks/0000_mask.png", "/d/masks/0001_mask.png"]
@@ -184,6 +188,7 @@ TABLE, FIELDS = "table:|date|a|b", "fields:space|path.png|int"
         (TABLE, "raise RuntimeError('mat1 and mat2 shapes cannot be multiplied (8x2 and 3x4)')", "table:|date|v0|a|b"),
         (TABLE, "raise RuntimeError('mat1 and mat2 shapes cannot be multiplied (8x5 and 3x4)')", ""),
         (TABLE, "raise KeyError('OT')  # pandas", "table:|date|a|b|OT"),
+        (TABLE, "columns, target = ['a'], 'OT'; columns.remove(target)", "table:|date|a|b|OT"),
         (FIELDS, "a, b, c = '1 2'.split()", "fields:space|path.png|int|int"),
         (FIELDS, "'1 2'.split()[2]", "fields:space|path.png" + "|int" * 11),
         (FIELDS, "int('images/0000.png')", "fields:space|int|int"),
@@ -197,6 +202,7 @@ def test_made_files_are_refined_by_what_the_program_says(
     form: str, code: str, refined: str
 ) -> None:
     file = "/x/pandas/core.py" if "pandas" in code else "program.py"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     try:
         exec(compile(code, file, "exec"), {})
     except Exception as error:

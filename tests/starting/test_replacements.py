@@ -61,8 +61,10 @@ noted = []
 replace_pretrained(lambda package, what: noted.append(what))
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 name = 'nobody/gpt2-of-nobody'
-assert AutoConfig.from_pretrained(name).model_type == 'gpt2'
-assert type(AutoModelForCausalLM.from_pretrained(name)).__name__ == 'GPT2LMHeadModel'
+small = AutoConfig.from_pretrained(name)
+assert small.model_type == 'gpt2'
+small.n_layer, small.n_embd, small.n_head, small.vocab_size = 1, 8, 1, 300
+assert type(AutoModelForCausalLM.from_pretrained(name, config=small)).__name__ == 'GPT2LMHeadModel'
 batch = AutoTokenizer.from_pretrained(name)(['one sentence', 'two'], return_tensors='pt', padding=True)
 assert batch['input_ids'].shape == (2, 12)
 assert noted and all('gpt2' in what for what in noted)

@@ -45,6 +45,31 @@ def test_a_good_answer(streamed: bool) -> None:
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
+def test_what_a_reasoning_model_refuses_is_left_out_and_remembered() -> None:
+    def picky(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        if "max_tokens" in body or "temperature" in body:
+            said = "Unsupported parameter: 'max_tokens'; use 'max_completion_tokens' instead."
+            send(handler, 400, json.dumps({"error": {"message": said}}).encode())
+            return
+        send(handler, 200, completion("fine"))
+
+    request = Request(ASK.messages, "o9", temperature=0.2, max_tokens=9)
+    with Server(picky).open() as server:
+        one = client(server, attempts=1)
+        assert [one.complete(request).text for _ in range(2)] == ["fine", "fine"]
+    assert [item.get("max_completion_tokens") for item in server.asked] == [None, 9, 9]
+    assert "temperature" not in server.asked[-1]
+
+
+def test_a_parameter_that_is_refused_again_is_told() -> None:
+    def stubborn(handler: BaseHTTPRequestHandler, body: dict[str, Any], number: int) -> None:
+        send(handler, 400, b'{"error": {"message": "temperature is not supported"}}')
+
+    with Server(stubborn).open() as server, pytest.raises(ModelError, match="status 400"):
+        client(server).complete(Request(ASK.messages, "o9", temperature=0.2))
+    assert len(server.asked) == 2
+
+
 def test_tools_and_reasoning() -> None:
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 

@@ -52,6 +52,7 @@ def test_the_files_of_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "I123_S01_swish_DO_DESIGNER_reasoning.txt",
         "I123_S01_swish_DO_DESIGNER_result.txt",
         "I123_S02_swish_DO_CODER_prompt.txt",
+        "I123_S02_swish_DO_CODER_reasoning.txt",
         "I123_S02_swish_DO_CODER_result.txt",
         "I123_S03_swish_VERIFY_error_log.txt",
         "I123_S03_swish_VERIFY_profile.json",
@@ -60,8 +61,10 @@ def test_the_files_of_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "I123_S03_verify/swish_triton.py",
         "I123_S03_verify/verify_swish.py",
         "conductor/I123_S01_swish_CheckDesigner_prompt.txt",
+        "conductor/I123_S01_swish_CheckDesigner_reasoning.txt",
         "conductor/I123_S01_swish_CheckDesigner_result.txt",
         "conductor/I123_S03_swish_AnalyzeError_prompt.txt",
+        "conductor/I123_S03_swish_AnalyzeError_reasoning.txt",
         "conductor/I123_S03_swish_AnalyzeError_result.txt",
         "trace.jsonl",
     ]
@@ -131,7 +134,7 @@ def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
     trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
     trace.insert_verify_files(1, "../f", "g/h", "a", "b", "c")
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) == 6
+    assert len(written) == 7
     assert all(log in path.parents for path in written)
     assert read_journal(trace.folder / NAME).records[0].op == name
 
@@ -335,6 +338,35 @@ def test_a_torn_tail_is_dropped_and_a_damaged_line_is_told(tmp_path: Path) -> No
     path.write_bytes(b"".join(lines) + b"[1, 2]\n" + b"\xff\xfe\n")
     read = read_journal(path)
     assert ([item.step for item in read.records], read.damaged) == ([1, 3, 4], (2, 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("damage", "step"),
+    [
+        ((b"VERIFY", b"VERIFI"), 4),
+        ((b'"task": "1"', b'"t?sk": "1"'), 4),
+        ((b'"step": 3', b'"step" 3'), 4),
+    ],
+)
+def test_a_damaged_line_keeps_its_number_and_its_files(
+    tmp_path: Path, damage: tuple[bytes, bytes], step: int
+) -> None:
+    trace = Trace("op", "1", tmp_path)
+    for number in range(3):
+        trace.insert_verifier_record("True", f"log {number + 1}", "")
+    path = tmp_path / "op" / NAME
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert damage[0] in lines[-1]
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1].replace(*damage))
+    assert Trace("op", "1", tmp_path).insert_verifier_record("True", "new", "").step == step
+    assert (tmp_path / "op" / "I1_S03_op_VERIFY_error_log.txt").read_text() == "log 3"
+
+
+def test_an_answer_that_is_no_text_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="NoneType"):
+        Trace("op", "1", tmp_path).insert_designer_or_coder_record(
+            None, "p", "", ActionType.DO_CODER  # type: ignore[arg-type]
+        )  # fmt: skip
 
 
 def test_another_version_is_an_error(tmp_path: Path) -> None:

@@ -83,12 +83,11 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     from torchstone.kernels.generation.generate import generate
     from torchstone.kernels.generation.loop import Settings
     from torchstone.kernels.problem import load_problem
-    from torchstone.kernels.sessions.confinement import refuse_native, require_confinement
+    from torchstone.kernels.sessions.confinement import require_confinement
     from torchstone.kernels.sessions.workshop import Workshop
     from torchstone.kernels.verifier import preload_for, verify
     from torchstone.trace.connect import connect
 
-    refuse_native("kernel generate", options.impl)
     given = load_problem(options.words[0])
     require_confinement(options.allow_unconfined)
     settings = Settings(
@@ -111,7 +110,7 @@ def run_generate(options: GenerateOptions, common: CommonOptions) -> int:
     try:
         # one process that has loaded torch serves every verification of this run
         with Workshop(preload_for(settings.implementation, given.framework)) as workshop:
-            judged = functools.partial(verify, workshop=workshop)
+            judged = functools.partial(verify, workshop=workshop, without_words=True)
             outcome, report = generate(
                 settings, client, options.log_dir, judged, options.task, progress
             )

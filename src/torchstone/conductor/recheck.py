@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchstone.conductor.phases.execute import Conditions, execute
+from torchstone.conductor.phases.execute import Conditions, ToolResult, execute
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.project.copying import copied
-from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import known_folder
 from torchstone.conductor.records.state import MARKS, Mark, add_mark
 from torchstone.conductor.run import RunInfo, silent
+from torchstone.conductor.tools import tests
 from torchstone.conductor.words import counted
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.errors import InputError
@@ -33,17 +34,16 @@ def _known(run: str) -> tuple[RunInfo, Plan, Interpretation, TestRun]:
             Text(f"go on with it: torchstone review --resume {folder.path}",
                  f"请继续该评审：torchstone review --resume {folder.path}"),
         )  # fmt: skip
-    return info, plan, found, folder.load("tests", TestRun) or TestRun("none")
+    known = folder.load(f"execution/{tests.NAME}", ToolResult)
+    return info, plan, found, tests.test_run_of((known.report,) if known else ())
 
 
 def verify_run(run: str) -> Report:
     """The same runs on the tree as it is now: fixed, remaining, new."""
-    info, plan, found, tests = _known(run)
+    info, plan, found, before = _known(run)
     root = Path(info.root)
     with copied(root) as copy:
         now = execute(plan, copy, Conditions(), silent, lambda _: None)
-        with copied(root) as other:
-            tests_now = run_tests(other, plan.facts.tests.files, use_cache=True)
     present = {item.fingerprint: item for report in now.reports for item in report.findings}
     known = {item.fingerprint for problem in found.problems for item in problem.findings}
     known |= {item.finding.fingerprint for item in found.set_aside}
@@ -54,7 +54,7 @@ def verify_run(run: str) -> Report:
         and not any(_moved(item, problem) for problem in left)
     ]  # fmt: skip
     fixed = len(found.problems) - len(left)
-    lost = tests_now.worse_than(tests)
+    lost = tests.test_run_of(now.reports).worse_than(before)
     return Report(
         "review",
         findings=(*(problem.finding for problem in left), *fresh),

@@ -37,7 +37,6 @@ from torchstone.conductor.phases.verify import verify
 from torchstone.conductor.project.copying import Copy, copied, project_files
 from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.project.survey import survey
-from torchstone.conductor.project.testing import TestRun, run_tests
 from torchstone.conductor.records import documents as text_of
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes, marks_of
@@ -46,6 +45,7 @@ from torchstone.conductor.reporting.outcome import Outcome
 from torchstone.conductor.reporting.report import report_on_review
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.tools import all_tools, checks, tool_named
+from torchstone.conductor.tools.tests import test_run_of
 from torchstone.core.codec import to_data
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.files import cache_folder
@@ -207,16 +207,6 @@ class Review:
             elif entry.patch:
                 self.folder.write(f"patches/{entry.patch}", entry.diff)
 
-    def tests(self, plan: Plan, copy: Copy) -> TestRun:
-        """The project's tests before any change, in a copy of their own."""
-        known = self.folder.load("tests", TestRun)
-        if known is not None or not plan.scope.reaches("standard"):
-            return known or TestRun("none")
-        with copied(copy.project, copy.original) as own:
-            made = run_tests(own, plan.facts.tests.files, self.conditions.use_cache)
-        self.folder.keep("tests", made)
-        return made
-
     def verify(self, found: Interpretation, plan_of_work: Design, before: Before) -> Verification:
         made = verify(found, plan_of_work, before, self.progress, self.until)
         self.folder.keep("verification", made)
@@ -263,7 +253,7 @@ class Review:
         parts.guide = self.guide(parts.found, parts.design)
         if not parts.design.steps:
             return
-        tests = self.tests(parts.plan, copy)
+        tests = test_run_of(parts.execution.reports)
         before = Before(parts.plan, parts.execution, copy, tests, self.conditions)
         parts.verification = self.verify(parts.found, parts.design, before)
         for _ in range(self.options.rounds - 1):

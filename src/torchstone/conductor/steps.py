@@ -33,6 +33,7 @@ from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.records.state import apply_changes
 from torchstone.conductor.run import Progress, Review, RunInfo, silent
 from torchstone.conductor.tools import checks
+from torchstone.conductor.tools.tests import test_run_of
 from torchstone.core.errors import InputError
 from torchstone.core.options import unknown
 from torchstone.core.report import Report
@@ -219,10 +220,9 @@ class Steps:
     def verify(self) -> Verification:
         review = self._review()
         plan, found = self._need("plan", Plan), self.problems()
+        done = self.execution()
         with copied(review.root) as copy:
-            before = Before(
-                plan, self.execution(), copy, review.tests(plan, copy), review.conditions
-            )
+            before = Before(plan, done, copy, test_run_of(done.reports), review.conditions)
             return review.verify(found, self._need("solutions", Design), before)
 
     def report(self) -> Report:

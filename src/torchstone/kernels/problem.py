@@ -18,7 +18,8 @@ from torchstone.core.text import NOTHING, Text
 Framework = Literal["torch", "numpy", "mindspore"]
 SOURCE_LIMIT_BYTES = 1 << 20
 _SHIPPED = Path(__file__).parent / "problems"
-_WANTED = ("Model", "get_inputs", "get_init_inputs")
+PARTS = ("Model", "get_inputs", "get_init_inputs")
+"""What a file defines to be a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def problem_from_source(source: str, name: str) -> Problem:
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    missing = [name for name in _WANTED if name not in defined]
+    missing = [name for name in PARTS if name not in defined]
     if missing:
         raise InputError(
             f"problem {name}",

@@ -17,10 +17,17 @@ from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.problem import Problem, load_problem
 from torchstone.kernels.sessions.calls import WRONG, Call
 from torchstone.kernels.sessions.confinement import walls_of
+from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.run import Progress, Run
 from torchstone.kernels.sessions.workshop import Workshop, WorkshopError, workshop_for
-from torchstone.kernels.verdicts.said import COMPARED, place, told_apart
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict, WrongElement
+from torchstone.kernels.verdicts.said import COMPARED, named, place, told_apart
+from torchstone.kernels.verdicts.verdict import (
+    OWN_SIZE,
+    GateResult,
+    Outcome,
+    Verdict,
+    WrongElement,
+)
 
 TIMEOUT_SECONDS = 60.0
 SEEDS = 5
@@ -34,13 +41,16 @@ def verify(
     *,
     seeds: int = SEEDS,
     timeout_seconds: float = TIMEOUT_SECONDS,
+    memory: str = "",
+    without_words: bool = False,
     progress: Progress | None = None,
     workshop: Workshop | None = None,
 ) -> Verdict:
     """Judge a candidate: the same inputs give the same verdict and the same error log.
 
-    `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
-    with `impl`. A workshop that is handed in saves the start of a process when many are judged.
+    With `without_words` no message text of a candidate's exception is part of the verdict. `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
+    with `impl`. `memory` is how much may be used, such as "12G"; half of what is free by default. A
+    workshop that is handed in saves the start of a process when many are judged.
     """
     problem = problem if isinstance(problem, Problem) else load_problem(str(problem))
     if not isinstance(candidate, Candidate):
@@ -53,7 +63,8 @@ def verify(
     with workshop_for(preload, workshop) as ready:
         before = _used(ready)
         run = Run(problem, candidate, ready, seeds=seeds, timeout_seconds=timeout_seconds,
-                  progress=progress)  # fmt: skip
+                  memory_bytes=memory_budget(memory), progress=progress,
+                  without_words=without_words)  # fmt: skip
         crash = ""
         try:
             results = judge(run)
@@ -63,10 +74,20 @@ def verify(
             run.close()
         measures = (*_measures(run), _cpu(_used(ready) - before))
         environment = _environment(run)
-    accepted = not crash and not any(_counts(item) for item in results)
+    outcome = "none" if crash else outcome_of(results)
     return Verdict(
-        problem, candidate, results, accepted, measures, environment, crash, _first_wrong(run)
+        problem, candidate, results, outcome, measures, environment, crash, _first_wrong(run)
     )
+
+
+def outcome_of(results: tuple[GateResult, ...]) -> Outcome:
+    """One failure rejects; without one, what was not run decides."""
+    if any(item.status == "failed" for item in results):
+        return "rejected"
+    if any(_blocks(item) for item in results):
+        return "none"
+    own = next((item for item in results if item.gate == OWN_SIZE), None)
+    return "accepted" if own is None or own.status == "passed" else "smaller"
 
 
 def preload_for(implementation: str, framework: str = "torch") -> tuple[str, ...]:
@@ -128,7 +149,7 @@ def _first_wrong(run: Run) -> WrongElement | None:
             for fact in call.wrong(kind):
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))
                 return WrongElement(
-                    call.name, place(fact), want, got, int(fact["count"]), int(fact["of"]),
+                    named(call, fact), place(fact), want, got, int(fact["count"]), int(fact["of"]),
                     fact.get("here"), fact.get("allowed"),
                 )  # fmt: skip
     return None
@@ -148,8 +169,8 @@ def _table(calls: list[Call]) -> Table:
         ))  # fmt: skip
     columns = (
         Text("family", "类别"), Text("cases", "用例"), Text("right", "正确"),
-        Text("refused", "拒绝"), Text("largest error, at most, ULP", "最大误差上限（ULP）"),
-        Text("tolerance, ULP", "容差（ULP）"),
+        Text("refused", "拒绝"), Text("largest error, at most, roundings", "最大误差上限（舍入的倍数）"),
+        Text("tolerance, roundings", "容差（舍入的倍数）"),
     )  # fmt: skip
     return Table(Text("Families of inputs", "输入类别"), columns, tuple(rows), COMPARED)
 
@@ -175,4 +196,5 @@ def _environment(run: Run) -> dict[str, str]:
         "torchstone": __version__,
         **versions,
         **walls_of(run.walls, run.workshop.network),
+        "paths": run.workshop.root or "none",
     }

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import errno
-import importlib.metadata
-import importlib.util
 import os
 import platform
 import re
 import subprocess
-import sys
 import traceback
 from collections.abc import Callable, Iterator
-from types import ModuleType
 
 from torchstone.core.place import Place
-from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
     BrokenPackage,
     EmptyData,
@@ -29,10 +24,16 @@ from torchstone.starting.obstacles import (
     MissingWeights,
     NoNetwork,
     Obstacle,
-    OtherKeyword,
     OtherVersion,
 )
 from torchstone.starting.stand_ins.values import ValueNeededError
+from torchstone.starting.versions import (
+    is_installed,
+    last_package,
+    obstacle_of_attribute,
+    obstacle_of_import,
+    obstacle_of_keyword,
+)
 
 _CLIENTS = frozenset(
     "curl wget git gdown aria2c axel gsutil aws rsync scp huggingface-cli hf kaggle pip conda".split()
@@ -53,9 +54,7 @@ _NO_OPERATOR = re.compile(r"operator (\w+)::\w+ does not exist")
 _OF_FOLDERS = ("ImageFolder", "DatasetFolder", "VisionDataset")
 _WEIGHTS = ("load_state_dict_from_url", "download_url_to_file")
 _BROKEN = re.compile(r"Could not load this library|undefined symbol|cannot open shared object file")
-_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _RESOURCES = ("datasets", "tiktoken", "spacy", "nltk")
-_CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 
 
 def find_obstacle(error: BaseException, unfound: tuple[str, ...] = ()) -> Obstacle | None:
@@ -93,14 +92,14 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
     if isinstance(error, ValueNeededError):
         return MissingPackage(error.package)
     if isinstance(error, (ImportError, OSError)) and _BROKEN.search(_text(error)):
-        package = _last_package(error)
+        package = last_package(error)
         return BrokenPackage(package) if package else None
     if isinstance(error, ImportError):
-        return _of_import(error)
-    if isinstance(error, TypeError) and (match := _KEYWORD.search(_text(error))):
-        return _of_keyword(error, match[1], match[2])
+        return obstacle_of_import(error)
+    if isinstance(error, TypeError) and (keyword := obstacle_of_keyword(error)):
+        return keyword
     if isinstance(error, AttributeError):
-        return _of_attribute(error)
+        return obstacle_of_attribute(error)
     if isinstance(error, RuntimeError) and (match := _NO_OPERATOR.search(_text(error))):
         return MissingOperators(match[1]) if is_installed(match[1]) else None
     if isinstance(error, subprocess.CalledProcessError):
@@ -159,134 +158,12 @@ def _of_frames(error: BaseException) -> Obstacle | None:
     return None
 
 
-_NOT_THEIRS = ("torch", "numpy")
-"""What these refuse is the program's."""
-
-
-def raising_package(error: BaseException) -> str:
-    """The installed package whose own code raised the exception; empty where the program or torch did."""
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    own = [name for name in files if not name.startswith("<")]
-    if not own or not is_of_package(own[-1]):
-        return ""
-    package = own[-1].rpartition("-packages/")[2].partition("/")[0]
-    return "" if package in _NOT_THEIRS else package
-
-
-def _last_package(error: BaseException) -> str:
-    """The installed package in which an error was raised; torch itself is not one."""
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    names = [
-        name.rpartition("-packages/")[2].partition("/")[0] for name in files if is_of_package(name)
-    ]
-    return next((name for name in reversed(names) if name not in ("torch", "")), "")
-
-
-def _of_keyword(error: BaseException, name: str, keyword: str) -> Obstacle | None:
-    """A function of an installed package that the program calls by a keyword of another version."""
-    owner = name.removesuffix(".__init__").removesuffix(".__new__")
-    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-        if is_of_package(frame.f_code.co_filename):
-            continue
-        held = [*frame.f_globals.values(), *frame.f_locals.values()]
-        held += [
-            getattr(module, owner.partition(".")[0], None)
-            for module in list(held)
-            if isinstance(module, ModuleType)
-        ]
-        for value in held:
-            home = getattr(value, "__module__", "") or ""
-            if getattr(value, "__qualname__", "") == owner and home.partition(".")[0] != "torch":
-                top = home.partition(".")[0]
-                return (
-                    OtherKeyword(home, owner, keyword, version_of(top))
-                    if is_installed(top)
-                    else None
-                )
-    return None
-
-
 def _dataset_of(value: object) -> str:
     """The class of torchvision that a dataset is, or inherits from; folders of images are files."""
     for kind in type(value).__mro__:
         if kind.__module__.startswith("torchvision.datasets."):
             return "" if kind.__name__ in _OF_FOLDERS else kind.__name__
     return ""
-
-
-def _of_import(error: ImportError) -> Obstacle | None:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        top = error.name.partition(".")[0]
-        if top != error.name and is_installed(top):
-            home, _, part = error.name.rpartition(".")
-            return OtherVersion(home, part, version_of(top))
-        return MissingPackage(top)
-    match = _CANNOT_IMPORT.search(_text(error))
-    return _of_name(match[2], match[1]) if match else None
-
-
-def _of_name(module: str, name: str) -> Obstacle | None:
-    """A name that a module of Python itself, or of an installed package, does not have."""
-    top = module.partition(".")[0]
-    if top in sys.stdlib_module_names:
-        return OtherVersion(module, name, f"(Python {platform.python_version()})")
-    return OtherVersion(module, name, version_of(top)) if is_installed(top) else None
-
-
-def _of_attribute(error: AttributeError) -> Obstacle | None:
-    """A name that a module of an installed package does not have (any more). torch itself is what is
-    checked: a name that it lacks is the program's."""
-    home = error.obj if isinstance(error.obj, ModuleType) else None
-    name = home.__name__ if home is not None else ""
-    match = re.match(r"module '([^']+)' has no attribute '([^']+)'", _text(error))
-    name, asked = (match[1], match[2]) if match else (name, error.name or "")
-    if not match and not name:
-        name, asked = _asked_of_module(error)
-    if not name and error.obj is not None and error.name:
-        return _of_instance(error.obj, error.name)
-    if not name or not asked or name.partition(".")[0] == "torch":
-        return None
-    return _of_name(name, asked)
-
-
-def _of_instance(value: object, name: str) -> Obstacle | None:
-    """A method or attribute that objects of an installed package had in another version."""
-    kind = type(value)
-    top = kind.__module__.partition(".")[0]
-    if top in ("torch", "numpy", "builtins") or not is_installed(top):
-        return None
-    return OtherVersion(f"{kind.__module__}.{kind.__name__}", name, version_of(top))
-
-
-def _asked_of_module(error: AttributeError) -> tuple[str, str]:
-    """Module and name where a module's own `__getattr__` refuses, in words of its own."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    last = frames[-1] if frames else None
-    if last is None or last.f_code.co_qualname != "__getattr__":
-        return "", ""
-    given = last.f_code.co_varnames[:1]
-    asked = last.f_locals.get(given[0], "") if given else ""
-    return str(last.f_globals.get("__name__", "")), str(asked)
-
-
-def is_installed(top: str) -> bool:
-    """Whether a name is a package of this environment, not of the project or the standard library."""
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError, AttributeError):
-        return False
-    places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-    return any(map(is_of_package, places))
-
-
-def version_of(top: str) -> str:
-    """The installed version of the package that a name is imported from."""
-    for name in (top, *importlib.metadata.packages_distributions().get(top, ())):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return str(getattr(sys.modules.get(top), "__version__", ""))
 
 
 def _fetches(command: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import traceback
 
@@ -36,6 +37,8 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
         return Misfit("number", match[1])
     if isinstance(error, ValueError) and (match := _UNPACKED.search(text)):
         return Misfit("fields", match[2] or "", match[1])
+    if isinstance(error, ValueError) and (name := _not_in_list(error, text)):
+        return Misfit("column", "", name)
     if isinstance(error, KeyError) and error.args and _went_through(error, "/pandas/"):
         return Misfit("column", "", _column(error.args[0]))
     if isinstance(error, IndexError) and "list index out of range" in text:
@@ -47,6 +50,23 @@ def _column(given: object) -> str:
     """`'OT'`, or `"['OT'] not in index"`."""
     match = re.search(r"\['([^']+)'", str(given))
     return match[1] if match else str(given)
+
+
+def _not_in_list(error: BaseException, text: str) -> str:
+    """The name that a list of columns was asked for: `columns.remove(name)`, `columns.index(name)`."""
+    if match := re.fullmatch(r"'(\w+)' is not in list", text):
+        return match[1]
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not text.startswith("list.remove(x)") or not frames:
+        return ""
+    frame, line = frames[-1]
+    match = re.search(
+        r"\.remove\(\s*([\w.]+)\s*\)", linecache.getline(frame.f_code.co_filename, line)
+    )
+    value: object = None
+    for place, part in enumerate(match[1].split(".") if match else ()):
+        value = frame.f_locals.get(part) if place == 0 else getattr(value, part, None)
+    return value if isinstance(value, str) else ""
 
 
 def _went_through(error: BaseException, part: str) -> bool:

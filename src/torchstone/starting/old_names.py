@@ -38,6 +38,8 @@ SUCCESSORS = {
     ("pytorch_lightning.utilities.seed", "seed_everything"): "pytorch_lightning:seed_everything",
     ("pytorch_lightning.plugins", "DDPPlugin"): "pytorch_lightning.strategies:DDPStrategy",
     ("torch", "_six"): "torchstone.starting.replacements.torch_six:",
+    ("torchvision.transforms", "Scale"): "torchvision.transforms:Resize",
+    ("torchvision.transforms", "RandomSizedCrop"): "torchvision.transforms:RandomResizedCrop",
     ("PIL.Image", "ANTIALIAS"): "PIL.Image:LANCZOS",
     ("sklearn.externals", "joblib"): "joblib:",
 }

@@ -72,44 +72,63 @@ class Repair:
     ) -> tuple[Supply, ...]:
         """New supplies; none where the same was supplied before and did not help. `stack` are the
         project's lines that the exception went through."""
-        found: tuple[Supply, ...] = ()
-        if isinstance(obstacle, MissingPackage) and StandIn(obstacle.name) in given:
-            found = _for_libraries(obstacle.name)
-        elif isinstance(obstacle, MissingPackage):
-            found = self._package(obstacle.name)
-        elif isinstance(obstacle, OtherVersion):
-            found = _name(obstacle)
-        elif isinstance(obstacle, MissingDataset):
-            found = (MadeDataset(obstacle.name),)
-        elif isinstance(obstacle, MissingPretrained):
-            found = (MadePretrained(obstacle.name),)
-        elif isinstance(obstacle, MissingOperators):
-            found = (DeclaredOperators(obstacle.package),)
-        elif isinstance(obstacle, MissingArguments):
-            found = (Arguments(obstacle.needed),)
-        elif isinstance(obstacle, BrokenPackage):
-            plain = PlainPackage if obstacle.name in PLAIN else StandIn
-            found = (plain(obstacle.name),)
-        elif isinstance(obstacle, OtherKeyword):
-            found = (DroppedKeyword(obstacle.package, obstacle.name, obstacle.keyword),)
-        elif isinstance(obstacle, MissingResource):
-            found = (MadeResource(obstacle.package, self._columns(stack)),)
-        elif isinstance(obstacle, Misfit):
-            found = refine_files(given, obstacle)
-        elif isinstance(obstacle, MissingWeights):
-            found = (MadeWeights(),)
-        elif isinstance(obstacle, MissingFile) and (home := self._home_of(obstacle.path, given)):
-            found = (WorkFolder(home, obstacle.path),)
-        elif isinstance(obstacle, MissingFile):
-            found = self._files(
-                os.path.join(_work_folder(given), obstacle.path), obstacle.is_folder, stack
-            )
-        elif isinstance(obstacle, EmptyData):
-            for place, path in enumerate(obstacle.paths):
-                asked = tuple(filter(None, obstacle.places[place : place + 1]))
-                new = self._files(path, not Path(path).suffix, asked or stack)
-                found = found or tuple(item for item in new if item not in given)
+        found = self._data_for(obstacle, stack, given) or self._code_for(obstacle, stack, given)
         return tuple(item for item in found if item not in given)
+
+    def _code_for(
+        self, obstacle: Obstacle, stack: Sequence[Place], given: Sequence[Supply]
+    ) -> tuple[Supply, ...]:
+        """For packages, versions and arguments."""
+        match obstacle:
+            case MissingPackage(name) if StandIn(name) in given:
+                return _for_libraries(name)
+            case MissingPackage(name):
+                return self._package(name)
+            case BrokenPackage(name):
+                return (PlainPackage(name) if name in PLAIN else StandIn(name),)
+            case OtherVersion():
+                return _name(obstacle)
+            case OtherKeyword(package, name, keyword):
+                return (DroppedKeyword(package, name, keyword),)
+            case MissingOperators(package):
+                return (DeclaredOperators(package),)
+            case MissingArguments(_, needed):
+                return (Arguments(needed),)
+            case MissingResource(package):
+                return (MadeResource(package, self._columns(stack)),)
+        return ()
+
+    def _data_for(
+        self, obstacle: Obstacle, stack: Sequence[Place], given: Sequence[Supply]
+    ) -> tuple[Supply, ...]:
+        """For files, datasets and weights."""
+        match obstacle:
+            case MissingDataset(name):
+                return (MadeDataset(name),)
+            case MissingPretrained(name):
+                return (MadePretrained(name),)
+            case MissingWeights():
+                return (MadeWeights(),)
+            case Misfit():
+                return refine_files(given, obstacle)
+            case MissingFile(path) if home := self._home_of(path, given):
+                return (WorkFolder(home, path),)
+            case MissingFile(path, is_folder):
+                return self._files(os.path.join(_work_folder(given), path), is_folder, stack)
+            case EmptyData():
+                return self._next_part(obstacle, stack, given)
+        return ()
+
+    def _next_part(
+        self, obstacle: EmptyData, stack: Sequence[Place], given: Sequence[Supply]
+    ) -> tuple[Supply, ...]:
+        """The first path that was looked for and can be made, read as the line that looked for it does."""
+        for place, path in enumerate(obstacle.paths):
+            asked = tuple(filter(None, obstacle.places[place : place + 1]))
+            made = self._files(path, not Path(path).suffix, asked or stack)
+            if new := tuple(item for item in made if item not in given):
+                return new
+        return ()
 
     def _package(self, name: str) -> tuple[Supply, ...]:
         own = self._imports.modules.get(name)

@@ -36,7 +36,7 @@ class ModelError(TorchstoneError):
 
     def __init__(
         self, where: str, given: str, again: bool = False, wait: float | None = None,
-        key_variable: str = "",
+        key_variable: str = "", parameter: bool = False,
     ) -> None:  # fmt: skip
         todo = Text(
             "check the address, the model's name and the key; or try again later",
@@ -54,6 +54,8 @@ class ModelError(TorchstoneError):
         """Another attempt may help."""
         self.wait = wait
         """Seconds that the server asks to wait."""
+        self.parameter = parameter
+        """The server refused the limit of tokens or the temperature."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class HttpClient:
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _reasoning: set[str] = field(default_factory=set, compare=False, repr=False)
+    """Models that take no `max_tokens` or no temperature, as their server has said once."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -90,7 +94,7 @@ class HttpClient:
             try:
                 if left <= 0:
                     raise ModelError(self._where, "no answer in time")
-                answer = self._once(request, left)
+                answer = self._once_or_otherwise(request, left)
             except ModelError as error:
                 if not error.again or attempt == self.attempts:
                     raise
@@ -98,6 +102,23 @@ class HttpClient:
                 continue
             return answer.after(self.clock() - start, attempt)
         raise AssertionError("the last attempt returns or raises")
+
+    def _once_or_otherwise(self, request: Request, timeout: float) -> Response:
+        try:
+            return self._once(request, timeout)
+        except ModelError as error:
+            if not self._asks_otherwise(request, error):
+                raise
+        return self._once(request, timeout)
+
+    def _asks_otherwise(self, request: Request, error: ModelError) -> bool:
+        """Whether to try again without what reasoning models refuse; once for each model."""
+        model = request.model or self.model
+        given = request.max_tokens is not None or request.temperature is not None
+        if not error.parameter or not given or model in self._reasoning:
+            return False
+        self._reasoning.add(model)
+        return True
 
     @property
     def _where(self) -> str:
@@ -152,6 +173,10 @@ class HttpClient:
 
     def _body(self, request: Request) -> bytes:
         body = request_body(request, self.model)
+        if (request.model or self.model) in self._reasoning:
+            body.pop("temperature", None)
+            if "max_tokens" in body:
+                body["max_completion_tokens"] = body.pop("max_tokens")
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
     def _refused(self, reply: http.client.HTTPResponse) -> ModelError:
@@ -169,6 +194,10 @@ class HttpClient:
             again=reply.status in _AGAIN,
             wait=float(wait) if _SECONDS.fullmatch(wait) else None,
             key_variable=key_refused(reply.status, self.key_variable),
+            parameter=reply.status in _BAD_REQUEST
+            and any(
+                name in said for name in ("max_tokens", "max_completion_tokens", "temperature")
+            ),
         )
 
     def _read(self, reply: http.client.HTTPResponse, deadline: float) -> bytes:
@@ -194,6 +223,8 @@ class HttpClient:
             yield line.strip()
 
 
+_BAD_REQUEST = (400, 422)
+"""How servers refuse a parameter."""
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 """What a server may ask to wait; other scripts have digits that are no numbers."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import weakref
 import zlib
@@ -30,6 +31,9 @@ except ImportError:  # not POSIX: threads are safe, processes should not share a
 
 NAME = "trace.jsonl"
 _MOST_LINE = 64 << 20
+_TASK = re.compile(rb'"task": ("(?:[^"\\\\]|\\\\.){0,200}")')
+_STEP = re.compile(rb'"step": (\d{1,9})[,}]')
+"""What can still be read of a damaged line, as a rule."""
 _LATEST = 1e11
 """Seconds; as a time it is in the year 5138."""
 
@@ -51,6 +55,8 @@ class _Known:
 
     offset: int = 0
     steps: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+    """Damaged lines that do not say whose step they were: it may have been anybody's."""
     last: dict[str, str] = field(default_factory=dict)
 
 
@@ -101,7 +107,7 @@ class Journal:
         task, else the one it is at. When this returns, the record is in the file."""
         with self._lock, self._open() as handle:
             self._catch_up(handle)
-            step = self._known.steps.get(task, 0) + (1 if new_step else 0)
+            step = self._known.steps.get(task, self._known.lost) + (1 if new_step else 0)
             record = make(max(step, 1), self._known.last.get(task, ""))
             line = encode(record)
             _write(handle, line)
@@ -148,7 +154,24 @@ class Journal:
             record = decode(line)
             if record is not None:
                 self._note(record)
+            else:
+                self._note_damaged(line)
         self._known.offset += whole
+
+    def _note_damaged(self, line: bytes) -> None:
+        """A step whose line is damaged keeps its number: its files are still there."""
+        steps = self._known.steps
+        task, step = _TASK.search(line), _STEP.search(line)
+        try:
+            name = json.loads(task[1]) if task and step else None
+        except ValueError:
+            name = None
+        if isinstance(name, str) and step:
+            steps[name] = max(steps.get(name, 0), int(step[1]))
+            return
+        self._known.lost += 1
+        for known in steps:
+            steps[known] += 1
 
     def _note(self, record: Record) -> None:
         steps = self._known.steps

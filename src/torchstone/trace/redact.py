@@ -39,6 +39,89 @@ def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(text, flags | re.ASCII)
 
 
+_LETTERS = r"[A-Za-z0-9_\-]"
+_BEGINNINGS: tuple[tuple[str, str], ...] = (
+    # payments, shops, mail
+    ("sk_live_", "{16,}+"),
+    ("sk_test_", "{16,}+"),
+    ("rk_live_", "{16,}+"),
+    ("rk_test_", "{16,}+"),
+    ("whsec_", "{16,}+"),
+    ("sq0atp-", "{16,}+"),
+    ("sq0csp-", "{16,}+"),
+    ("shpat_", "{16,}+"),
+    ("shpss_", "{16,}+"),
+    ("shpca_", "{16,}+"),
+    ("shppa_", "{16,}+"),
+    ("xkeysib-", "{16,}+"),
+    # packages and their registries
+    ("pypi-", "{16,}+"),
+    ("npm_", "{30,}+"),
+    ("rubygems_", "{16,}+"),
+    ("dckr_pat_", "{16,}+"),
+    ("PMAK-", "{16,}+"),
+    ("oy2", "{43}"),
+    # language models
+    ("gsk_", "{16,}+"),
+    ("xai-", "{20,}+"),
+    ("pplx-", "{20,}+"),
+    ("r8_", "{30,}+"),
+    ("fw_", "{20,}+"),
+    ("nvapi-", "{20,}+"),
+    ("tgp_v1_", "{16,}+"),
+    ("csk-", "{20,}+"),
+    ("api_org_", "{20,}+"),
+    # clouds, databases, infrastructure
+    ("dop_v1_", "{32,}+"),
+    ("doo_v1_", "{32,}+"),
+    ("dapi", "{32}"),
+    ("sbp_", "{20,}+"),
+    ("pscale_tkn_", "{16,}+"),
+    ("pscale_pw_", "{16,}+"),
+    ("hvs.", "{20,}+"),
+    ("hvb.", "{20,}+"),
+    ("GOCSPX-", "{16,}+"),
+    ("ya29.", "{20,}+"),
+    ("pul-", "{32,}+"),
+    ("AGE-SECRET-KEY-1", "{30,}+"),
+    ("dp.pt.", "{30,}+"),
+    ("fo1_", "{20,}+"),
+    ("v1.0-", "{140,}+"),
+    ("ABIA", "{16}"),
+    ("ACCA", "{16}"),
+    # code, tickets, watching
+    ("gldt-", "{16,}+"),
+    ("glrt-", "{16,}+"),
+    ("glptt-", "{16,}+"),
+    ("ATBB", "{24,}+"),
+    ("ATATT3", "{40,}+"),
+    ("lin_api_", "{20,}+"),
+    ("ntn_", "{20,}+"),
+    ("secret_", "{40,}+"),
+    ("sntrys_", "{20,}+"),
+    ("sntryu_", "{20,}+"),
+    ("glsa_", "{20,}+"),
+    ("glc_", "{20,}+"),
+    ("NRAK-", "{20,}+"),
+    ("figd_", "{20,}+"),
+    ("EAAC", "{30,}+"),
+)
+"""How keys of services begin, and how much follows: each service names its own so that they can be found."""
+_PREFIXED = (
+    *(
+        _Rule((start.encode(),), _pattern(r"\b" + re.escape(start) + _LETTERS + count))
+        for start, count in _BEGINNINGS
+    ),
+    _Rule((b"SG.",), _pattern(r"\bSG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+")),
+    _Rule((b"hooks.slack.com/",), _pattern(r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/]{20,}+")),
+    _Rule((b":AA",), _pattern(r":AA[A-Za-z0-9_\-]{32,}+")),
+    _Rule((b"AccountKey=", b"SharedAccessKey="), _pattern(
+        r"((?:AccountKey|SharedAccessKey)=)[A-Za-z0-9+/=]{20,}+")),
+    _Rule((b"-----BEGIN PGP",), _pattern(
+        r"-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\Z)", re.S)),
+)  # fmt: skip
+
+
 # Every repetition is bounded or gives nothing back, so that time grows with the length of the text.
 _RULES = (
     _Rule((b"-----BEGIN ",), _pattern(
@@ -58,6 +141,14 @@ _RULES = (
     _Rule((b"api", b"secret", b"passw", b"access"), _pattern(
         r"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token)\b[\"']?" + _IS
         + r"[\"']?)[^\s\"',;}\x80-\U0010ffff]{8,}+"), any_case=True),
+    # a name in capitals, as in a file of settings; a quoted value with a digit in it, as in JSON
+    _Rule((b"KEY", b"TOKEN", b"SECRET", b"PASSW", b"CREDENTIAL", b"_PAT"), _pattern(
+        r"((?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|CREDENTIALS?|_PAT)[A-Z0-9_]{0,30}+\s{0,3}+=\s{0,3}+[\"']?)"
+        r"[^\s\"',;}\x80-\U0010ffff]{8,}+")),
+    _Rule((b"token", b"secret", b"passw", b"credential"), _pattern(
+        r"(?i)((?:token|secret|passw(?:or)?d|credentials?)[a-z0-9_\-]{0,20}+[\"']" + _IS
+        + r"[\"'])(?=[^\s\"']*\d)[^\s\"']{8,500}+"), any_case=True),
+    *_PREFIXED,
 )  # fmt: skip
 _LONGEST = max(len(letters) for rule in _RULES for letters in rule.letters)
 _PIECE = 1 << 18

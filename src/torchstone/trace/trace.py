@@ -32,6 +32,8 @@ _WRITE = (
     | getattr(os, "O_BINARY", 0)
 )
 _WITHOUT_FILE = frozenset({"answer", "exchanges", "settings"})
+_ALWAYS = frozenset({"reasoning", "error_log"})
+"""Files that a step has even when there is nothing to write: who looks for one finds it."""
 _INLINE = 8 << 10
 """Bytes up to which a text without a file of its own stands in the journal."""
 
@@ -112,6 +114,7 @@ class Trace:
         """A model wrote: its answer, the whole prompt, its reasoning."""
         if action_type not in WRITING:
             raise ValueError(f"{action_type} is no step in which a designer or coder writes")
+        _check_answer(res)
         answer = read_answer(res)
         texts = {
             "result": answer.text() if answer else UNREAD + res,
@@ -128,14 +131,17 @@ class Trace:
         verify_log: object,
         profile: object,
         action_type: ActionType = ActionType.VERIFY,
+        *,
+        seconds: float | None = None,
     ) -> Record:
-        """A verification: its result, the whole log, the profile; what is no text as JSON."""
+        """A verification: its result, the whole log, the profile, and how long it took."""
         if action_type is not ActionType.VERIFY:
             raise ValueError(f"{action_type} is no verification")
         texts = {"result": str(verify_res), "error_log": verify_log, "profile": profile}
         return self._insert(
-            "verifier", action_type.name, texts, True, verdict=self.redact(str(verify_res))[:200]
-        )
+            "verifier", action_type.name, texts, True, verdict=self.redact(str(verify_res))[:200],
+            call=Call(seconds=seconds),
+        )  # fmt: skip
 
     def insert_conductor_record(
         self,
@@ -150,6 +156,7 @@ class Trace:
         """The conductor looked at the step that was recorded last."""
         if action_type not in CHECKS:
             raise ValueError(f"the conductor does not look at {action_type}")
+        _check_answer(res)
         texts = {
             "result": res,
             "prompt": prompt,
@@ -214,7 +221,7 @@ class Trace:
         clean = {
             name: _Content.of(self.redact(_as_text(name, value)))
             for name, value in texts.items()
-            if value is not None and value != ""
+            if name in _ALWAYS or (value is not None and value != "")
         }
 
         def make(step: int, parent: str) -> Record:
@@ -301,10 +308,23 @@ class Trace:
             os.close(handle)
 
 
+def _check_answer(res: object) -> None:
+    """An InputError for an answer that is no text."""
+    if not isinstance(res, str):
+        raise InputError(
+            "trace: res",
+            type(res).__name__,
+            Text("the text that the model answered", "模型回答的文本"),
+            Text("pass an empty text where there was no answer", "没有回答时请传入空文本"),
+        )
+
+
 def _as_text(name: str, value: object) -> str:
     """A text as it is; what else JSON can write, as JSON."""
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

@@ -40,7 +40,7 @@ def report_of(run: Run, step: int | None = None) -> Report:
         raise no_step(f"{run.folder}: --step", step, max((i.step for i in run.records), default=0))
     counted = total([item.call.input_tokens for item in records])
     answered = total([item.call.output_tokens for item in records])
-    seconds = total([item.call.seconds for item in records])
+    seconds = total([item.call.seconds for item in records if item.role != "verifier"])
     recorded = (
         ("input_tokens", counted, "token", "tokens asked", "输入 token"),
         ("output_tokens", answered, "token", "tokens answered", "输出 token"),
@@ -109,7 +109,7 @@ def _answer(run: Run, records: list[Record], step: int | None) -> Answer:
     words = _ENDED.get(how, Text(how, how))
     tokens = total([value for item in records
                     for value in (item.call.input_tokens, item.call.output_tokens)])  # fmt: skip
-    seconds = total([item.call.seconds for item in records])
+    seconds = total([item.call.seconds for item in records if item.role != "verifier"])
     counted = "–" if tokens is None else f"{tokens:,}"
     name, steps = run.folder.name, _steps(run.records)
     told = Text("", "") if tokens is None else Text(f", {counted} tokens", f"，{counted} token")
@@ -131,7 +131,7 @@ def _answer(run: Run, records: list[Record], step: int | None) -> Answer:
             Tile(Text("time of the model", "模型用时"),
                  "–" if seconds is None else human(seconds, "s")),
         ),
-        pictures=(_timeline(records) if seconds else _strip(records),),
+        pictures=(_timeline(records) if any(item.call.seconds for item in records) else _strip(records),),
         next=_next(run),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -192,7 +193,8 @@ def _again(tool: str) -> Callable[[str], Again]:
     from torchstone.kernels.generation.generate import again
     from torchstone.kernels.verifier import verify
 
-    return lambda model: again(verify, model)
+    judged = functools.partial(verify, without_words=True)  # as when the run was recorded
+    return lambda model: again(judged, model)
 
 
 def _empty(run: Run, options: ReplayOptions) -> Path:

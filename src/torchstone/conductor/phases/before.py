@@ -14,7 +14,7 @@ from torchstone.conductor.tools.experiments import RANKS_JOB
 from torchstone.core.finding import Finding
 from torchstone.core.report import Report
 
-SHOWN = ("dryrun", "probes", "experiments", "checks")
+SHOWN = ("dryrun", "probes", "experiments", "checks", "tests")
 SHOWN_BY_CALLS = ("DR6", "PR4")
 """Families of rules that compare which calls the ranks make, or whether ranks are equal: a wrong fix can
 make the right calls with the wrong values, so that their silence proves nothing."""

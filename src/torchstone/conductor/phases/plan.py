@@ -10,7 +10,7 @@ from torchstone.conductor.experiments.checks.check import Check
 from torchstone.conductor.jobs.job import GOALS, Depth, Job, Request, Scope, Skipped
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.scenarios import all_scenarios
-from torchstone.conductor.tools import all_tools, checks
+from torchstone.conductor.tools import all_tools, checks, tests
 from torchstone.core.text import Text
 
 DEPTHS: dict[Depth, Text] = {
@@ -97,7 +97,7 @@ def _limit(name: str, module: ModuleType, scope: Scope, wanted: tuple[str, ...])
     """What the user's own limits keep out; whoever leads chooses within them."""
     if name == checks.NAME:  # they run because somebody gave them
         return None
-    if wanted:
+    if wanted and name != tests.NAME:  # tests judge every change, whichever tool found the problem
         return None if name in wanted else Text("not among --tools", "不在 --tools 之中")
     if not scope.reaches(module.DEPTH):
         return Text(f"runs from --depth {module.DEPTH} on", f"自 --depth {module.DEPTH} 起运行")

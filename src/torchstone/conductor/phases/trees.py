@@ -12,7 +12,8 @@ from torchstone.conductor.jobs.side_by_side import side_by_side
 from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.execute import Conditions, run_job
 from torchstone.conductor.project.copying import Copy, copied, digest_of
-from torchstone.conductor.project.testing import TestRun, run_tests
+from torchstone.conductor.project.testing import TestRun
+from torchstone.conductor.tools import tests
 from torchstone.core.fix import Edit
 from torchstone.core.report import Report
 
@@ -30,7 +31,6 @@ class Tree:
         self.changes = changes_of(before.copy.project, edits)
         known = {result.job: result.report for result in before.execution.results}
         self._reports: dict[str, Report] = {} if self.changes or fresh else known
-        self._tests: TestRun | None = None if self.changes else before.tests
 
     def reports(self, jobs: Sequence[Job]) -> list[Report]:
         """What these runs say of this tree, in their order."""
@@ -42,11 +42,8 @@ class Tree:
 
     def tests(self) -> TestRun:
         """The project's own tests on this tree."""
-        if self._tests is None:
-            with changed_copy(self.before, self.changes) as copy:
-                files = self.before.plan.facts.tests.files
-                self._tests = run_tests(copy, files, self.before.conditions.use_cache)
-        return self._tests
+        jobs = [job for job in self.before.plan.jobs if job.tool == tests.NAME]
+        return tests.test_run_of(self.reports(jobs))
 
     def with_parts(self, parts: Sequence[FileChange]) -> tuple[FileChange, ...]:
         """The changes of this tree with others on top of it."""

@@ -25,9 +25,7 @@ _FIRST = re.compile(r"train|main|run|tune|fit", re.I)
 
 
 def _trains_elsewhere(path: str, found: Gathered) -> bool:
-    """Whether a script that starts a training by name loads a module with a training loop."""
-    if path not in found.starters:
-        return False
+    """Whether a script loads a module with a training loop, whatever it calls it by."""
     files = {
         Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
     }

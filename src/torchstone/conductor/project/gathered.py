@@ -21,8 +21,6 @@ class Gathered:
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
     imports: dict[str, set[str]] = field(default_factory=dict)
     """Of every file, the dotted names of the modules that it may load."""
-    starters: set[str] = field(default_factory=set)
-    """Scripts that call something by a name of training."""
     tests: dict[str, int] = field(default_factory=dict)
     buildable: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)

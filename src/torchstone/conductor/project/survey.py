@@ -196,8 +196,6 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
     starts = any(map(_STARTS.search, words))
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
         found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))
-        if starts:
-            found.starters.add(name)
 
 
 def _words(node: ast.AST) -> Iterator[str]:

@@ -1,20 +1,20 @@
-"""The project's own tests: what passes, what fails, told apart test by test."""
+"""The project's own tests: what passes, what fails, what could not be run, test by test."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from torchstone.conductor.project.copying import Copy
-from torchstone.conductor.records.cache import keep, key_of_tests, load
 from torchstone.core.files import read_regular
-from torchstone.sandbox.run import Call, run_confined
 
 TestState = Literal["ran", "none", "late", "broken"]
-_SECONDS = 180.0
+CaseState = Literal["passed", "failed", "not run"]
 _MOST_BYTES = 32 << 20
+_LAST_LINE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>\d+): ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,70 +25,57 @@ class TestRun:
     state: TestState
     passed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
-    seconds: float = 0.0
-    log: str = ""
+    not_run: tuple[str, ...] = ()
+    """Tests that could not be imported or set up: nothing is known of them."""
 
     def worse_than(self, before: TestRun) -> tuple[str, ...]:
         """Tests that passed before and do not pass now."""
         return tuple(sorted(set(before.passed) - set(self.passed)))
 
 
-def run_tests(copy: Copy, files: tuple[str, ...], use_cache: bool) -> TestRun:
-    """pytest on the test files, behind walls; from the cache where the same tree was tested."""
-    if not files:
-        return TestRun("none")
-    key = key_of_tests(copy.digest, files)
-    known = load(key, TestRun) if use_cache else None
-    if known is not None:
-        return known
-    made = _run(copy, files)
-    if use_cache and made.state == "ran":
-        keep(key, made)
-    return made
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One test."""
+
+    __test__ = False
+    name: str
+    state: CaseState
+    said: str = ""
+    path: str = ""
+    line: int = 0
+    """Where it failed."""
 
 
-def _run(copy: Copy, files: tuple[str, ...], seconds: float = _SECONDS) -> TestRun:
-    """Plugins of this machine stay out."""
-    result = copy.home / "tests.xml"
-    done = run_confined(
-        Call("torchstone.conductor.project.testing:run_pytest", ("-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         "-p", "no:randomly", "--no-header", "--tb=line", f"--junitxml={result}", *files), ("torch", "pytest")),
-        copy.home, start=copy.project, seconds=seconds, readable=(copy.original,),
-        environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(copy.project)},
-    )  # fmt: skip
-    log = done.output[-4000:].replace(f"{copy.project}/", "")
-    if done.late:
-        return TestRun("late", seconds=done.seconds, log=log)
-    read = _read(result)
-    if read is None:
-        return TestRun("broken", seconds=done.seconds, log=log)
-    return TestRun("ran", *read, done.seconds, log)
-
-
-def run_pytest(words: list[str]) -> None:
-    """In the sandbox, with torch loaded."""
-    import pytest
-
-    raise SystemExit(pytest.main(words))
-
-
-def _read(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Names of passed and failed tests; None where there is no such file."""
+def read_cases(path: Path, root: Path) -> tuple[TestCase, ...] | None:
+    """What pytest wrote down; None where there is no such file."""
     try:
         if path.is_symlink():
             return None
         text = read_regular(path, _MOST_BYTES).decode("utf-8", "replace")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             return None  # pytest writes none; an entity can grow without end
-        root = ET.fromstring(text)
+        tree = ET.fromstring(text)
     except (OSError, ET.ParseError):
         return None
-    passed: list[str] = []
-    failed: list[str] = []
-    for case in root.iter("testcase"):
+    return tuple(_cases(tree, root))
+
+
+def _cases(tree: ET.Element, root: Path) -> Iterator[TestCase]:
+    for case in tree.iter("testcase"):
         name = f"{case.get('classname', '')}::{case.get('name', '')}"
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.append(name)
+        failure, error = case.find("failure"), case.find("error")
+        if failure is not None:
+            text = f"{failure.get('message', '')}\n{failure.text or ''}"
+            text_here = (failure.text or "").replace(f"{root}/", "")
+            places = [item for item in _LAST_LINE.finditer(text_here) if item["path"][0] != "/"]
+            where = places[-1] if places else None  # the innermost line of the project
+            yield TestCase(
+                name, "failed", text.strip().splitlines()[0][:300] if text.strip() else "",
+                where["path"] if where else "", int(where["line"]) if where else 0,
+            )  # fmt: skip
+        elif error is not None:
+            rows = [row for row in (error.text or "").splitlines() if row.startswith("E  ")]
+            said = rows[-1][1:].strip() if rows else error.get("message") or ""
+            yield TestCase(name, "not run", said[:300])
         elif case.find("skipped") is None:
-            passed.append(name)
-    return tuple(passed), tuple(failed)
+            yield TestCase(name, "passed")

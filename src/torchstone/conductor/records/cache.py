@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from torchstone._version import __version__
 from torchstone.conductor.jobs.job import Job
-from torchstone.conductor.jobs.versions import installed
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.files import cache_folder, read_regular, write_atomically
@@ -26,12 +25,6 @@ def key_of(job: Job, digest: str, version: str) -> str:
     """Everything that a job's result hangs on."""
     basis = [to_data(job), digest, version, __version__, sys.version, _own_stamp()]
     return hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()
-
-
-def key_of_tests(digest: str, files: tuple[str, ...]) -> str:
-    """Everything that a test run's result hangs on."""
-    basis = ["tests", digest, files, installed("torch"), installed("pytest"), sys.version]
-    return hashlib.sha256(json.dumps(basis).encode()).hexdigest()
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from torchstone.conductor.changes.applying import accept_command
 from torchstone.conductor.phases.problems import EffectWords, EvidenceWords
 from torchstone.conductor.phases.verdicts import StateWords, Verdict
 from torchstone.conductor.reporting.outcome import PATCH_STATES, Outcome, who_is_hit
+from torchstone.conductor.tools.tests import test_run_of
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.pictures import Check, Evidence, Strip, Table, Task, Tasks
 from torchstone.core.quantity import human
@@ -13,6 +14,7 @@ from torchstone.core.text import Text, words
 
 _TEST_WORDS = {
     "none": Text("none", "无"),
+    "not run": Text("not run", "未运行"),
     "late": Text("too slow", "超时"),
     "broken": Text("broken", "无法运行"),
 }
@@ -134,7 +136,7 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
             f"Proven but not written by our tools ({by}): read the patches, then: {command}",
             f"已验证但并非由本工具编写（{by}）：请阅读补丁，然后运行：{command}",
         ))  # fmt: skip
-    tests = made.verification.tests_before
+    tests = test_run_of(made.execution.reports)
     if tests.state == "ran" and tests.failed:
         warnings.append(Text(
             f"{len(tests.failed)} of the project's tests failed before any change",
@@ -148,10 +150,11 @@ def _warnings(made: Outcome) -> tuple[Text, ...]:
 
 def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
     found = made.found
-    tests = made.verification.tests_before
+    tests = test_run_of(made.execution.reports)
     cpu = sum(item.cpu_seconds for item in made.execution.results) + made.verification.cpu_seconds
     total = len(tests.passed) + len(tests.failed)
-    said = f"{len(tests.passed)} / {total}" if tests.state == "ran" else _TEST_WORDS[tests.state]
+    state = "not run" if tests.state == "none" and made.plan.facts.tests.files else tests.state
+    said = f"{len(tests.passed)} / {total}" if tests.state == "ran" else _TEST_WORDS[state]
     counted = ", ".join(f"{name} {count}" for name, count in found.counted.items())
     return (
         Tile(Text("problems", "问题"), str(len(found.problems)),

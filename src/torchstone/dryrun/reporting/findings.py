@@ -13,6 +13,7 @@ from torchstone.core.pictures import Evidence
 from torchstone.core.place import Place
 from torchstone.core.text import Message, Text
 from torchstone.dryrun.rules import Rule
+from torchstone.starting.documents import python_of
 
 TOOL = "dryrun"
 ENVIRONMENT = {
@@ -53,15 +54,21 @@ def make_finding(
 
 def source_line(place: Place) -> str:
     try:
-        return Path(place.path).read_text("utf-8", "replace").splitlines()[place.line - 1]
+        return _lines_of(place.path)[place.line - 1]
     except (OSError, IndexError):
         return ""
+
+
+def _lines_of(path: str) -> list[str]:
+    """Of a notebook, the lines of its code cells one after the other: they are what was run."""
+    text = Path(path).read_text("utf-8", "replace")
+    return (python_of(path, text) if path.endswith(".ipynb") else text).splitlines()
 
 
 def snippet_at(place: Place, caption: Text | str = "") -> Snippet | None:
     """The line with its neighbours, when the file can be read."""
     try:
-        lines = Path(place.path).read_text("utf-8", "replace").splitlines()
+        lines = _lines_of(place.path)
     except OSError:
         return None
     if not 0 < place.line <= len(lines):

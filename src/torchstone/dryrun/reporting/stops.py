@@ -188,7 +188,7 @@ def refuse_unusable(subject: str, main: Record | None, output: str) -> None:
             Text("a script that runs with these arguments", "可用这些参数运行的脚本"),
             _CLOSE["missing-arguments"],
         )
-    if stop is not None and stop.exception == "SyntaxError":
+    if stop is not None and stop.exception == "SyntaxError" and stop.cause == "program":
         raise InputError(
             f"dryrun: {subject}",
             f"SyntaxError: {stop.message}",

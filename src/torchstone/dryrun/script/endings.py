@@ -19,10 +19,11 @@ from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
 from torchstone.starting.arguments import find_missing_arguments
-from torchstone.starting.diagnosis import chain_of, find_obstacle, raising_package, version_of
+from torchstone.starting.diagnosis import chain_of, find_obstacle
 from torchstone.starting.misfits import find_misfit
 from torchstone.starting.obstacles import BrokenCall, EmptyData
 from torchstone.starting.supplies import MadeFile
+from torchstone.starting.versions import raising_package, version_of
 
 _PRETEND_ERRORS = (
     UnsupportedOperatorException,

@@ -26,7 +26,11 @@ from torchstone.dryrun.script.budget import limit_run
 from torchstone.dryrun.script.data.checkpoints import keep_checkpoints
 from torchstone.dryrun.script.data.given_data import give_data
 from torchstone.dryrun.script.data.loaders import shorten_loaders
-from torchstone.dryrun.script.device.as_written import run_as_written, script_as_written
+from torchstone.dryrun.script.device.as_written import (
+    leave_pictures_out,
+    run_as_written,
+    script_as_written,
+)
 from torchstone.dryrun.script.device.cuda import pretend_cuda, register_backend
 from torchstone.dryrun.script.device.foreach import use_foreach_kernels
 from torchstone.dryrun.script.endings import ended, exited, failed
@@ -145,6 +149,7 @@ def prepare(session: Session, sink: Sink) -> World:
     recorded = RecordedCalls(session) if settings.compile else None
     torch.compile = recorded.compile if recorded is not None else run_as_written
     script_as_written(session)
+    leave_pictures_out(session)
     torch.backends.mha.set_fastpath_enabled(False)  # fused layers are kernels of real devices
     if settings.cuda:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA

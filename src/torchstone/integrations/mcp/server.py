@@ -262,11 +262,9 @@ def _kernels_and_traces(server: MCPServer, runs: Runs) -> None:
         impl: Literal["triton", "numba", "numpy", "torch", "c"],
     ) -> a.KernelAnswer:
         """Judge a kernel gate by gate, in a sandboxed process of its own."""
-        from torchstone.kernels.sessions.confinement import refuse_native
         from torchstone.kernels.verdicts.report import report_of
         from torchstone.kernels.verifier import verify as judge
 
-        refuse_native("verify_kernel", impl)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "candidate.py"
             path.write_text(candidate, "utf-8")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from torchstone.kernels.c.binary import executable_data
 from torchstone.kernels.c.replay import driver_source
+from torchstone.kernels.c.runner import exported_name, runner_source
 from torchstone.kernels.c.source import NAME, CSource, preprocessed_fault
 from torchstone.kernels.sessions.workshop import Finished, Workshop
 
@@ -24,23 +25,33 @@ _MEMORY_BYTES = 4 << 30
 _MOST_MESSAGES, _LONGEST_MESSAGE = 8, 200
 """What is kept of a compiler's messages: enough to correct an error, too little to carry a file."""
 _LANGUAGE = ("-std=gnu11", "-fno-diagnostics-show-caret", "-fdiagnostics-color=never")
+_PLAIN = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0", "-fno-stack-protector")
+"""Without checks that call functions of the C library behind the author's back."""
 _CLEAN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 _INSTRUCTIONS = re.compile(
     r"^\s*[0-9a-f]+:\s.*?\b(rdtscp?|rdpmc|rdrand|rdseed|rdpid|syscall|sysenter|int\s+\$0x80|"
     r"svc|cntvct\w*|cntpct\w*|pmccntr\w*|rdtime|rdcycle)\b",
     re.M,
 )
-_MATHS = re.compile(
-    r"(f?(max|min|abs|dim|ma|mod)|exp(2|m1|10)?|log(2|10|1p|b)?|pow|sqrt|cbrt|"
-    r"hypot|a?(sin|cos|tan)h?|atan2|sincos|erfc?|[lt]gamma|ceil|floor|trunc|"
-    r"l?l?r(ound|int)|nearbyint|round|scalbl?n|ldexp|frexp|modf|copysign|"
-    r"remainder|fdim|fma|fmod|fmax|fmin|fabs|ilogb|nan|signgam)[fl]?(_r)?(_finite)?"
+_MATHS = frozenset(
+    name + end
+    for name in (
+        "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
+        "fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb "
+        "lrint lround modf nan nearbyint nextafter pow remainder rint round scalbln scalbn sin sincos sinh sqrt "
+        "tan tanh tgamma trunc"
+    ).split()
+    for end in ("", "f", "l")
 )
-_SYMBOLS = re.compile(
-    r"(__?\w*(chk|fortify)\w*|mem\w+|str\w+|malloc|calloc|realloc|free|qsort|abs|labs|llabs|"
-    r"__stack_chk_fail|__cxa_finalize|__gmon_start__|_ITM_\w+|aligned_alloc|posix_memalign|div|ldiv|rand_r|"
-    r"abort|__assert_fail)"
+_SYMBOLS = frozenset(
+    "memcpy memmove memset memcmp memchr strlen malloc calloc realloc free aligned_alloc posix_memalign qsort "
+    "bsearch abs labs llabs div ldiv lldiv abort __assert_fail _GLOBAL_OFFSET_TABLE_".split()
 )
+"""What a kernel may take from outside, with the mathematics: memory of its own, and nothing else."""
+_LINKED = frozenset(
+    ("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable")
+)
+"""What a linker adds to every library."""
 _SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1")
 
 
@@ -49,14 +60,43 @@ def compiler() -> str:
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
 
 
-def build_library(source: CSource, workshop: Workshop) -> tuple[Path, str]:
-    """The compiled library, and why it cannot be used; the second is empty when it can."""
+def build_runner(source: CSource, workshop: Workshop) -> tuple[Path, str]:
+    """A static program with the candidate's functions in it, and why there is none; else nothing."""
     folder = workshop.scratch()
-    target = folder / "kernel.so"
-    said = _preprocess(source, workshop, folder) or _compile(
-        source, workshop, folder, "-O2", "-shared", "-fPIC", "-o", target.name, "kernel.i", "-lm"
+    judged = folder / "kernel.so"
+    said = (
+        _preprocess(source, workshop, folder)
+        or _compile(
+            source, workshop, folder, *_PLAIN, "-O2", "-fPIC", "-c", "-o", "kernel.o", "kernel.i"
+        )
+        or _compile(source, workshop, folder, "-shared", "-o", judged.name, "kernel.o", "-lm")
+        or executable_data(judged.read_bytes())
+        or _foreign(workshop, judged)
     )
-    return target, said or executable_data(target.read_bytes()) or _foreign(workshop, target)
+    target = folder / "runner"
+    if said:
+        return target, said
+    return target, _link(source, workshop, folder, target.name)
+
+
+def _link(source: CSource, workshop: Workshop, folder: Path, target: str) -> str:
+    """The runner around the functions; all other names of the candidate are its own business."""
+    names = [exported_name(number) for number in range(len(source.prototypes))]
+    renamed = [
+        word
+        for old, new in zip(source.prototypes, names, strict=True)
+        for word in ("--redefine-sym", f"{old}={new}")
+    ]
+    kept = [word for name in names for word in ("--keep-global-symbol", name)]
+    objcopy = shutil.which("objcopy") or "objcopy"
+    for words in (renamed, kept):
+        done = _run(workshop, [objcopy, *words, "kernel.o"], folder)
+        if done.reason:
+            return "the compiled source could not be read"
+    (folder / "runner.c").write_text(runner_source(source), "utf-8")
+    return _compile(
+        source, workshop, folder, "-O2", "-static", "-o", target, "runner.c", "kernel.o", "-lm"
+    )
 
 
 def build_driver(source: CSource, workshop: Workshop, folder: Path) -> tuple[Path, str]:
@@ -133,7 +173,10 @@ def _run(workshop: Workshop, command: Sequence[str], folder: Path) -> Finished:
 @functools.cache
 def _readable() -> tuple[Path, ...]:
     """The compiler, the programs that it starts, its headers, and system libraries."""
-    names = (compiler(), *(shutil.which(name) or "" for name in ("as", "ld", "nm", "objdump")))
+    names = (
+        compiler(),
+        *(shutil.which(name) or "" for name in ("as", "ld", "nm", "objdump", "objcopy")),
+    )
     programs = [Path(name).resolve() for name in names if name]
     libraries = [
         Path(name) for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec")
@@ -178,9 +221,7 @@ def _foreign(workshop: Workshop, library: Path) -> str:
     if nm:
         said = _run(workshop, [nm, "-D", "--undefined-only", library.name], library.parent).output
         names = [row.split()[-1].partition("@")[0] for row in said.splitlines() if row.split()]
-        other = [
-            name for name in names if not _MATHS.fullmatch(name) and not _SYMBOLS.fullmatch(name)
-        ]
+        other = [name for name in names if name not in _MATHS | _SYMBOLS | _LINKED]
         if other:
             return f"takes {', '.join(sorted(other))} from outside"
     if objdump:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.sessions.limits import is_out_of_memory
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, call_trouble
 from torchstone.kernels.verdicts.verdict import GateResult
@@ -40,16 +41,13 @@ class ModelNew(torch.nn.Module):
         print("PASS")
         raise ValueError("not today")
 """,
-        "numpy": """import numpy as np
-import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        hoard = [np.ones(1 << 30) for _ in range(8)]
-        return torch.from_numpy(np.maximum(x.numpy(), hoard[0][0]))
-""",
     },
+)
+
+
+_MORE_MEMORY = Text(
+    "give it more memory with --memory: running out of it is no fault of a kernel",
+    "请用 --memory 提供更多内存：内存不足并非内核的错误",
 )
 
 
@@ -61,6 +59,8 @@ def check(run: Run) -> GateResult:
             continue
         output = call.ended.output if call.ended is not None else trouble.en
         detail = both("{name}: {en}", "{name}：{zh}", name=call.name, en=trouble.en, zh=trouble.zh)
+        if is_out_of_memory(call.error, call.ended):
+            return GateResult(GATE.name, "gap", detail, close=_MORE_MEMORY)
         line = (call.error or {}).get("line", 0)
         shown = Command(call.name, 1, output or "(nothing was printed)")
         return GateResult(GATE.name, "failed", detail, (shown,), line=line)

@@ -89,13 +89,13 @@ def check(run: Run) -> GateResult:
                 GATE.name, "gap", Text("no C compiler was found", "未找到 C 编译器"),
                 close=Text("install gcc or clang", "请安装 gcc 或 clang"),
             )  # fmt: skip
-        said = run.c_library[1]
+        said = run.c_runner[1]
         if said:
             text = steady(said)
             first = text.splitlines()[0]
             return GateResult(
                 GATE.name, "failed", Text(f"C: {first}", f"C：{first}"),
-                (Command("cc -O2 -shared kernel.c", 1, text),), line=run.c_source.line,
+                (Command("cc -O2 -static kernel.c", 1, text),), line=run.c_source.line,
             )  # fmt: skip
     main = run.main
     error = main.load_error or main.build_error

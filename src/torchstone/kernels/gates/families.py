@@ -134,16 +134,7 @@ def check(run: Run) -> GateResult:
         advice = advice_for(wrong)
         return GateResult(GATE.name, "failed", joined(texts, 4), (table, *pictures(wrong)),
                           remedy=advice.remedy, why=advice.why)  # fmt: skip
-    notes = _notes(run)
-    if run.facts["small"]:
-        return GateResult(
-            GATE.name, "gap",
-            joined([Text("the problem's own sizes were too large and were cut",
-                         "问题自身的尺寸过大，已缩小"), *notes]),
-            close=Text("verify it at its own sizes on the device, or give smaller ones in get_inputs",
-                       "在设备上按其自身尺寸验证，或在 get_inputs 中给出较小的尺寸"),
-        )  # fmt: skip
-    return GateResult(GATE.name, "passed", joined(notes))
+    return GateResult(GATE.name, "passed", joined(_notes(run)))
 
 
 def _notes(run: Run) -> list[Text]:
@@ -155,7 +146,7 @@ def _notes(run: Run) -> list[Text]:
         names = ", ".join(refused)
         notes.append(Text(f"refused with an error, which is allowed: {names}",
                           f"以错误拒绝（允许）：{names}"))  # fmt: skip
-    if main.small and not run.interpreted:
+    if (main.small or run.facts["small"]) and not run.interpreted:
         notes.append(Text("at smaller sizes: the problem's own are too large to keep for all of them",
                           "使用较小的尺寸：问题自身的尺寸过大，无法为所有类别保留"))  # fmt: skip
     elif main.small or main.small_own:

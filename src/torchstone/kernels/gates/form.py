@@ -6,7 +6,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.sessions.run import Run
-from torchstone.kernels.verdicts.said import COMPARED, both, joined
+from torchstone.kernels.verdicts.said import COMPARED, form_text, joined
 from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
@@ -54,22 +54,7 @@ def check(run: Run) -> GateResult:
     wrong = [call for call in run.main.calls if call.form]
     if not wrong:
         return GateResult(GATE.name, "passed")
-    texts = [
-        both(
-            "{name}: the answer is {got}, the reference gives {want} (* is an array or a number)",
-            "{name}：结果为 {got}，参考给出 {want}（* 表示数组或数值）",
-            name=call.name, got=shape_of(fault["got"]), want=shape_of(fault["want"]),
-        )
-        if fault["what"] == "count"
-        else both(
-            "{name}: output {output} has {what} {got}, the reference has {want}",
-            "{name}：输出 {output} 的{zh}为 {got}，参考为 {want}",
-            name=call.name, output=fault.get("output", ""), what=fault["what"],
-            zh=_WORDS[fault["what"]], got=fault["got"], want=fault["want"],
-        )
-        for call in wrong[:1]
-        for fault in call.form
-    ]  # fmt: skip
+    texts = [text for call in wrong[:1] for text in form_text(call)]
     rows = tuple(
         (call.name, fault["what"], str(fault["got"]), str(fault["want"]))
         for call in wrong[:12]
@@ -83,16 +68,3 @@ def check(run: Run) -> GateResult:
     )
     table = Table(Text("Outputs", "输出"), columns, rows, COMPARED)
     return GateResult(GATE.name, "failed", joined(texts), (table,))
-
-
-def shape_of(structure: object) -> str:
-    """The nesting of an answer as it would be written."""
-    if isinstance(structure, dict):
-        inner = ", ".join(f"{key!r}: {shape_of(item)}" for key, item in structure.items())
-        return f"{{{inner}}}"
-    if isinstance(structure, list):
-        return f"[{', '.join(map(shape_of, structure))}]"
-    return str(structure)
-
-
-_WORDS = {"count": "数量", "type": "类型", "shape": "形状", "dtype": "数据类型", "stride": "步长"}

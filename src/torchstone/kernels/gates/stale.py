@@ -67,7 +67,7 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "failed", detail)
     if call.right:
         if not run.main.swapped_differs:
-            return GateResult(GATE.name, "passed", Text(
+            return GateResult(GATE.name, "undecided", Text(
                 "two elements exchanged change nothing in this problem",
                 "在此问题中交换两个元素不会改变结果",
             ))  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-
 from torchstone.core.evidence import Number
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.sessions.question import prepare_question
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.timing import (
+    Stopwatch,
     Turn,
     UntimedError,
     keep_on_one_processor,
@@ -19,7 +19,6 @@ from torchstone.kernels.sessions.timing import (
 from torchstone.kernels.sessions.workshop import Session, SessionError
 from torchstone.kernels.verdicts.said import (
     REFERENCE_SHORT,
-    SMALLER,
     TOO_SHORT,
     UNSTEADY,
     joined,
@@ -32,12 +31,13 @@ _CLOCK_SECONDS = 1e-6
 """Below a microsecond the clock and the socket say nothing."""
 _SLACK = 4
 """How many times faster than the measured rate of writing a kernel may seem: caches, turbo, noise."""
-_APART = 0.5
+_APART = 0.25
 """What a call takes at least, as a share of the messages around it, to be told apart from them."""
 _HOW = Text(
-    "median of 9 turns on fresh inputs, taken outside the candidate's process, one thread each, in turn "
-    "with the reference; the time of the messages alone is taken off",
-    "9 轮的中位数，每轮使用新输入，在候选进程之外计时，各用一个线程，与参考交替运行；已扣除消息往返本身的时间",
+    "CPU time, lower quartile of up to 9 turns on fresh inputs of the problem's own sizes, taken outside the candidate's "
+    "process, one thread each, in turn with the reference; what handing inputs and answers over takes is taken off",
+    "CPU 时间，最多 9 轮的下四分位数，每轮使用问题自身尺寸的新输入，在候选进程之外计时，各用一个线程，与参考交替运行；"
+    "已扣除交接输入与结果的时间",
 )
 
 GATE = Gate(
@@ -71,7 +71,7 @@ def check(run: Run) -> GateResult:
                        "解释器或模拟器的时间不能说明设备上的速度")  # fmt: skip
         return GateResult(GATE.name, "skipped", because)
     try:
-        session, answer = run.open({"plain": True})
+        session, answer = run.open({"plain": True}, memory_bytes=run.memory_bytes)
         keep_on_one_processor(session.pid)
         if "error" not in answer:
             answer = run.build(session, 0)
@@ -83,8 +83,12 @@ def check(run: Run) -> GateResult:
             nonlocal found
             found = _worked(run, session)
 
+        question = prepare_question(run)
+        if isinstance(question, Text):
+            return GateResult(GATE.name, "skipped", question)
         with on_one_processor(run.referee.pid):
-            turns = time_in_turns(run, session, ROUNDS, ask_who_works)
+            watch = Stopwatch(run, session, question)
+            turns = time_in_turns(watch, ROUNDS, ask_who_works)
         session.end(late=True)
     except SessionError:
         return GateResult(
@@ -96,7 +100,7 @@ def check(run: Run) -> GateResult:
         detail = Text(f"while it is timed, others do the work: {found.detail.en}",
                       f"计时期间由他者完成计算：{found.detail.zh}")  # fmt: skip
         return GateResult(GATE.name, "failed", detail)
-    return _told(run, turns, bool(run.facts["small"]))
+    return _told(run, turns, question.answer_bytes)
 
 
 def _worked(run: Run, session: Session) -> Origin:
@@ -111,48 +115,51 @@ def _worked(run: Run, session: Session) -> Origin:
     return origin_in(run, session, run.as_case(first), anew=bool(changes))
 
 
-def _told(run: Run, turns: list[Turn], cut: bool = False) -> GateResult:
+def _told(run: Run, turns: list[Turn], size: int) -> GateResult:
     ours = [turn.candidate_seconds for turn in turns]
     theirs = [turn.reference_seconds for turn in turns]
-    noise = max(_spread([turn.exchange_seconds for turn in turns]), _spread(ours))
-    least = max(noise, _CLOCK_SECONDS)
-    own, other = statistics.median(ours), statistics.median(theirs)
-    size = turns[0].answer_bytes
+    exchange = [turn.exchange_seconds for turn in turns]
+    own, other = _typical(ours), _typical(theirs)
     rate = float(run.ask_referee("speed", bytes=size)[0]["bytes_per_second"])
     writing = size / rate / _SLACK
+    least = max(_spread(exchange), _spread(ours), _CLOCK_SECONDS)
     # what takes less than the noise cannot be told from nothing: a small answer is no evidence
     if least < writing and own + 3 * least < writing:
         detail = Text("faster than this machine can write the answer: the time is impossible",
                       "比本机写出结果的速度还快：该时间不可能成立")  # fmt: skip
         return GateResult(GATE.name, "failed", detail)
-    # processes differ in how long the same messages take: a part of that is no time of a call
-    floor = max(least, statistics.median([turn.exchange_seconds for turn in turns]) * _APART)
+    # processes differ in what the same exchange takes: a part of that is no time of a call
+    floor = max(_spread(exchange), _CLOCK_SECONDS, _typical(exchange) * _APART)
     numbers = [
-        Number(name, statistics.median(taken), "s", _HOW, _spread(taken))
+        Number(name, _typical(taken), "s", _HOW, _spread(taken))
         for name, taken in ((Text("candidate", "候选"), ours), (Text("reference", "参考"), theirs))
-        if statistics.median(taken) >= floor and not _unsteady(taken)
+        if _typical(taken) >= floor and not _unsteady(taken)
     ]
-    ratios = sorted(b / max(a, least) for a, b in zip(ours, theirs, strict=True))
     speed = max(other, 0.0) / max(own, floor)
     notes = []
     if min(own, other) < floor:
         notes.append(TOO_SHORT if own < floor else REFERENCE_SHORT)
-    elif _unsteady(ours) or _unsteady(theirs) or _unsteady(ratios):
+    elif _unsteady(ours) or _unsteady(theirs):
         notes.append(UNSTEADY)
     else:
-        numbers.append(Number(Text("speed-up", "加速比"), speed, "×", _HOW, _spread(ratios)))
+        spread = speed * (_spread(ours) / own + _spread(theirs) / other)
+        numbers.append(Number(Text("speed-up", "加速比"), speed, "×", _HOW, spread))
     if speed > EXCESSIVE:
         notes.append(Text("so fast that it is a reason to look", "快到值得检查"))
-    if cut:
-        notes.append(SMALLER)
     return GateResult(GATE.name, "passed", joined(notes), tuple(numbers))
 
 
 def _unsteady(values: list[float]) -> bool:
     """The spread is as large as the value."""
-    return _spread(values) >= statistics.median(values)
+    return _spread(values) >= _typical(values)
+
+
+def _typical(values: list[float]) -> float:
+    """The lower quartile: what else runs on a machine makes a call longer, and never shorter."""
+    return sorted(values)[len(values) // 4]
 
 
 def _spread(values: list[float]) -> float:
+    """From the least to the median."""
     ordered = sorted(values)
-    return ordered[len(ordered) * 3 // 4] - ordered[len(ordered) // 4]
+    return ordered[len(ordered) // 2] - ordered[0]

@@ -92,7 +92,7 @@ def check(run: Run) -> GateResult:
     if not main.weights:
         return GateResult(GATE.name, "passed", Text("it has none", "该问题没有权重"))
     if not main.named:
-        return GateResult(GATE.name, "passed", Text(
+        return GateResult(GATE.name, "undecided", Text(
             "they could not be changed: their names and contents are not the problem's",
             "无法更改：其名称与内容都与问题不同",
         ))  # fmt: skip

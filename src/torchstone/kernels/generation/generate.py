@@ -19,7 +19,6 @@ from torchstone.core.pictures import Evidence, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text, Words, shortened
 from torchstone.kernels.generation.loop import Loop, Outcome, Progress, Settings, Verify
-from torchstone.kernels.sessions.confinement import refuse_native
 from torchstone.trace.journal import NAME, read_journal
 from torchstone.trace.messages import Client
 from torchstone.trace.names import safe_name
@@ -49,7 +48,6 @@ def generate(
 
     Without a name the task gets the next number that its folder does not have.
     """
-    refuse_native("kernel generate", settings.implementation)
     folder = Path(log_dir).expanduser() / safe_name(settings.problem_name)
     trace = Trace(settings.problem_name, task or _next_task(folder), log_dir)
     outcome = Loop(settings, client, trace, verify, progress).run()

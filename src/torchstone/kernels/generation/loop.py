@@ -7,6 +7,7 @@ row; the verifier alone decides whether a kernel is accepted. Every step is reco
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,13 +175,14 @@ class Loop:
 
     def _verify(self) -> ActionType:
         candidate = Candidate(self._code, self._implementation)
+        started = time.monotonic()
         try:
             verdict = self._verifier(self._problem, candidate)
         except InputError:  # the problem itself cannot be used: the user has to fix it
             self._trace.insert_exit_record("problem", exchanges=self._client.take())
             raise
         self._verdict, self._error_log = verdict, verdict.error_log()
-        self._record_verdict(verdict)
+        self._record_verdict(verdict, time.monotonic() - started)
         if _ending(verdict) != "steps":
             return ActionType.EXIT
         if self._steps >= self._settings.max_steps:
@@ -235,11 +237,11 @@ class Loop:
             call=call_of(exchanges, request), exchanges=exchanges,
         )  # fmt: skip
 
-    def _record_verdict(self, verdict: Verdict) -> None:
+    def _record_verdict(self, verdict: Verdict, seconds: float) -> None:
         gates = ", ".join(item.gate for item in verdict.failed)
         said = "True" if verdict.accepted else f"False ({gates})" if gates else "False"
         profile = json.dumps([to_data(item) for item in verdict.measures], ensure_ascii=False)
-        record = self._trace.insert_verifier_record(said, self._error_log, profile)
+        record = self._trace.insert_verifier_record(said, self._error_log, profile, seconds=seconds)
         folder = self._trace.insert_verify_files(
             record.step, self._problem.framework, self._implementation,
             self._settings.problem_source, self._code, self._script(),

@@ -8,6 +8,7 @@ that a process number is never used twice.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -20,10 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from torchstone.sandbox import cell
+from torchstone.sandbox.small_root import enter_small_root
 
 FOLDER = "torchstone-kernel-"
 """How the name of the folder begins in which this process is started, and which it removes."""
 _MESSAGE_BYTES = 1 << 16
+_MOST_HANDLES = 8
+_ABOVE = 64
+"""No handle that is handed on has so high a number."""
 _DRIVER = "torchstone.kernels.harness.kits.triton_device"
 
 
@@ -36,26 +41,30 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     if device not in ("", "cpu") and "triton" in preload:
         said = importlib.import_module(_DRIVER).load_driver()
         loaded["driver"] = f"!{said}" if said else ""
+    outside = os.open(Path.cwd().parent, os.O_RDONLY)
+    root = enter_small_root(Path.cwd(), _packages(preload)) if device in ("", "cpu") else "none"
     gc.freeze()  # so that children neither look through it nor copy its memory
     gc.enable()
     seconds = time.process_time()
     children: set[int] = set()
     try:
-        control.sendall(json.dumps({"loaded": loaded, "cpu_seconds": seconds}).encode())
-        _serve(control, children)
+        control.sendall(
+            json.dumps({"loaded": loaded, "cpu_seconds": seconds, "root": root}).encode()
+        )
+        _serve(control, children, outside)
     finally:  # the parent has ended, perhaps before it heard the last answer
-        _clear_up(children)
+        _clear_up(children, outside)
 
 
-def _serve(control: socket.socket, children: set[int]) -> None:
+def _serve(control: socket.socket, children: set[int], outside: int) -> None:
     """Fork and reap as asked; `children` are those that nobody has reaped."""
     while True:
-        data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
+        data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, _MOST_HANDLES)
         if not data:
             return
         request = json.loads(data)
         if request["do"] == "fork":
-            pid = _fork(request, handles, control)
+            pid = _fork(request, handles, control, outside)
             children.add(pid)
             control.sendall(json.dumps({"pid": pid}).encode())
         else:
@@ -67,8 +76,11 @@ def _serve(control: socket.socket, children: set[int]) -> None:
             os.close(handle)
 
 
-def _clear_up(children: set[int]) -> None:
-    """Nobody is left who would: the parent has ended, or was killed in the middle."""
+def _clear_up(children: set[int], outside: int) -> None:
+    """Nobody is left who would: the parent has ended, or was killed in the middle.
+
+    `outside` is the folder that holds this process's own, which is a mount where it is seen from here.
+    """
     for pid in children:
         for end in (os.killpg, os.kill):  # it may not have got a group of its own yet
             with contextlib.suppress(OSError):
@@ -78,6 +90,13 @@ def _clear_up(children: set[int]) -> None:
     home = Path.cwd()
     if home.name.startswith(FOLDER):
         shutil.rmtree(home, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(home.name, dir_fd=outside)
+
+
+def _packages(names: list[str]) -> list[str]:
+    """Installed packages among what is loaded: modules of our own are none."""
+    return [name for name in names if "." not in name]
 
 
 def _load(names: list[str]) -> dict[str, Any]:
@@ -93,13 +112,22 @@ def _load(names: list[str]) -> dict[str, Any]:
     return loaded
 
 
-def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -> int:
-    channel, out, err = handles
+def _hand_on(handles: list[int]) -> None:
+    """Put handles where a program expects them: behind its input and its outputs, in their order."""
+    above = [fcntl.fcntl(handle, fcntl.F_DUPFD, _ABOVE) for handle in handles]
+    for target, handle in enumerate(above, 3):
+        os.dup2(handle, target)
+        os.close(handle)
+
+
+def _fork(request: dict[str, Any], handles: list[int], control: socket.socket, outside: int) -> int:
+    channel, out, err, *shared = handles
     pid = os.fork()
     if pid:
         return pid
     try:
         control.close()
+        os.close(outside)  # no way out of the root folder
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -113,9 +141,10 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket) -
                            device=bool(request.get("device")) and not command)  # fmt: skip
         if command:
             os.set_inheritable(channel, False)
+            _hand_on(shared)
             os.execve(command[0], command, request["environment"])
         server = importlib.import_module(request["role"])
-        server.serve(socket.socket(fileno=channel), walls)
+        server.serve(socket.socket(fileno=channel), walls, tuple(shared))
         code = 0
     except BaseException as error:  # the child must never return into the server's loop
         os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))

@@ -200,7 +200,15 @@ _NAMES = {
     """,
     "torch.nn.parameter": """Parameter Buffer""",
     "torch.autograd": """Function""",
-    "torch.cuda": """current_device device device_count get_device_properties get_device_capability is_available synchronize""",
+    "torch.cuda": """
+        current_device device device_count get_device_name get_device_properties get_device_capability is_available
+        synchronize
+    """,
+    "torch.version": """cuda hip""",
+    "triton.runtime": """driver""",
+    "triton.runtime.driver": """active""",
+    "triton.runtime.driver.active": """get_active_torch_device get_current_target""",
+    "triton.runtime.driver.active.utils": """get_device_properties""",
     "numpy.random": """normal permutation rand randint randn random standard_normal uniform""",
     "numpy.lib": """
     """,

@@ -27,7 +27,7 @@ _OF = {
 _SUBMODULES = frozenset(
     "torch.nn torch.nn.functional torch.nn.init torch.nn.parameter torch.fft torch.linalg "
     "torch.special torch.autograd numpy.typing numpy.linalg numpy.fft numpy.lib.stride_tricks "
-    "triton.language triton.language.extra triton.language.extra.libdevice "
+    "triton.runtime triton.language triton.language.extra triton.language.extra.libdevice "
     "triton.language.math triton.language.standard numba.cuda numba.np collections.abc scipy.special "
     "scipy.linalg numba.types numba.core.types numba.cuda.libdevice swft.core swft.api".split()
 )
@@ -57,7 +57,7 @@ _PATHS = tuple(
     "torch.UntypedStorage torch.serialization torch.autograd.graph numpy.load numpy.save "
     "numpy.fromfile numpy.memmap numpy.loadtxt numpy.genfromtxt numpy.savetxt numpy.ctypeslib "
     "numpy.core numpy.lib.format numpy.lib.npyio numpy.testing numpy.seterr numpy.set_ "
-    "numpy.random.seed numpy.distutils numpy.f2py triton.runtime triton.compiler triton.testing "
+    "numpy.random.seed numpy.distutils numpy.f2py triton.compiler triton.testing "
     "triton.knobs triton.backends triton.tools numba.config numba.extending numba.objmode "
     "numba.core.dispatcher numba.core.registry numba.carray numba.farray numba.misc "
     "numba.literally numba.cuda.simulator operator.attrgetter operator.methodcaller "
@@ -104,7 +104,10 @@ def _parts(tree: ast.Module, implementation: str) -> Iterator[tuple[Iterator[Bre
 
 def _imports(tree: ast.Module, implementation: str) -> Iterator[Breach]:
     allowed = _COMMON | _OF[implementation]
+    optional = {id(part) for node in tree.body if _is_trial(node) for part in ast.walk(node)}
     for node in ast.walk(tree):
+        if id(node) in optional:
+            continue  # a package that is not there: a cell sees none but those of its language
         if isinstance(node, ast.Import):
             names = [item.name for item in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -294,8 +297,26 @@ def _shape(tree: ast.Module) -> Iterator[Breach]:
             yield breach(node, f"names {node.id}", f"引用 {node.id}")
 
 
+def _is_trial(node: ast.stmt) -> bool:
+    """`try: import apex` at the top of a file, with nothing but constants beside it.
+
+    What it imports is named nowhere else: a name that was imported so is refused by its use.
+    """
+    if not isinstance(node, ast.Try) or node.finalbody:
+        return False
+    bodies = [*node.body, *node.orelse, *(part for item in node.handlers for part in item.body)]
+    constants = all(
+        isinstance(item, ast.Import | ast.Pass)
+        or (isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant))
+        or (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+        for item in bodies
+    )
+    return constants and any(isinstance(item, ast.Import) for item in node.body)
+
+
 def _fallbacks(tree: ast.Module) -> Iterator[Breach]:
+    trials = {id(node) for node in tree.body if _is_trial(node)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try | ast.TryStar):
+        if isinstance(node, ast.Try | ast.TryStar) and id(node) not in trials:
             yield breach(node, "has a try, behind which a fallback may hide",
                           "含有 try，可能隐藏后备实现")  # fmt: skip

@@ -176,6 +176,7 @@ def _bodies(
     constants = _constants(tree)
     for body in bodies:
         if implementation == "numba" and "cuda" not in ast.unparse(body.decorator_list[0]):
+            yield from _library_calls(body, homes)
             continue  # the compiler itself takes nothing else
         local = {arg.arg for arg in ast.walk(body.args) if isinstance(arg, ast.arg)}
         local |= {
@@ -197,6 +198,25 @@ def _bodies(
                 if path == "numpy" and _only_types(statement, node.id, homes):
                     continue
                 yield breach(node, f"uses {node.id} inside a kernel", f"在内核中使用 {node.id}")
+
+
+_LIBRARY = ("numpy.dot", "numpy.vdot", "numpy.inner", "numpy.matmul", "numpy.linalg")
+"""What numba hands to a library of linear algebra: a kernel that calls it is none of its author's."""
+
+
+def _library_calls(body: ast.FunctionDef, homes: dict[str, str]) -> Iterator[Breach]:
+    for node in (node for statement in body.body for node in ast.walk(statement)):
+        named = isinstance(node, ast.Attribute) and (
+            path_of(node, homes).startswith(_LIBRARY) or node.attr == "dot"
+        )
+        imported = isinstance(node, ast.Name) and homes.get(node.id, "").startswith(_LIBRARY)
+        product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+        if named or imported or product:
+            yield breach(
+                node,
+                "calls a library for a matrix product inside a kernel",
+                "在内核中调用库函数计算矩阵乘积",
+            )
 
 
 _OF_ARRAYS = frozenset("shape size ndim dtype strides itemsize x y z real imag".split())

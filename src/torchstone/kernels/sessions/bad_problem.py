@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from torchstone.core.errors import InputError
+from torchstone.core.quantity import human
 from torchstone.core.text import Text, shortened
 
 _USABLE = Text(
@@ -39,14 +40,14 @@ def slow_problem(name: str, seconds: float) -> InputError:
     )  # fmt: skip
 
 
-def large_problem(name: str, limit_gib: int) -> InputError:
-    """The reference's answers did not fit into the referee's memory."""
+def large_problem(name: str, limit_bytes: int) -> InputError:
+    """Not even the inputs fit into the memory that may be used."""
+    size = human(limit_bytes, "B")
     return InputError(
         f"problem {name}",
-        Text(f"sizes that need more than {limit_gib} GiB to judge", f"评判所需内存超过 {limit_gib} GiB 的尺寸"),
-        Text(f"answers to many inputs, in double precision, that fit into {limit_gib} GiB",
-             f"多组输入的双精度答案能放入 {limit_gib} GiB"),
-        Text("make the sizes in get_inputs() smaller", "请减小 get_inputs() 中的尺寸"),
+        Text(f"inputs that need more than {size} of memory", f"输入所需内存超过 {size}"),
+        Text(f"inputs and an answer that fit into {size}", f"输入与一个答案能放入 {size}"),
+        Text("allow more with --memory, such as --memory 20G", "请用 --memory 允许更多内存，例如 --memory 20G"),
     )  # fmt: skip
 
 

@@ -48,9 +48,8 @@ class Call:
             return False
         if self.reply.get("faults"):
             return False
-        text = self.error["text"]
         # an array of nothing has no first element, and says so: that is a refusal, not an access
-        if "out of bounds" in text and not text.endswith("with size 0"):
+        if self.error.get("bounds"):
             return False
         return self.family == "empty" or self.error["kind"] not in _BUGS
 
@@ -66,7 +65,13 @@ class Call:
 
     def wrong(self, kind: str) -> list[dict[str, Any]]:
         """What the referee found of one kind in `WRONG`."""
-        return [item[kind] for item in self.facts.get("outputs", []) if kind in item]
+        outputs = self.facts.get("outputs", [])
+        several = len(outputs) > 1
+        return [
+            {**item[kind], "output": number} if several else item[kind]
+            for number, item in enumerate(outputs)
+            if kind in item
+        ]
 
     @property
     def causes(self) -> list[dict[str, Any]]:

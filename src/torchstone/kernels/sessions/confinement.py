@@ -61,41 +61,6 @@ def unconfined_gap(subject: str, walls: Mapping[str, str]) -> tuple[Gap, ...]:
     )
 
 
-_NATIVE = Text(
-    "native code was not isolated: it shares its process with Python, so that a hostile kernel could "
-    "run Python code and compute its answer in another way",
-    "本机代码未被隔离：它与 Python 共用一个进程，恶意 kernel 可借此运行 Python 代码并以其他方式得出结果",
-)
-_NATIVE_CLOSE = Text(
-    "read the C source before you trust the verdict", "信任结论之前请先阅读其 C 源码"
-)
-
-
-def native_gap(subject: str, implementation: str) -> tuple[Gap, ...]:
-    """The gap beside every verdict on C code; none for other languages."""
-    if implementation != "c":
-        return ()
-    reason = Message("kernel-native-not-isolated", _NATIVE)
-    return (Gap(subject, reason, _NATIVE_CLOSE.en, tool="kernel", close_zh=_NATIVE_CLOSE.zh),)
-
-
-def refuse_native(where: str, implementation: str) -> None:
-    """Refuse C code that a model or an agent wrote: nothing keeps it apart from the Python around it."""
-    if implementation == "c":
-        raise UsageError(
-            where,
-            Text("--impl c, written by a model", "--impl c，由模型编写"),
-            Text(
-                "a language whose kernels are isolated: triton, numba, torch or numpy",
-                "kernel 可被隔离的语言：triton、numba、torch 或 numpy",
-            ),
-            Text(
-                "choose another --impl; C that you wrote yourself can be judged with kernel verify",
-                "请选择其他 --impl；自己编写的 C 代码可用 kernel verify 验证",
-            ),
-        )
-
-
 def require_confinement(allowed: bool) -> None:
     """Refuse to run what a model writes where nothing confines it, unless the user allows it."""
     missing = missing_walls(walls_of({}, ""))

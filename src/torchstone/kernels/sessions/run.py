@@ -8,22 +8,32 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchstone.kernels.c.build import build_library
+from torchstone.kernels.c.build import build_runner
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions import first_session
+from torchstone.kernels.sessions.arena import Arena, new_file
 from torchstone.kernels.sessions.bad_problem import bad_problem, large_problem, slow_problem
 from torchstone.kernels.sessions.calls import Burst, Call, Main, new_call
+from torchstone.kernels.sessions.limits import is_out_of_memory
+from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
 
 Progress = Callable[[int, int, str], None]
-REFEREE_BYTES = 6 << 30
-"""Address space of the referee: a hundred cases of large problems, and what torch itself maps."""
+_SESSION_BYTES = 3 << 29
+"""Address space of a candidate beyond its weights: the cut inputs of one call, and what torch maps."""
+_COPIES = 8
+"""How often the weights are in memory while a model is made: as sent, as read, as made, of two seeds."""
+_PATIENCE = 10
+"""The reference may take so many times longer than a candidate: it is nobody's candidate."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
 
@@ -33,13 +43,20 @@ class Run:
 
     def __init__(
         self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
-        timeout_seconds: float, progress: Progress | None = None,
+        timeout_seconds: float, memory_bytes: int = 0, progress: Progress | None = None,
+        without_words: bool = False,
     ) -> None:  # fmt: skip
         self.problem = problem
         self.candidate = candidate
         self.workshop = workshop
         self.seeds = seeds
         self.timeout_seconds = timeout_seconds
+        self.without_words = without_words
+        """What a candidate says when it raises stays in its process: a model would read it."""
+        self.memory_bytes = memory_bytes or memory_budget()
+        self.arena = Arena()
+        self.question: Any = None
+        """The problem's own inputs in shared memory, once somebody has asked for them."""
         self.walls: dict[str, str] = {}
         self._progress = progress
         self._sessions: list[Session] = []
@@ -50,30 +67,39 @@ class Run:
         with contextlib.suppress(WorkshopError, OSError):
             for session in self._sessions:
                 session.end(late=True)
+        self.arena.close()
 
     # the referee
 
     @functools.cached_property
     def referee(self) -> Session:
-        session = self.workshop.open("referee", memory_bytes=REFEREE_BYTES)
+        session = self.workshop.open(
+            "referee", memory_bytes=self.memory_bytes, shared=self.arena.handles
+        )
         self._sessions.append(session)
         self._refereed(session, {"do": "open", "source": self.problem.source,
-                                 "framework": self.problem.framework, "seeds": self.seeds})  # fmt: skip
+                                 "framework": self.problem.framework, "seeds": self.seeds,
+                                 "memory_bytes": self.memory_bytes})  # fmt: skip
         return session
 
     def _refereed(
         self, session: Session, header: dict[str, Any], buffers: list[bytes] | None = None
     ) -> tuple[dict[str, Any], list[bytes]]:
         try:
-            answer, data = session.ask(header, buffers or [], seconds=self.timeout_seconds)
+            answer, data = session.ask(
+                header, buffers or [], seconds=_PATIENCE * self.timeout_seconds
+            )
         except SessionError as error:
             if error.ended.late:
-                raise slow_problem(self.problem.name, self.timeout_seconds) from None
+                seconds = _PATIENCE * self.timeout_seconds
+                raise slow_problem(self.problem.name, seconds) from None
+            if is_out_of_memory(None, error.ended):
+                raise large_problem(self.problem.name, self.memory_bytes) from None
             raise bad_problem(self.problem.name, error.ended.reason, 0) from None
         if "problem_error" in answer:
             told = answer["problem_error"]
-            if told["kind"] == "MemoryError" or "allocate memory" in told["text"]:
-                raise large_problem(self.problem.name, REFEREE_BYTES >> 30)
+            if is_out_of_memory(told, None):
+                raise large_problem(self.problem.name, self.memory_bytes)
             said = ": ".join(part for part in (told["kind"], told["text"]) if part)
             raise bad_problem(self.problem.name, said, told["line"])
         return answer, data
@@ -88,7 +114,9 @@ class Run:
     def facts(self) -> dict[str, Any]:
         """The problem's own inputs, as the referee planned them."""
         most = MOST_INTERPRETED if self.interpreted else 0
-        return self.ask_referee("load", most_elements=most)[0]
+        found = self.ask_referee("load", most_elements=most)[0]
+        self.seeds = int(found["seeds"])
+        return found
 
     @property
     def interpreted(self) -> bool:
@@ -118,24 +146,54 @@ class Run:
         return read_c(self.candidate.source)
 
     @functools.cached_property
-    def c_library(self) -> tuple[str, str]:
-        """Path of the compiled library, and what the compiler said."""
+    def c_runner(self) -> tuple[str, str]:
+        """Path of the program with the candidate's functions, and why there is none."""
         assert isinstance(self.c_source, CSource)
-        path, said = build_library(self.c_source, self.workshop)
+        path, said = build_runner(self.c_source, self.workshop)
         return str(path), said
 
-    def open(self, mode: dict[str, Any], source: str = "") -> tuple[Session, dict[str, Any]]:
+    @contextlib.contextmanager
+    def _functions(self, memory_bytes: int) -> Iterator[tuple[list[int], list[Session]]]:
+        """A process with the candidate's C functions, and the handles through which it is asked."""
+        if not isinstance(self.c_source, CSource):
+            yield [], []
+            return
+        scratch = self.workshop.scratch()
+        program = scratch / "runner"
+        shutil.copy(self.c_runner[0], program)
+        heap = new_file("heap")
+        os.ftruncate(heap, memory_bytes)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            runner = self.workshop.start_program(
+                [str(program)], scratch, shared=[theirs.fileno(), heap, self.arena.inputs],
+                memory_bytes=2 * memory_bytes + self.memory_bytes,
+            )  # fmt: skip
+            yield [ours.fileno(), heap], [runner]
+        os.close(heap)
+
+    def open(
+        self, mode: dict[str, Any], source: str = "", memory_bytes: int = 0
+    ) -> tuple[Session, dict[str, Any]]:
         """A new process with the candidate in it, or with part of its source, and what it said."""
         scratch = self.workshop.scratch()
+        mode = {**mode, "without_words": self.without_words}
         header: dict[str, Any] = {
             "do": "open", "source": source or self.candidate.source, "mode": mode,
             "implementation": self.candidate.implementation,
         }  # fmt: skip
         if isinstance(self.c_source, CSource):
-            local = scratch / "kernel.so"
-            local.write_bytes(open(self.c_library[0], "rb").read())  # noqa: SIM115
-            header |= {"library": str(local), "prototypes": self.c_source.prototypes}
-        session = self.workshop.open("candidate", scratch=scratch)
+            header["prototypes"] = self.c_source.prototypes
+        usual = _SESSION_BYTES + _COPIES * int(self.facts["weights_bytes"])
+        memory_bytes = memory_bytes or min(usual, self.memory_bytes)
+        with self._functions(memory_bytes) as (handles, helpers):
+            session = self.workshop.open(
+                "candidate",
+                scratch=scratch,
+                memory_bytes=memory_bytes * (2 if helpers else 1),
+                shared=(*self.arena.handles, *handles),
+            )
+        session.helpers += helpers
         self._sessions.append(session)
         answer, _ = session.ask(header, seconds=self.timeout_seconds)
         self.walls = answer.get("walls", self.walls)

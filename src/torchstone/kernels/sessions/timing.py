@@ -1,32 +1,40 @@
-"""Time taken from outside: the clock runs in this process, around a message and its answer.
+"""Time taken from outside: the clock of the candidate's process, read in this one, around a message.
+
+It counts CPU time, so that what else runs on the machine does not count.
 
 A candidate can change every clock in its own process, and answer from memory what it was asked
-before. So inputs are drawn from seeds that nobody knows, they arrive with the message that starts the
-clock, and one answer of each turn is judged. The referee gives the time of the reference in the same
-way, and the time of the same messages with nothing computed between them.
+before. So inputs are drawn from seeds that nobody knows, at the problem's own sizes, into shared memory
+that a candidate maps when the clock runs; its answers lie in shared memory when it stops, the process is
+held there, and one of them is judged. The referee gives the time of the reference in the same way,
+and the time of finding inputs and handing answers over with nothing computed between them.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.kernels.sessions.calls import WRONG
+from torchstone.kernels.sessions.effort import clock_of
+from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session
 
 _WARM = 2
 """Turns that fill caches and decide how many calls one message holds."""
-_LEAST_SECONDS = 0.01
-"""What the reference shall take for one message: well above the jitter of a socket."""
-_MOST_CALLS = 32
-_MOST_BYTES = 64 << 20
+_LEAST_SECONDS = 0.02
+"""What the reference shall take for one message: well above the jitter of a socket and a scheduler."""
+_ENOUGH_SECONDS = 30.0
+"""When so much has been spent on turns, three of them are enough."""
+_FEWEST_TURNS = 3
+_MOST_SECONDS = 0.2
+"""What a turn of the slower one shall take at most, where several calls make one."""
 
 
 class UntimedError(Exception):
@@ -44,8 +52,7 @@ class Turn:
     candidate_seconds: float
     reference_seconds: float
     exchange_seconds: float
-    """The messages alone, per call."""
-    answer_bytes: int
+    """Finding inputs and handing answers over, per call."""
 
 
 def keep_on_one_processor(pid: int) -> None:
@@ -67,8 +74,77 @@ def on_one_processor(pid: int) -> Iterator[None]:
             os.sched_setaffinity(pid, before)
 
 
+@dataclass(slots=True)
+class Stopwatch:
+    """One candidate and the question that it is timed on."""
+
+    run: Run
+    session: Session
+    question: Question
+
+    def take(self, calls: int, judged: bool) -> Turn:
+        """One turn: candidate, judgement, reference, exchange."""
+        ask = self.run.ask_referee
+        ask("full_fill", seeds=[secrets.randbits(31) for _ in range(calls)])
+        number = secrets.randbits(31)
+        question = {"do": "timed", "number": number, **self.question.for_calls(calls)}
+        start = self._clock()
+        reply, _ = self.session.ask(question, seconds=self.limit_seconds(calls))
+        for pid in self.session.pids:  # what is not there now was not computed in time
+            os.kill(pid, signal.SIGSTOP)
+        ours = self._clock() - start
+        try:
+            if "error" in reply:
+                raise UntimedError(_RAISES)
+            if reply.get("number") != number:
+                raise UntimedError(_SILENT)
+            if judged:
+                facts, _ = ask("full_check", which=secrets.randbelow(calls))
+                if facts["form"] or any(
+                    kind in item for item in facts["outputs"] for kind in WRONG
+                ):
+                    raise UntimedError(_WRONG)
+            theirs = self._referee_seconds("full_timed", calls)
+            empty = self._referee_seconds("full_exchanged", calls)
+        finally:
+            for pid in self.session.pids:
+                os.kill(pid, signal.SIGCONT)
+        ours -= self._asking_seconds(calls) if self.session.helpers else empty
+        return Turn(ours / calls, (theirs - empty) / calls, empty / calls)
+
+    def _clock(self) -> float:
+        """Of the process that computes: the candidate's, or that of its functions where they have one.
+
+        What else a candidate with functions of its own computes is no secret of the clock: it is refused.
+        """
+        helpers = [item.pid for item in self.session.helpers]
+        return sum(map(clock_of, helpers or [self.session.pid]))
+
+    def _asking_seconds(self, calls: int) -> float:
+        """What being asked costs a process of functions, with nothing to do."""
+        times = calls * int(self.run.main.own[0].reply.get("launches", 0))
+        start = self._clock()
+        self.session.ask({"do": "idle", "times": times}, seconds=self.limit_seconds(calls))
+        return self._clock() - start
+
+    def _referee_seconds(self, do: str, calls: int) -> float:
+        start = clock_of(self.run.referee.pid)
+        self.run.ask_referee(do, calls=calls)
+        return clock_of(self.run.referee.pid) - start
+
+    def limit_seconds(self, calls: int) -> float:
+        """CPU time that a message may take: a call's own for each, as far as calls are short."""
+        return self.run.timeout_seconds + calls * _SHORT_SECONDS
+
+
+_SHORT_SECONDS = 0.1
+_RAISES = Text("raises an error on fresh inputs while it is timed", "计时时在新输入上抛出错误")
+_SILENT = Text("does not answer the timed message", "没有回答计时消息")
+_WRONG = Text("answers fresh inputs wrongly while it is timed", "计时时对新输入的回答错误")
+
+
 def time_in_turns(
-    run: Run, session: Session, rounds: int, between: Callable[[], None] = lambda: None
+    watch: Stopwatch, rounds: int, between: Callable[[], None] = lambda: None
 ) -> list[Turn]:
     """Candidate and reference by turns, each turn on inputs of its own.
 
@@ -76,57 +152,25 @@ def time_in_turns(
     """
     turns: list[Turn] = []
     calls = 1
-    chosen = _WARM + secrets.randbelow(rounds)
+    chosen = secrets.randbelow(_FEWEST_TURNS)
+    begun = time.monotonic()
     for number in range(rounds + _WARM):
-        if number == chosen:
+        large = bool(watch.run.facts["small"])
+        if number == chosen + _WARM:
             between()
-        turn, sent = _turn(run, session, calls)
-        if number >= _WARM:
-            turns.append(turn)
+        turn = watch.take(calls, judged=not large or number == chosen + _WARM)
+        if number < _WARM:
+            calls = _calls_for(turn, watch.question.most_calls)
             continue
-        wanted = round(_LEAST_SECONDS / max(turn.reference_seconds, 1e-6))
-        fitting = _MOST_BYTES // max((sent + turn.answer_bytes) // calls, 1)
-        calls = max(1, min(wanted, fitting, _MOST_CALLS))
+        turns.append(turn)
+        spent = time.monotonic() - begun
+        if len(turns) >= _FEWEST_TURNS and spent > _ENOUGH_SECONDS:
+            break
     return turns
 
 
-def _turn(run: Run, session: Session, calls: int) -> tuple[Turn, int]:
-    seeds = [secrets.randbits(31) for _ in range(calls)]
-    header, buffers = run.ask_referee("fresh", seeds=seeds)
-    question = {**header, "do": "timed", "number": secrets.randbits(31)}
-    start = time.perf_counter()
-    reply, data = session.ask(question, buffers, seconds=run.timeout_seconds)
-    ours = time.perf_counter() - start
-    _judged(run, question, reply, data)
-    start = time.perf_counter()
-    run.ask_referee(buffers=buffers, **question)
-    theirs = time.perf_counter() - start
-    start = time.perf_counter()
-    run.ask_referee(buffers=buffers, **{**question, "do": "exchanged"})
-    empty = time.perf_counter() - start
-    size = sum(map(len, data)) // calls
-    turn = Turn((ours - empty) / calls, (theirs - empty) / calls, empty / calls, size)
-    return turn, sum(map(len, buffers))
-
-
-def _judged(run: Run, question: dict[str, Any], reply: dict[str, Any], data: list[bytes]) -> None:
-    """The answer to this message, and one answer in it that is looked at."""
-    if "error" in reply:
-        raise UntimedError(
-            Text("raises an error on fresh inputs while it is timed", "计时时在新输入上抛出错误")
-        )
-    answers = reply.get("answers")
-    calls = len(question["cases"])
-    if reply.get("number") != question["number"] or not isinstance(answers, list):
-        raise UntimedError(Text("does not answer the timed message", "没有回答计时消息"))
-    if len(answers) != calls:
-        raise UntimedError(Text("leaves timed inputs unanswered", "有计时输入未得到回答"))
-    which = secrets.randbelow(calls)
-    answer = answers[which]
-    mine = data[answer["start"] : answer["start"] + answer["count"]]
-    facts, _ = run.ask_referee("judge_fresh", mine, which=which, tree=answer["tree"])
-    outputs = facts.get("outputs", [])
-    if facts["form"] or any(key in item for item in outputs for key in WRONG):
-        raise UntimedError(
-            Text("answers fresh inputs wrongly while it is timed", "计时时对新输入的回答错误")
-        )
+def _calls_for(turn: Turn, most: int) -> int:
+    """As many calls as make the faster one long enough for a clock and the slower one not too long."""
+    taken = (max(turn.reference_seconds, 1e-6), max(turn.candidate_seconds, 1e-6))
+    wanted = min(round(_LEAST_SECONDS / min(taken)), round(_MOST_SECONDS / max(taken)))
+    return max(1, min(wanted, most))

@@ -1,6 +1,6 @@
 """Messages between processes: a JSON header of bounded size and raw buffers, never a pickle.
 
-A reader trusts nothing: sizes are checked before memory is taken, and a deadline ends the wait.
+A reader trusts nothing: sizes are checked before memory is taken, and somebody else says when to give up.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import socket
 import struct
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 HEADER_LIMIT_BYTES = 8 << 20
-BUFFER_LIMIT_BYTES = 1 << 30
+BUFFER_LIMIT_BYTES = 8 << 30
 _MOST_BUFFERS = 4096
 _LENGTH = struct.Struct("<Q")
+_LOOK_SECONDS = 0.1
+"""How often the question is asked whether to wait on: ten times for the shortest limit in use."""
+
+GiveUp = Callable[[], bool]
 
 
 class WireError(Exception):
@@ -23,28 +26,39 @@ class WireError(Exception):
 
 
 def send(
-    channel: socket.socket, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = ()
+    channel: socket.socket,
+    header: dict[str, Any],
+    buffers: Sequence[bytes | memoryview] = (),
+    give_up: GiveUp | None = None,
 ) -> None:
     """One message: length of the header, header, buffers."""
     lengths = [memoryview(item).nbytes for item in buffers]
     text = json.dumps({"header": header, "lengths": lengths}, allow_nan=False).encode()
-    try:
-        channel.sendall(_LENGTH.pack(len(text)) + text)
-        for item in buffers:
-            channel.sendall(item)
-    except OSError:
-        raise WireError("the other side is gone") from None  # how it went depends on chance
+    for item in (_LENGTH.pack(len(text)) + text, *buffers):
+        _send_whole(channel, memoryview(item), give_up)
+
+
+def _send_whole(channel: socket.socket, view: memoryview, give_up: GiveUp | None) -> None:
+    channel.settimeout(None if give_up is None else _LOOK_SECONDS)
+    while view:
+        try:
+            view = view[channel.send(view) :]
+        except TimeoutError:
+            if give_up is not None and give_up():
+                raise WireError("time is up") from None
+        except OSError:
+            raise WireError("the other side is gone") from None  # how it went depends on chance
 
 
 def receive(
-    channel: socket.socket, deadline: float | None = None, limit_bytes: int = BUFFER_LIMIT_BYTES
+    channel: socket.socket, give_up: GiveUp | None = None, limit_bytes: int = BUFFER_LIMIT_BYTES
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """One message, or a WireError; `deadline` is a time of `time.monotonic`."""
-    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
+    """One message, or a WireError; `give_up` is asked from time to time while nothing comes."""
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, give_up))
     if length > HEADER_LIMIT_BYTES:
         raise WireError("a header that is too long")
     try:
-        data = json.loads(_exactly(channel, length, deadline))
+        data = json.loads(_exactly(channel, length, give_up))
         header, lengths = data["header"], data["lengths"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError("a header that is no header") from None
@@ -53,28 +67,23 @@ def receive(
         raise WireError("a header that is no header")
     if sum(lengths) > limit_bytes:
         raise WireError("more data than the problem can have")
-    return header, [_exactly(channel, item, deadline) for item in lengths]
+    return header, [_exactly(channel, item, give_up) for item in lengths]
 
 
-def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
-    parts: list[bytes] = []
-    left = size
-    while left:
-        if deadline is not None:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise WireError("time is up")
-            channel.settimeout(remaining)
-        else:
-            channel.settimeout(None)
+def _exactly(channel: socket.socket, size: int, give_up: GiveUp | None) -> bytes:
+    data = bytearray(size)
+    view = memoryview(data)
+    channel.settimeout(None if give_up is None else _LOOK_SECONDS)
+    while view:
         try:
-            part = channel.recv(min(left, 1 << 20))
+            count = channel.recv_into(view)
         except TimeoutError:
-            raise WireError("time is up") from None
+            if give_up is not None and give_up():
+                raise WireError("time is up") from None
+            continue
         except OSError:
             raise WireError("the other side is gone") from None
-        if not part:
+        if not count:
             raise WireError("the other side is gone")
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
+        view = view[count:]
+    return bytes(data)

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from torchstone.kernels.harness.zygote import FOLDER
+from torchstone.kernels.sessions.effort import begin_effort
 from torchstone.kernels.sessions.wire import WireError, receive, send
 from torchstone.sandbox.cell import NOBODY, is_system_root
 from torchstone.sandbox.namespaces import namespaces
@@ -44,6 +45,8 @@ _SERVERS = {
 _LOADED = (*_SERVERS.values(), f"{_HARNESS}.kits.triton_kit", f"{_HARNESS}.kits.numba_kit")
 """Loaded once, before a session is forked."""
 TIME_IS_UP = "time is up"
+_SESSION_SECONDS = 4 * 3600
+"""CPU time of a whole session: every question has a limit of its own, this ends what nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,12 @@ class Session:
     workshop: Workshop
     printed: Path
     ended: Ended | None = None
+    helpers: list[Session] = field(default_factory=list)
+    """Programs that work for it, and end with it."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return self.pid, *(item.pid for item in self.helpers)
 
     def ask(
         self, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = (), *, seconds: float
@@ -107,9 +116,10 @@ class Session:
         if self.ended is not None:
             raise SessionError(self.ended)
         try:
-            self.channel.settimeout(seconds)
-            send(self.channel, header, buffers)
-            return receive(self.channel, time.monotonic() + seconds)
+            self.channel.settimeout(None)
+            effort = begin_effort(self.pids, seconds)
+            send(self.channel, header, buffers, effort.is_up)
+            return receive(self.channel, effort.is_up)
         except WireError as error:
             late = TIME_IS_UP in str(error)
             raise SessionError(self.end(late, str(error), seconds)) from None
@@ -118,8 +128,7 @@ class Session:
         """Kill the whole group and say how the process ended."""
         if self.ended is None:
             self.channel.close()
-            if not late:
-                self.workshop.pause_for(self.pid)
+            by_itself = not late and self.workshop.pause_for(self.pid)
             # In an own session no group has this number any more, at worst.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -127,7 +136,11 @@ class Session:
                 os.kill(self.pid, signal.SIGKILL)
             status = self.workshop.reap(self.pid)
             text = self.printed.read_bytes()[-_OUTPUT_KEPT_BYTES:].decode("utf-8", "replace")
-            reason = TIME_IS_UP if late else _reason(status, why)
+            reason = TIME_IS_UP if late else _reason(status, why, by_itself)
+            for helper in self.helpers:
+                of_helper = helper.end(late).reason
+                if of_helper.startswith("killed by") and not late:
+                    reason = of_helper  # the process ended because its helper had
             self.ended = Ended(reason, text, limit_seconds)
         return self.ended
 
@@ -138,12 +151,12 @@ class Session:
         self.end()
 
 
-def _reason(status: int, why: str) -> str:
+def _reason(status: int, why: str, by_itself: bool) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
             return "CPU time is up"
-        if number != signal.SIGKILL or not why:
+        if number != signal.SIGKILL or by_itself or not why:
             return f"killed by {signal.Signals(number).name}"
         return why
     code = os.WEXITSTATUS(status)
@@ -160,6 +173,8 @@ class Workshop:
     loaded: Mapping[str, str] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     network: str = ""
+    root: str = ""
+    """What keeps paths of the machine out of sight."""
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _home: Path | None = None
@@ -187,6 +202,7 @@ class Workshop:
         ours.settimeout(START_SECONDS)
         answer = self._answer()
         self.spent.cpu_seconds += float(answer["cpu_seconds"])
+        self.root = str(answer["root"])
         self.loaded = {k: v for k, v in answer["loaded"].items() if k not in _LOADED}
 
     def _tell(self, request: dict[str, Any], handles: list[int]) -> None:
@@ -234,11 +250,16 @@ class Workshop:
         *,
         scratch: Path | None = None,
         memory_bytes: int = 3 << 29,
-        cpu_seconds: int = 120,
+        cpu_seconds: int = _SESSION_SECONDS,
+        shared: Sequence[int] = (),
     ) -> Session:
-        """Fork a child into a cell of its own; `role` names the module that serves there."""
+        """Fork a child into a cell of its own; `role` names the module that serves there.
+
+        `shared` are handles that it gets besides its channel.
+        """
         limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}
-        return self._fork(scratch or self.scratch(), {"role": _SERVERS[role], "limits": limits})
+        request = {"role": _SERVERS[role], "limits": limits}
+        return self._fork(scratch or self.scratch(), request, shared)
 
     def run_program(
         self,
@@ -268,13 +289,24 @@ class Workshop:
         output = session.printed.read_bytes().decode("utf-8", "replace")
         return Finished("" if ended.reason == "ended" else ended.reason, output)
 
-    def _fork(self, folder: Path, request: dict[str, Any]) -> Session:
+    def start_program(
+        self, command: Sequence[str], folder: Path, *, shared: Sequence[int], memory_bytes: int
+    ) -> Session:
+        """A program that reads nothing but itself; it gets these handles, from number 3 on."""
+        limits = {"memory_bytes": memory_bytes, "cpu_seconds": _SESSION_SECONDS}
+        request = {
+            "limits": limits, "execute": list(command), "environment": {},
+            "readable": [command[0]], "may_fork": False,
+        }  # fmt: skip
+        return self._fork(folder, request, shared)
+
+    def _fork(self, folder: Path, request: dict[str, Any], shared: Sequence[int] = ()) -> Session:
         ours, theirs = socket.socketpair()
         assert self._control is not None
         printed = folder.with_name(folder.name + ".txt")
         request |= {"do": "fork", "scratch": str(folder), "device": self.device not in _HOST}
         with theirs, open(printed, "wb") as out:
-            self._tell(request, [theirs.fileno(), out.fileno(), out.fileno()])
+            self._tell(request, [theirs.fileno(), out.fileno(), out.fileno(), *shared])
             pid = int(self._answer()["pid"])
         return Session(pid, ours, self, printed)
 

@@ -8,18 +8,22 @@ from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
-from torchstone.kernels.sessions.confinement import native_gap
-from torchstone.kernels.verdicts.said import SMALLER
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import OWN_SIZE, GateResult, Verdict
 
 _STATES: dict[str, State] = {
     "passed": "good",
     "failed": "bad",
     "gap": "warning",
     "skipped": "plain",
+    "undecided": "plain",
+}
+_OUTCOMES: dict[str, State] = {
+    "accepted": "good",
+    "rejected": "bad",
+    "smaller": "warning",
+    "none": "plain",
 }
 _UNTIMED = Text("too short to time", "时间过短，无法计时")
-_SMALLER = Text("at a smaller size", "在较小的尺寸下")
 
 
 def verdict_answer(verdict: Verdict) -> Answer:
@@ -27,17 +31,13 @@ def verdict_answer(verdict: Verdict) -> Answer:
     failed = verdict.failed
     return Answer(
         headline=_headline(verdict),
-        state="good" if verdict.accepted else "bad",
+        state=_OUTCOMES[verdict.outcome],
         about=(
             Fact(Text("problem", "问题"), verdict.problem.name),
             Fact(Text("written in", "实现"), verdict.candidate.implementation),
         ),
         tiles=(*_wrong_tiles(verdict), *_time_tiles(verdict)),
         pictures=(_gates(verdict),),
-        warnings=tuple(
-            Text(gap.reason.say("en"), gap.reason.say("zh"))
-            for gap in native_gap(verdict.problem.name, verdict.candidate.implementation)
-        ),
         lines=tuple(_reason(item) for item in failed),
         next=("torchstone kernel verify --help",) if not verdict.results else (),
     )
@@ -50,9 +50,17 @@ def _headline(verdict: Verdict) -> Text:
         return Text("No verdict: the verification itself failed", "没有结论：验证过程本身失败")
     if verdict.accepted:
         faster = _speed(verdict)
+        open_left = sum(1 for item in verdict.results if item.status in ("undecided", "gap"))
+        left = Text(f", {open_left} not decided", f"，{open_left} 项未定") if open_left else NOTHING
         return Text(
-            f"Accepted: all {passed} gates passed{faster.en}",
-            f"接受：{passed} 项检查全部通过{faster.zh}",
+            f"Accepted: {passed} gates passed{left.en}{faster.en}",
+            f"接受：{passed} 项检查通过{left.zh}{faster.zh}",
+        )
+    if verdict.outcome == "smaller":
+        own = next(item for item in verdict.results if item.gate == OWN_SIZE)
+        return Text(
+            f"Right at smaller sizes, not run at its own: {own.detail.en}",
+            f"在较小尺寸下正确，未在自身尺寸下运行：{own.detail.zh}",
         )
     if verdict.failed:
         first = verdict.failed[0]
@@ -81,9 +89,9 @@ def _wrong_tiles(verdict: Verdict) -> tuple[Tile, ...]:
              Text(f"{first.wrong} of {first.elements} elements are wrong",
                   f"{first.elements} 个元素中 {first.wrong} 个错误"), "bad"),
     ]  # fmt: skip
-    if first.error_ulp is not None:
-        limit = f"{first.tolerance_ulp:.3g} ULP" if first.tolerance_ulp is not None else "–"
-        tiles.append(Tile(Text("error", "误差"), f"{first.error_ulp:.3g} ULP",
+    if first.error is not None:
+        limit = f"{first.tolerance:.3g}" if first.tolerance is not None else "–"
+        tiles.append(Tile(Text("error", "误差"), Text(f"{first.error:.3g} roundings", f"舍入的 {first.error:.3g} 倍"),
                           Text(f"tolerance {limit}", f"容差 {limit}"), "bad"))  # fmt: skip
     return tuple(tiles)
 
@@ -111,10 +119,8 @@ def _speed(verdict: Verdict) -> Text:
     if found is None:
         short = _untimed(timing)[0]
         return Text(f", {short.en}", f"，{short.zh}")
-    at = _SMALLER if _is_smaller(timing) else NOTHING
     return Text(
-        f", {found.value:.2f} x the reference's speed{' ' if at.en else ''}{at.en}",
-        f"，{at.zh}速度为参考的 {found.value:.2f} 倍",
+        f", {found.value:.2f} x the reference's speed", f"，速度为参考的 {found.value:.2f} 倍"
     )
 
 
@@ -122,10 +128,6 @@ def _untimed(timing: GateResult) -> tuple[Text, Text]:
     """What was too short to time, and the reason."""
     en, zh = timing.detail.en.partition(": "), timing.detail.zh.partition("：")
     return Text(en[0], zh[0]), Text(en[2], zh[2])
-
-
-def _is_smaller(timing: GateResult) -> bool:
-    return SMALLER.en in timing.detail.en
 
 
 def _time_tiles(verdict: Verdict) -> tuple[Tile, ...]:
@@ -153,8 +155,6 @@ def _speed_tile(timing: GateResult, found: Number | None) -> Tile:
         return Tile(label, *_untimed(timing))
     spread = found.spread or 0.0
     note = Text(f"± {spread:.2f}, on this machine", f"± {spread:.2f}，本机")
-    if _is_smaller(timing):
-        note = Text(f"{note.en}, {_SMALLER.en}", f"{note.zh}，{_SMALLER.zh}")
     return Tile(
         label, f"{found.value:.2f} x", note, "good" if found.value - spread > 1 else "plain"
     )

@@ -10,7 +10,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text, words
 from torchstone.kernels.gate import all_gates
-from torchstone.kernels.sessions.confinement import native_gap, unconfined_gap
+from torchstone.kernels.sessions.confinement import unconfined_gap
 from torchstone.kernels.verdicts.answer import verdict_answer
 from torchstone.kernels.verdicts.verdict import GateResult, Verdict
 
@@ -20,6 +20,7 @@ STATUS = {
     "failed": Text("FAILED", "未通过"),
     "skipped": Text("skipped", "跳过"),
     "gap": Text("gap", "缺口"),
+    "undecided": Text("not decided", "未定"),
 }
 _COUNTED = Text("counted", "统计得出")
 
@@ -47,7 +48,6 @@ def report_of(verdict: Verdict) -> Report:
             *(_gap(verdict, item) for item in verdict.results if item.status == "gap"),
             *_crash(verdict),
             *unconfined_gap(verdict.problem.name, verdict.environment),
-            *native_gap(verdict.problem.name, verdict.candidate.implementation),
         ),
         environment=verdict.environment,
         rules={

@@ -31,10 +31,6 @@ UNSTEADY = Text(
     "too short to time: the spread is as large as the value",
     "时间过短，无法计时：波动与数值同样大",
 )
-SMALLER = Text(
-    "the time is of a smaller size: the problem's own was too large and was cut",
-    "该时间对应较小的尺寸：问题自身的尺寸过大，已缩小",
-)
 _MOST = 6
 
 
@@ -117,13 +113,45 @@ def wrong_text(call: Call) -> list[Text]:
     return texts
 
 
+def form_text(call: Call) -> list[Text]:
+    """Outputs of another count, type, shape, dtype or layout."""
+    return [
+        both(
+            "{name}: the answer is {got}, the reference gives {want} (* is an array or a number)",
+            "{name}：结果为 {got}，参考给出 {want}（* 表示数组或数值）",
+            name=call.name, got=shape_of(fault["got"]), want=shape_of(fault["want"]),
+        )
+        if fault["what"] == "count"
+        else both(
+            "{name}: output {output} has {what} {got}, the reference has {want}",
+            "{name}：输出 {output} 的{zh}为 {got}，参考为 {want}",
+            name=call.name, output=fault.get("output", ""), what=fault["what"],
+            zh=_FORMS[fault["what"]], got=fault["got"], want=fault["want"],
+        )
+        for fault in call.form
+    ]  # fmt: skip
+
+
+def shape_of(structure: object) -> str:
+    """The nesting of an answer as it would be written."""
+    if isinstance(structure, dict):
+        inner = ", ".join(f"{key!r}: {shape_of(item)}" for key, item in structure.items())
+        return f"{{{inner}}}"
+    if isinstance(structure, list):
+        return f"[{', '.join(map(shape_of, structure))}]"
+    return str(structure)
+
+
+_FORMS = {"count": "数量", "type": "类型", "shape": "形状", "dtype": "数据类型", "stride": "步长"}
+
+
 def unwritten_text(call: Call) -> list[Text]:
     """Elements that hold what the memory held before the call."""
     return [
         both(
             "{name}: never written: {first} to {last} ({count} of {of} elements)",
             "{name}：从未写入：{first} 至 {last}（{of} 个元素中有 {count} 个）",
-            name=call.name, first=place(fact), last=place({"index": fact["last"]}),
+            name=named(call, fact), first=place(fact), last=place({"index": fact["last"]}),
             count=fact["count"], of=fact["of"],
         )
         for fact in call.wrong("unwritten")
@@ -135,15 +163,20 @@ _PATTERN = Text(
     "{name}：{at} 处得到 {got}，应为 {want}（{of} 个元素中有 {count} 个错误）",
 )
 _ERROR = Text(
-    "{name}: got {got} at {at}, expected {want}; error {here} ULP, tolerance {allowed} ULP; "
-    "{count} of {of} elements are wrong, the largest error is {units} ULP",
-    "{name}：{at} 处得到 {got}，应为 {want}；误差 {here} ULP，容差 {allowed} ULP；"
-    "{of} 个元素中有 {count} 个错误，最大误差 {units} ULP",
+    "{name}: got {got} at {at}, expected {want}; error {here} roundings, tolerance {allowed}; "
+    "{count} of {of} elements are wrong, the largest error is {units} roundings",
+    "{name}：{at} 处得到 {got}，应为 {want}；误差为舍入的 {here} 倍，容差 {allowed} 倍；"
+    "{of} 个元素中有 {count} 个错误，最大误差为舍入的 {units} 倍",
 )
 
 
 def _value_text(call: Call, fact: dict[str, Any], text: Text, **more: object) -> Text:
-    return both(text.en, text.zh, name=call.name, at=place(fact), **_pick(fact), **more)
+    return both(text.en, text.zh, name=named(call, fact), at=place(fact), **_pick(fact), **more)
+
+
+def named(call: Call, fact: dict[str, Any]) -> str:
+    """A call, and which of its outputs is meant where it has several."""
+    return call.name if "output" not in fact else f"{call.name} output {fact['output']}"
 
 
 def _pick(fact: dict[str, Any]) -> dict[str, object]:
@@ -167,8 +200,8 @@ def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
         return tuple(_map(fact["map"], call) for call in calls for fact in call.wrong("whole"))[:1]
     fact, call = max(errors, key=lambda item: float(item[0]["units"]))
     found: list[Evidence] = [
-        Number(Text("largest error", "最大误差"), fact["units"], "ULP", COMPARED),
-        Number(Text("tolerance", "容差"), fact["allowed"], "ULP",
+        Number(Text("largest error", "最大误差"), fact["units"], "roundings", COMPARED),
+        Number(Text("tolerance", "容差"), fact["allowed"], "roundings",
                Text("from the length of the sums, the reference's own error and the cost of ten bits",
                     "由求和长度、参考自身误差与十位尾数的代价得出")),
     ]  # fmt: skip
@@ -176,9 +209,9 @@ def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
     if len(rows) > 1:
         curve = Series(Text("elements", "元素"), tuple(row[0] for row in rows),
                        tuple(row[1] for row in rows), "", COMPARED,
-                       "log10 of the error in ULP")  # fmt: skip
+                       "log10 of the error in roundings")  # fmt: skip
         found.append(Plot(Text("Elements by their error", "按误差统计的元素"), (curve,),
-                          "log10 of the error in ULP", "elements", bars=True))  # fmt: skip
+                          "log10 of the error in roundings", "elements", bars=True))  # fmt: skip
     found.append(_map(fact["map"], call))
     return tuple(found)
 

@@ -13,9 +13,14 @@ from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.gate import all_gates
 from torchstone.kernels.problem import Problem
 
+OWN_SIZE = "size"
+"""The gate that runs the problem's own inputs at their own sizes."""
 LONGEST_FIELD = 800
 """Characters of one field in a prompt: a few wrong cases fit, a file does not."""
-Status = Literal["passed", "failed", "skipped", "gap"]
+Status = Literal["passed", "failed", "skipped", "gap", "undecided"]
+"""`undecided`: on this problem the gate could not have failed, so that passing it would say nothing."""
+Outcome = Literal["accepted", "rejected", "smaller", "none"]
+"""`smaller`: right at smaller sizes, and the problem's own could not be run; `none`: not verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,9 @@ class WrongElement:
     got: str
     wrong: int
     elements: int
-    error_ulp: float | None = None
-    tolerance_ulp: float | None = None
+    error: float | None = None
+    """In roundings: what rounding alone does to this element, through all steps of the problem."""
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,21 @@ class Verdict:
     problem: Problem
     candidate: Candidate
     results: tuple[GateResult, ...]
-    accepted: bool
+    outcome: Outcome
     measures: tuple[Measure, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     crash: str = ""
     """Why our own machinery failed: the verdict is then no verdict (exit 3)."""
     first_wrong: WrongElement | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.outcome == "accepted"
+
+    @property
+    def exit_code(self) -> int:
+        """0 accepted, 1 rejected, 3 where something could not be run."""
+        return {"accepted": 0, "rejected": 1}.get(self.outcome, 3)
 
     @property
     def failed(self) -> tuple[GateResult, ...]:

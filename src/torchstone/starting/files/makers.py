@@ -12,13 +12,14 @@ import struct
 import wave
 import zipfile
 import zlib
+from array import array
 from collections.abc import Callable
 
 SIDE = 256
 """Pixels of made images: crops of 224 fit, and decoding one takes a millisecond."""
 ROWS = 256
 """Rows of made tables: longer than common windows and batches."""
-TOKENS = 1 << 16
+TOKENS = 1 << 18
 """Numbers in a made array of tokens: longer than common contexts."""
 _WORDS = (
     "the a of to and in model data train test small large red blue green house tree river city man "
@@ -172,8 +173,8 @@ def _numbers(dtype: str, size: int) -> bytes:
     draw = random.Random(0)
     code = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i", "<u2": "H", "|u1": "B"}[dtype]
     if code in "fd":
-        return struct.pack(f"<{size}{code}", *(draw.gauss(0, 1) for _ in range(size)))
-    return struct.pack(f"<{size}{code}", *(draw.randint(0, 9) for _ in range(size)))
+        return array(code, (draw.gauss(0, 1) for _ in range(size))).tobytes()
+    return array(code, (value & 7 for value in draw.randbytes(size))).tobytes()
 
 
 def make_tokens(settings: str) -> bytes:

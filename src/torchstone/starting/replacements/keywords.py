@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from typing import Any
 
 
@@ -26,10 +27,26 @@ def drop_keyword(module: str, function: str, keyword: str) -> None:
 def _without(real: Any, keyword: str) -> Any:
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
-        kwargs.pop(keyword, None)
+        if keyword in kwargs:
+            value = kwargs.pop(keyword)
+            name = _only_missing(real, args, kwargs)
+            kwargs |= {name: value} if name else {}  # it has another name by now
         return real(*args, **kwargs)
 
     return call
+
+
+def _only_missing(real: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The one argument that the call still needs; empty where there is none, or more than one."""
+    names = [
+        item.name
+        for place, item in enumerate(inspect.signature(real).parameters.values())
+        if item.default is item.empty
+        and item.kind is item.POSITIONAL_OR_KEYWORD
+        and place >= len(args)
+        and item.name not in kwargs
+    ]
+    return names[0] if len(names) == 1 else ""
 
 
 def _replace_in_package(top: str, real: Any, changed: Any) -> None:

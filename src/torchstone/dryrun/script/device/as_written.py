@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 from torchstone.core.text import Text
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
+from torchstone.starting.replacements.imports import when_imported
 
 _RUNS = Text("the Python code is run", "直接运行 Python 代码")
 
@@ -74,3 +76,17 @@ def _data_parallel_init(
     parallel.module = module
     parallel.device_ids = [0] if device_ids is None else list(device_ids)
     parallel.output_device, parallel.dim = output_device, dim
+
+
+def leave_pictures_out(session: Session) -> None:
+    """A picture of the model for TensorBoard is traced, which fake weights do not allow: nothing is drawn."""
+
+    def put_nothing() -> None:
+        writer: Any = sys.modules["torch.utils.tensorboard.writer"]
+
+        def add_graph(self: Any, *args: Any, **kwargs: Any) -> None:
+            session.note("add_graph draws nothing")
+
+        put(writer.SummaryWriter, "add_graph", add_graph)
+
+    when_imported("torch.utils.tensorboard.writer", put_nothing)

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,14 +21,20 @@ from torchstone.kernels.harness.calling import bursts, monitor, weights
 from torchstone.kernels.harness.calling.keeping import Kept, digest_of, meet, span_of
 from torchstone.kernels.harness.calling.kernel_server import KernelServer
 from torchstone.kernels.harness.calling.launches import Launches
-from torchstone.kernels.harness.calling.timed_calls import answered
-from torchstone.kernels.harness.calling.told import told
+from torchstone.kernels.harness.calling.shared_calls import (
+    SharedCalls,
+    about_answer,
+    question_from_wire,
+)
+from torchstone.kernels.harness.calling.told import Saying, told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
 from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
-from torchstone.kernels.harness.kits import c_kit, mindspore_kit
+from torchstone.kernels.harness.kits import c_kit, cuda_looks, mindspore_kit
 from torchstone.kernels.harness.reference.running import leaves_of, state_of
 from torchstone.kernels.harness.seeding import weights_of
+from torchstone.kernels.harness.shared_arrays import Mapped
+from torchstone.kernels.harness.shared_heap import SharedHeap
 from torchstone.kernels.harness.values import (
     UnknownValueError,
     decode,
@@ -50,6 +56,8 @@ class Server:
     library: c_kit.Library | None
     watching: bool
     guarded: bool
+    mapped: Mapped = field(default_factory=lambda: Mapped(()))
+    """The memory that is shared with the referee."""
     models: dict[int, Any] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     last_inputs: Any = None
@@ -57,12 +65,16 @@ class Server:
     """What the problem's weights are called here, where that is known."""
     names_of: dict[int, dict[str, str] | None] = field(default_factory=dict)
 
+    def looking(self) -> contextlib.AbstractContextManager[None]:
+        """What code of the candidate runs in: a kernel of Triton sees a device."""
+        return cuda_looks.looking() if self.implementation == "triton" else contextlib.nullcontext()
+
     def build(self, header: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
         """Make `ModelNew` with the weights of a seed; names decide whether weights are handed in."""
         seed = int(header["seed"])
         init = decode(header["tree"]["init"], buffers, plain_place)
         state = decode(header["tree"]["state"], buffers, plain_place)
-        with weights_of(seed):
+        with weights_of(seed), self.looking():
             model = self.module.ModelNew(*init)
         if header["tree"]["evaluate"] and isinstance(model, torch.nn.Module):
             model.eval()
@@ -105,12 +117,12 @@ class Server:
                 found = model(*inputs) if callable(model) else model.forward(*inputs)
         except Exception as error:
             return {"error": told(error), **self._watched(operators, inputs)}
-        leaves = leaves_of(found)
         data: list[bytes] = []
         try:
+            leaves = bare_leaves(found)
             trees = [encoded(leaf, data) for leaf in leaves]
         except UnknownValueError as error:
-            return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+            return {"error": told(error, f"gives {error}")}
         answer = {
             "tree": {"structure": structure_of(found), "leaves": trees},
             "aliases": self._aliases(leaves, before, model),
@@ -138,7 +150,8 @@ class Server:
         self.launches.start()
         if self.library is not None:
             self.library.recording(False)
-        found = bursts.in_a_row(calls, header["setting"])
+        with self.looking():
+            found = bursts.in_a_row(calls, header["setting"])
         data: list[bytes] = []
         answers = [_told_answer(item, data) for item in found]
         told_all: dict[str, Any] = {
@@ -146,7 +159,7 @@ class Server:
             "overlapping": bursts.overlapping(found, calls),
         }
         if header["times"]:
-            told_all |= bursts.again(*calls[0], int(header["times"]))
+            told_all |= bursts.again(*calls[0], int(header["times"]))  # compiled: no device to see
         if self.library is not None:
             self.library.recording(True)
         return told_all, data
@@ -177,6 +190,7 @@ class Server:
     def _around(self, operators: monitor.Operators) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.no_grad())
+            stack.enter_context(self.looking())
             if self.watching:
                 stack.enter_context(operators)
             if self.guarded:
@@ -190,6 +204,11 @@ class Server:
                 self.zones.active = False
 
     def _watched(self, operators: monitor.Operators, inputs: Any) -> dict[str, Any]:
+        after = [digest_of(leaf) for leaf in leaves_of(inputs)]
+        return {**self._counted(operators), "inputs_after": after}
+
+    def _counted(self, operators: monitor.Operators) -> dict[str, Any]:
+        """What the kernels of this call did, and what ran beside them."""
         seen = dict(operators.computing)
         if self.implementation != "numpy":
             seen |= dict(monitor.Watched.seen)
@@ -198,7 +217,6 @@ class Server:
             "work": self.launches.work, "kernels": self.launches.kernels,
             "faults": self.launches.faults, "zones": self.zones.broken() if self.guarded else [],
             "operators": sorted(seen) if self.watching else [],
-            "inputs_after": [digest_of(leaf) for leaf in leaves_of(inputs)],
         }  # fmt: skip
 
     def _aliases(self, leaves: list[Any], inputs: list[Any], model: Any) -> list[str]:
@@ -220,11 +238,48 @@ class Server:
         tree = encode({old: own[new] for old, new in names.items()}, data)
         return {"tree": tree}, data
 
-    def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+    def timed(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Answer several fresh inputs with nothing watched; whoever asks holds the clock."""
-        model = self.models[int(header["seed"])]
-        call = model if callable(model) else model.forward
-        return answered(header, buffers, call)
+        model = self.models[0]
+        calls = SharedCalls.find(question_from_wire(header), self.mapped)
+        calls.answer_all(model if callable(model) else model.forward)
+        return {"number": header["number"]}
+
+    def idle(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
+        """Ask the functions for nothing, so many times: what asking alone costs."""
+        assert self.library is not None
+        c_kit.ask_for_nothing(self.library, int(header["times"]))
+        return {}
+
+    def in_full(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
+        """Answer the problem's own inputs at their own sizes."""
+        self.zones.clear()
+        self.zones.fill = "nan"
+        calls = SharedCalls.find(question_from_wire(header), self.mapped)
+        model = self.models[0]
+        (inputs,) = calls.given()
+        if self.watching and self.implementation != "numpy":
+            inputs = [monitor.watched(item) for item in inputs]
+        self.launches.start()
+        if self.library is not None:
+            self.library.recording(False)
+        monitor.start()
+        operators = monitor.Operators()
+        try:
+            with self._around(operators):
+                found = model(*inputs) if callable(model) else model.forward(*inputs)
+            leaves = bare_leaves(found)
+        except UnknownValueError as error:
+            return {"error": told(error, f"gives {error}")}
+        except Exception as error:
+            return {"error": told(error), **self._counted(operators)}
+        counted = self._counted(operators)  # before this process does anything of its own
+        calls.put([monitor.plain(leaf) for leaf in leaves])
+        return {
+            "about": {**about_answer(leaves), "structure": structure_of(found)},
+            "changed": calls.changed_input(self.mapped.handles[0]),
+            **counted,
+        }
 
 
 def _hand_over(model: Any, state: dict[str, torch.Tensor]) -> None:
@@ -242,11 +297,11 @@ def _told_answer(found: Any, data: list[bytes]) -> dict[str, Any]:
     """One answer of a burst on the wire, or the error that stood in its place."""
     if isinstance(found, Exception):
         return {"error": told(found)}
-    start, leaves = len(data), leaves_of(found)
+    start = len(data)
     try:
-        trees = [encoded(leaf, data) for leaf in leaves]
+        trees = [encoded(leaf, data) for leaf in bare_leaves(found)]
     except UnknownValueError as error:
-        return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+        return {"error": told(error, f"gives {error}")}
     for tree in trees:
         if "buffer" in tree:
             tree["buffer"] -= start
@@ -254,15 +309,32 @@ def _told_answer(found: Any, data: list[bytes]) -> dict[str, Any]:
     return {"tree": tree, "start": start, "count": len(data) - start}
 
 
+_DETACH = torch.Tensor.detach
+"""Taken before a candidate is near: an answer may carry a method of its own under this name."""
+
+
+def bare_leaves(found: Any) -> list[Any]:
+    """The leaves of an answer as tensors that share its memory and nothing else."""
+    leaves = leaves_of(found)
+    refuse_other_tensors(leaves)
+    return [_DETACH(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def refuse_other_tensors(leaves: Iterable[Any]) -> None:
+    """An UnknownValueError for outputs that no problem gives."""
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+                raise UnknownValueError(f"a subclass of Tensor, {type(leaf).__name__}")
+            if leaf.layout != torch.strided or leaf.device.type != "cpu":
+                raise UnknownValueError(f"a {leaf.layout} tensor on {leaf.device.type}")
+        if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, monitor.Watched):
+            raise UnknownValueError(f"a subclass of ndarray, {type(leaf).__name__}")
+
+
 def encoded(leaf: Any, data: list[bytes]) -> dict[str, Any]:
     """An output on the wire; an UnknownValueError for what no problem gives."""
-    if isinstance(leaf, torch.Tensor):
-        if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
-            raise UnknownValueError(f"a subclass of Tensor, {type(leaf).__name__}")
-        if leaf.layout != torch.strided or leaf.device.type != "cpu":
-            raise UnknownValueError(f"a {leaf.layout} tensor on {leaf.device.type}")
-    if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, monitor.Watched):
-        raise UnknownValueError(f"a subclass of ndarray, {type(leaf).__name__}")
+    refuse_other_tensors([leaf])
     return encode(monitor.plain(leaf), data)
 
 
@@ -276,11 +348,18 @@ def _on_wire(records: list[dict[str, Any]], data: list[bytes]) -> list[dict[str,
     return records
 
 
-def _load(header: dict[str, Any]) -> Server | KernelServer:
+def _runner(shared: tuple[int, ...], mapped: Mapped) -> c_kit.Runner:
+    """The process with the candidate's functions, and the memory that this one shares with it."""
+    link, heap = shared[2:4]
+    return c_kit.Runner(socket.socket(fileno=link), SharedHeap(heap), mapped)
+
+
+def _load(header: dict[str, Any], shared: tuple[int, ...] = ()) -> Server | KernelServer:
     """Put the watchers in place, then import the candidate; or its kernels alone."""
     implementation, mode = header["implementation"], header["mode"]
+    Saying.words = not mode.get("without_words")
     if mode.get("kernels_only"):
-        return _load_kernels(header)
+        return _load_kernels(header, shared)
     zones = Zones(mode.get("fill", "nan"))
     launches = Launches(bool(mode.get("ghost")), mode.get("order", "forward"))
     plain_run = bool(mode.get("plain"))
@@ -297,22 +376,30 @@ def _load(header: dict[str, Any]) -> Server | KernelServer:
         from torchstone.kernels.harness.kits import triton_kit
 
         triton_kit.install(launches, lambda: _interpreting(zones))
+        cuda_looks.install()
     elif implementation == "numba":
         _load_numba(launches, mode, plain_run)
-    elif implementation == "c":
-        library = c_kit.Library(
-            header["library"], header["prototypes"], launches, bool(mode.get("record"))
-        )
+    mapped = Mapped(shared)
+    if implementation == "c":
+        runner = _runner(shared, mapped)
+        runner.margin_bytes = 0 if plain_run else runner.margin_bytes
+        zones.allocate = runner.heap.empty
+        library = c_kit.Library(header["prototypes"], launches, bool(mode.get("record")), runner)
         sys.modules["torchstone_kernel"] = c_kit.module(library)
-    module = import_candidate(header["source"])
-    return Server(implementation, zones, launches, module, library, watching, not plain_run)
+    looks = cuda_looks.looking() if implementation == "triton" else contextlib.nullcontext()
+    with looks:
+        module = import_candidate(header["source"])
+    return Server(implementation, zones, launches, module, library, watching, not plain_run, mapped)
 
 
-def _load_kernels(header: dict[str, Any]) -> KernelServer:
+def _load_kernels(header: dict[str, Any], shared: tuple[int, ...]) -> KernelServer:
     """Nothing of the candidate but its kernels, with nothing watched."""
     library = None
     if header["implementation"] == "c":
-        library = c_kit.Library(header["library"], header["prototypes"], Launches(), False)
+        runner = _runner(shared, Mapped(shared))
+        library = c_kit.Library(header["prototypes"], Launches(), False, runner)
+    if header["implementation"] == "triton":
+        cuda_looks.install()
     return KernelServer(import_source(header["source"]), library)
 
 
@@ -378,6 +465,7 @@ def import_source(source: str) -> ModuleType:
     return module
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
-    serving.serve(channel, walls, _load)
+
+    serving.serve(channel, walls, lambda header: _load(header, shared))

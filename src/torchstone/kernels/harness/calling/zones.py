@@ -41,6 +41,10 @@ class Zones:
 
     fill: str = "nan"
     active: bool = False
+    allocate: Callable[[int, torch.dtype], torch.Tensor] = lambda count, dtype: _empty(
+        count, dtype=dtype
+    )
+    """Where buffers come from."""
     zones: list[Zone] = field(default_factory=list)
 
     def filler(self, dtype: torch.dtype) -> float | int | bool:
@@ -59,7 +63,7 @@ class Zones:
         size = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
         margin = MARGIN_BYTES // dtype.itemsize
         start = margin + offset
-        whole = _empty(start + size + margin, dtype=dtype)
+        whole = self.allocate(start + size + margin, dtype)
         if self.fill != "nan" or not fill_as_unwritten(whole):
             whole.fill_(self.filler(dtype))
         before, after = whole[:start], whole[start + size :]

@@ -268,14 +268,14 @@ def groups_of(inputs: list[Any]) -> list[Group]:
     ]
 
 
-def resized(inputs: list[Any], group: Group, size: int) -> list[Any]:
+def resized(inputs: list[Any], group: Group, size: int, start: int = 0) -> list[Any]:
     """The inputs cut to another size; whole numbers that may be places stay inside."""
     leaves = leaves_of(inputs)
     for i in arrays(inputs):
-        tensor = tensor_of(leaves[i])
+        tensor = known = tensor_of(leaves[i])
         for leaf, dim in group.places:
             if leaf == i:
-                tensor = tensor.narrow(dim, 0, min(size, tensor.shape[dim]))
+                tensor = tensor.narrow(dim, start, min(size, tensor.shape[dim]))
         if (
             not tensor.is_floating_point()
             and tensor.dtype != torch.bool
@@ -285,7 +285,8 @@ def resized(inputs: list[Any], group: Group, size: int) -> list[Any]:
             top = int(tensor.max())
             if size <= top < group.size and int(tensor.min()) >= 0:
                 tensor = tensor % size
-        leaves[i] = like(leaves[i], tensor.contiguous().clone())
+        if tensor is not known:
+            leaves[i] = like(leaves[i], tensor.contiguous().clone())
     return list(rebuilt(inputs, leaves))
 
 

@@ -20,6 +20,7 @@ from torchstone.kernels.harness.reference.running import (
     Reference,
     as_tensor,
     leaves_of,
+    rebuilt,
 )
 from torchstone.kernels.harness.reference.ties import ties_are_fixed
 from torchstone.kernels.harness.values import name_of, raw_bytes
@@ -45,6 +46,10 @@ _MOST_IN_FAMILY = 1 << 18
 answer in double precision, take half a gigabyte."""
 _HUGE = 1 << 21
 """Elements of inputs above which everything is smaller: ten cases of them take 1.4 gigabytes."""
+_HEAVY_BYTES = 64 << 20
+"""Weights above which one seed is alive at a time: five models, each in two precisions, take a gigabyte."""
+_HEAVY_SEEDS = 2
+"""As written, and with no two weights alike."""
 _WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
 """Families that no longer are what they are when a structure is put back."""
 REFUSED = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
@@ -78,10 +83,15 @@ class Planner:
         self.structures = Structures()
         self.places: list[tuple[int, int]] = []
         self._known: set[str] = set()
+        self._drawn: dict[int, list[Any]] = {}
 
     def load(self, most_elements: int) -> dict[str, Any]:
         """The problem's own inputs under every seed, and what follows from them."""
         self.most_elements = most_elements or _HUGE
+        weights = sum(t.numel() * t.element_size() for t in self.reference.state(0).values())
+        if weights > _HEAVY_BYTES:
+            self.reference.is_heavy, self.seeds = True, min(self.seeds, _HEAVY_SEEDS)
+        self._draw()
         first = [self._own_inputs(seed) for seed in range(self.seeds)]
         draft = self._draft(first)
         changes = self._changes(first[0], draft[0])
@@ -101,10 +111,14 @@ class Planner:
         self.reduced_error = self._reduced_error()
         self.ranges = whole.ranges_of(first)
         self.places = [group.places[0] for group in families.groups_of(first[0])]
+        writes = written_inputs(self.reference, first[0])
+        self.reference.writes_inputs = any(writes)
         return {
             "cases": self._list(), "small": self.small, "double": self.oracle.double,
-            "elements": self._elements(first[0]), "length": self.oracle.length,
-            "writes_inputs": written_inputs(self.reference, first[0]), "dtypes": self._dtypes(),
+            "elements": self.elements(first[0]), "length": self.oracle.length,
+            "writes_inputs": writes, "dtypes": self._dtypes(),
+            "seeds": self.seeds, "weights_bytes": weights,
+            "constant": all(_is_constant(item.reference) for case in self.cases for item in case.answers),
             "aliases": answers_with_inputs(self.reference, first[0]),
             "structures": self.structures.names,
             "evaluated": changes if self.reference.evaluates else "",
@@ -132,12 +146,22 @@ class Planner:
         return ""
 
     def _own_inputs(self, seed: int) -> list[Any]:
-        inputs = self.reference.inputs(seed)
-        if self._elements(inputs) > self.most_elements:
-            self.small = True
-        return self._cut(inputs) if self.small else inputs
+        """The problem's own inputs under a seed, or parts of them where they are too large."""
+        return self._drawn[seed]
 
-    def _elements(self, inputs: list[Any]) -> int:
+    def _draw(self) -> None:
+        """Draw the inputs of every seed; of large ones a single draw is cut at several places."""
+        inputs = self.reference.inputs(0)
+        if self.elements(inputs) <= self.most_elements:
+            later = {seed: self.reference.inputs(seed) for seed in range(1, self.seeds)}
+            self._drawn = {0: inputs, **later}
+            return
+        self.small = True
+        self._drawn[0] = self._cut(inputs)
+        for seed in range(1, self.seeds):
+            self._drawn[seed] = _cut_alike(inputs, self._drawn[0], seed)
+
+    def elements(self, inputs: list[Any]) -> int:
         tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
         return sum(item.numel() for item in tensors if item is not None)
 
@@ -160,7 +184,7 @@ class Planner:
         """The level of sizes at which a whole family can be held."""
         inputs = self._own_inputs(0)
         for tried in (level, MIDDLE, 1) if level == FULL else ():
-            if self._elements(self._cut(inputs, tried)) <= _MOST_IN_FAMILY:
+            if self.elements(self._cut(inputs, tried)) <= _MOST_IN_FAMILY:
                 return tried
         return 0 if level == FULL else level
 
@@ -194,7 +218,7 @@ class Planner:
         """The problem's own inputs cut to a small size, from the second seed on."""
         start = len(self.cases)
         for seed in range(1, self.seeds):
-            self._add("own", seed, self._cut(self.reference.inputs(seed), level))
+            self._add("own", seed, self._cut(self._own_inputs(seed), level))
         return {"cases": self._list(start)}
 
     def _plan_values(
@@ -341,6 +365,24 @@ class Planner:
              "group": case.group, "size": case.size}
             for case in self.cases[start:]
         ]  # fmt: skip
+
+
+def _cut_alike(inputs: list[Any], pattern: list[Any], seed: int) -> list[Any]:
+    """Another part of the inputs, as large as the part that was cut first."""
+    leaves, cut = leaves_of(inputs), leaves_of(pattern)
+    for group in families.groups_of(inputs):
+        leaf, dim = group.places[0]
+        size = families.tensor_of(cut[leaf]).shape[dim]
+        if size < group.size:
+            start = seed * size % (group.size - size + 1)
+            leaves = leaves_of(families.resized(list(rebuilt(inputs, leaves)), group, size, start))
+    return list(rebuilt(inputs, leaves))
+
+
+def _is_constant(output: torch.Tensor) -> bool:
+    """One value everywhere, or nothing at all: then a comparison says little."""
+    flat = output.reshape(-1)
+    return output.dim() > 0 and bool((flat == flat[:1]).all())
 
 
 def _moved_place(poisoned: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:

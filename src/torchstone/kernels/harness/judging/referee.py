@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.calling.timed_calls import answered
 from torchstone.kernels.harness.inputs import families
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
@@ -19,6 +18,7 @@ from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.choices import chosen_places
 from torchstone.kernels.harness.judging.diagnosis import causes_of
 from torchstone.kernels.harness.judging.form import form_faults
+from torchstone.kernels.harness.judging.full_size_desk import FullSize
 from torchstone.kernels.harness.judging.launches_judged import origin_of, twin
 from torchstone.kernels.harness.judging.modes import evaluated, judge_state, modes
 from torchstone.kernels.harness.judging.probes import probe
@@ -27,6 +27,7 @@ from torchstone.kernels.harness.reference.running import (
     as_tensor,
     state_of,
 )
+from torchstone.kernels.harness.shared_arrays import Mapped
 from torchstone.kernels.harness.values import decode, encode, plain_place
 from torchstone.kernels.sessions.calls import WRONG
 
@@ -39,9 +40,8 @@ _WRITES = 20
 class Referee(SlenderPlanner):
     """One problem, its cases, and the judgement of answers to them."""
 
-    _fresh: list[list[Any]]
-    _replies: list[Any]
     _explained = 0
+    full: FullSize
 
     def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
         """The inputs of one case, in its layout."""
@@ -58,7 +58,7 @@ class Referee(SlenderPlanner):
         made = families.changed(case.inputs, families.exchanged)
         self._add("own", case.seed, made)
         answers, others = self.cases[-1].answers, case.answers
-        allowed = self._allowed(case, 0)
+        allowed = self.allowed(case, 0)
         differs = any(
             bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
             if a.reference.is_floating_point()
@@ -68,7 +68,7 @@ class Referee(SlenderPlanner):
         header, buffers = self.inputs(len(self.cases) - 1)
         return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
-    def _allowed(self, case: Case, output: int) -> float:
+    def allowed(self, case: Case, output: int) -> float:
         """How many units an output may be off."""
         dtype = case.answers[output].reference.dtype
         own, length = self.own_error(case), self.length(case)
@@ -98,9 +98,8 @@ class Referee(SlenderPlanner):
             problems = form_faults(i, about, got, answer)
             form += problems
             if not problems and got is not None:
-                chosen = chosen_places(self, i, case, got)
                 tolerances.append(self._tolerance(case, i, got))
-                outputs.append(judge.judge_output(case, i, got, tolerances[-1], chosen))
+                outputs.append(self.judge_output(case, i, got, tolerances[-1]))
                 causes += self._causes(case, i, got) if _is_wrong(outputs[-1]) else []
         return {
             "form": form,
@@ -109,13 +108,21 @@ class Referee(SlenderPlanner):
             "allowed": max(tolerances),
         }
 
+    def judge_output(
+        self, case: Case, output: int, got: torch.Tensor, tolerance: float | None = None
+    ) -> dict[str, Any]:
+        """What is wrong with one output of the right form."""
+        chosen = chosen_places(self, output, case, got)
+        known = self._tolerance(case, output, got) if tolerance is None else tolerance
+        return judge.judge_output(case, output, got, known, chosen)
+
     def _tolerance(self, case: Case, output: int, got: torch.Tensor) -> float:
         """How many units are allowed: a bound that suffices, and all that is known where none does."""
         answer = case.answers[output]
         least = self._least_allowed(case, output)
         while not judge.is_within(answer, got, least):
             if answer.runs is None or not answer.runs.once_more():
-                return self._allowed(case, output)
+                return self.allowed(case, output)
         return least
 
     def _causes(self, case: Case, output: int, got: torch.Tensor) -> list[dict[str, Any]]:
@@ -135,40 +142,7 @@ class Referee(SlenderPlanner):
 
     def probes(self) -> dict[str, Any]:
         """Which trivial kernels the problem's own inputs would let pass, and the families not."""
-        return probe(self.cases, lambda case: self._allowed(case, 0))
-
-    def fresh(self, seeds: list[int]) -> tuple[dict[str, Any], list[bytes]]:
-        """Inputs that nobody has seen, one for each seed, to the weights of the first model."""
-        self._fresh = [self._own_inputs(seed) for seed in seeds]
-        buffers: list[bytes] = []
-        cases = []
-        for inputs in self._fresh:
-            own: list[bytes] = []
-            cases.append({"tree": encode(inputs, own), "start": len(buffers)})
-            buffers += own
-        return {"cases": cases, "seed": 0}, buffers
-
-    def timed(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
-        """The reference's answers to fresh inputs, as the candidate gives its own."""
-        model = self.reference.model(0)
-        call: Callable[..., Any] = model if callable(model) else model.forward
-        self._replies = []
-
-        def kept(*inputs: Any) -> Any:
-            self._replies.append(call(*inputs))
-            return self._replies[-1]
-
-        return answered(header, buffers, kept)
-
-    def exchanged(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
-        """The same messages with nothing computed between them."""
-        replies = iter(self._replies)
-        return answered(header, buffers, lambda *_: next(replies))
-
-    def judge_fresh(self, which: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
-        """What is wrong with the answer to one of the fresh inputs."""
-        case = self.oracle.case(len(self.cases), "own", 0, self._fresh[which])
-        return self._judged(case, tree, buffers)
+        return probe(self.cases, lambda case: self.allowed(case, 0))
 
 
 def speed(size: int) -> dict[str, Any]:
@@ -186,13 +160,15 @@ def _is_wrong(facts: dict[str, Any]) -> bool:
     return any(kind in facts for kind in WRONG)
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
-    serving.serve(channel, walls, _opened, _answer, fault="problem_error")
 
+    def opened(header: dict[str, Any]) -> Referee:
+        referee = Referee(header["source"], header["framework"], header["seeds"])
+        referee.full = FullSize(referee, Mapped(shared), int(header["memory_bytes"]))
+        return referee
 
-def _opened(header: dict[str, Any]) -> Referee:
-    return Referee(header["source"], header["framework"], header["seeds"])
+    serving.serve(channel, walls, opened, _answer, fault="problem_error")
 
 
 def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> Any:
@@ -213,12 +189,16 @@ _ANSWERS: dict[str, Callable[[Referee, dict[str, Any], list[bytes]], Any]] = {
     "judge": lambda it, header, data: it.judge(int(header["number"]), header["tree"], data),
     "weights": lambda it, header, _: it.weights(int(header["seed"])),
     "probes": lambda it, *_: it.probes(),
-    "fresh": lambda it, header, _: it.fresh(list(map(int, header["seeds"]))),
-    "timed": Referee.timed,
-    "exchanged": Referee.exchanged,
-    "judge_fresh": lambda it, header, data: it.judge_fresh(
-        int(header["which"]), header["tree"], data
+    "full_measure": lambda it, header, _: it.full.measure(
+        int(header["most_bytes"]), int(header["most_calls"])
     ),
+    "full_fill": lambda it, header, _: it.full.fill(list(map(int, header["seeds"]))),
+    "full_answer": lambda it, *_: it.full.answer(),
+    "full_judge": lambda it, header, _: it.full.judge(header["about"]),
+    "full_room": lambda it, *_: it.full.room(),
+    "full_timed": lambda it, header, _: it.full.timed(int(header["calls"])),
+    "full_exchanged": lambda it, header, _: it.full.exchanged(int(header["calls"])),
+    "full_check": lambda it, header, _: it.full.check(int(header["which"])),
     "speed": lambda _, header, __: speed(int(header["bytes"])),
     "twin": lambda it, header, _: twin(it, int(header["number"])),
     "origin": origin_of,

@@ -51,7 +51,7 @@ def _follows(planner: SlenderPlanner, model: Any, seed: int, way: str) -> bool:
     def answer(asked: Any) -> list[torch.Tensor | None]:
         return list(map(as_tensor, leaves_of(planner.reference.run(asked, inputs))))
 
-    inputs = planner.reference.inputs(seed)
+    inputs = planner._own_inputs(seed)
     state = {name: value.clone() for name, value in planner.reference.state(seed).items()}
     try:
         if not weights.put(model, state, way):

@@ -18,6 +18,7 @@ from torchstone.kernels.harness import serving
 from torchstone.kernels.harness.calling.candidate import Server, encoded, import_candidate
 from torchstone.kernels.harness.calling.keeping import digest_of
 from torchstone.kernels.harness.calling.launches import Launches
+from torchstone.kernels.harness.calling.told import told
 from torchstone.kernels.harness.calling.zones import Zones
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.kits import libdevice_kit, triton_device
@@ -85,7 +86,7 @@ class DeviceServer:
         try:
             trees = [encoded(leaf, data) for leaf in leaves_of(self._fetched(found))]
         except UnknownValueError as error:
-            return {"error": {"kind": "", "text": f"gives {error}", "line": 0}}
+            return {"error": told(error, f"gives {error}")}
         after = [digest_of(leaf) for leaf in leaves_of(inputs)]
         return {"tree": {"structure": structure_of(found), "leaves": trees},
                 "inputs_after": after}, data  # fmt: skip
@@ -155,6 +156,6 @@ def _asked(server: DeviceServer | None, header: dict[str, Any], buffers: list[by
     return serving.by_name(server, header, buffers)
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
     serving.serve(channel, walls, lambda header: _opened(channel, header), _asked)

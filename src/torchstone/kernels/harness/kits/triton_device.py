@@ -18,6 +18,7 @@ import torch
 from torchstone.kernels.harness import serving
 from torchstone.kernels.harness.calling.candidate import import_candidate
 from torchstone.kernels.harness.calling.told import told
+from torchstone.kernels.harness.kits import cuda_looks
 from torchstone.kernels.harness.kits.triton_launch import (
     Described,
     UndescribedError,
@@ -115,7 +116,8 @@ class Compiler:
 
     def load(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
         """Import the candidate; tells the constants at its top."""
-        self.module = import_candidate(header["source"])
+        with cuda_looks.looking():
+            self.module = import_candidate(header["source"])
         return {"globals": plain_globals(vars(self.module))}
 
     def missing(self, header: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class Compiler:
         try:
             init = decode(header["init"], buffers[:count], plain_place)
             inputs = decode(header["tree"], buffers[count:], plain_place)
-            with weights_of(int(header["seed"])), torch.no_grad():
+            with weights_of(int(header["seed"])), torch.no_grad(), cuda_looks.looking():
                 self.module.ModelNew(*init)(*inputs)
         finally:
             jit.JITFunction.run = kept
@@ -222,11 +224,12 @@ def _inner(tuner: Any) -> Any:
     return tuner
 
 
-def serve(channel: socket.socket, walls: dict[str, str]) -> None:
+def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
 
     def opened(header: dict[str, Any]) -> Compiler:
         triton = without_interpreter()
+        cuda_looks.install()
         ask_for_machine_code(channel, triton, header["path"], header["version"],
                              int(header["most_shared"]))  # fmt: skip
         return Compiler.start(int(header["arch"]))

@@ -81,7 +81,8 @@ class Oracle:
         reference = _comparable(leaves)
         exact = self.exact(inputs, seed, reference)
         formats = [_format(leaf, given) for leaf, given in zip(leaves, reference, strict=True)]
-        asked = Asked(self.reference, self.reference.model(seed, self.double), inputs, self.double)
+        kept = None if self.reference.is_heavy else self.reference.model(seed, self.double)
+        asked = Asked(self.reference, seed, inputs, self.double, kept)
         runs = Perturbations(asked, formats, exact) if perturb else None
         answers = []
         for i, (given, right) in enumerate(zip(reference, exact, strict=True)):

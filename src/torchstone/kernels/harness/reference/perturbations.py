@@ -40,9 +40,15 @@ class Asked:
     """What the oracle was asked: inputs, a model, and in which precision it runs."""
 
     reference: Reference
-    model: Any
+    seed: int
     inputs: list[Any]
     double: bool
+    kept: Any = None
+    """The model itself, unless it is so large that it is made again when it is needed."""
+
+    @property
+    def model(self) -> Any:
+        return self.reference.model(self.seed, self.double) if self.kept is None else self.kept
 
     @property
     def rounds_steps(self) -> bool:

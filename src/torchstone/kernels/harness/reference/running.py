@@ -131,6 +131,10 @@ class Reference:
     """Models are made in evaluation, because in training two calls of them differ."""
     _variants: list[list[Any]] = field(default_factory=list)
     """Other arguments that the model was made with."""
+    is_heavy: bool = False
+    """Its weights are so large that those of all seeds would not fit beside each other."""
+    writes_inputs: bool = False
+    """A call changes its inputs, so that it must be given copies."""
 
     @classmethod
     def load(cls, source: str, framework: str) -> Reference:
@@ -168,6 +172,9 @@ class Reference:
         """The model with the weights of a seed, as written or in double precision."""
         key = (seed, double)
         if key not in self._models:
+            if self.is_heavy:  # one seed alive at a time
+                for other in [item for item in self._models if item[0] != seed]:
+                    del self._models[other]
             if double:
                 self._models[key] = _doubled(copy.deepcopy(self.model(seed)))
             else:
@@ -188,6 +195,15 @@ class Reference:
         self.evaluates = True
         self._models.clear()
         return True
+
+    def run_once(self, inputs: list[Any]) -> Any:
+        """The answer of the first model, without copies of inputs that it leaves alone."""
+        if self.writes_inputs:
+            return self.run(self.model(0), inputs)
+        seed_everything(CHANCE)
+        model = self.model(0)
+        with torch.no_grad():
+            return (model if callable(model) else model.forward)(*inputs)
 
     def run(
         self, model: Any, inputs: list[Any], *, double: bool = False, chance: int = CHANCE,

@@ -1,0 +1,16 @@
+# problem: own_size/problems/layer_norm.py
+# implementation: torch
+# mechanism: written out
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        spread = x.var(dim=-1, keepdim=True, correction=0)
+        return (x - mean) / torch.sqrt(spread + 1e-5) * self.norm.weight + self.norm.bias

@@ -1,0 +1,276 @@
+"""The problem's own inputs at their own sizes: one answer of the reference, and the judgement of another.
+
+Large answers are judged in two ways. Some slices (first and last, next to the edges of tiles, random ones)
+are computed once more in double precision, by running the problem on those slices alone, and judged like
+any case. Everything else is compared with what the reference gives in its own format; what differs there
+by more than rounding explains is a slice to look at, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torchstone.kernels.harness.calling.unwritten import never_written
+from torchstone.kernels.harness.inputs.cases import Case, kind_of, structure_of
+from torchstone.kernels.harness.judging.block_sums import Kept, keep_output
+from torchstone.kernels.harness.judging.form import form_faults
+from torchstone.kernels.harness.judging.slices import (
+    Slicing,
+    cut_output,
+    find_slicing,
+    sampled_rows,
+)
+from torchstone.kernels.harness.reference.perturbations import rounding
+from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
+
+if TYPE_CHECKING:
+    from torchstone.kernels.harness.judging.referee import Referee
+
+_MOST_SLICED = 1 << 24
+"""Elements of inputs in all slices together: their answers in double precision take a second or so."""
+_MOST_ROWS = 16
+_MOST_DOUBTED = 8
+"""Slices with doubtful elements that are run again: where eight are right, the bound was too narrow."""
+_WIDER = 4.0
+"""What a value may be off where only the reference's own format is known: rounding of both, twice."""
+_DOUBLE_COPIES = 12
+"""Bytes for each byte of input when all of it is run in double precision and perturbed."""
+
+
+@dataclass(slots=True)
+class Plain:
+    """One output of the reference, as `form_faults` wants it."""
+
+    reference: torch.Tensor
+    kind: str
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return tuple(self.reference.stride())
+
+
+@dataclass(slots=True)
+class FullAnswer:
+    """What is known of the right answer at the problem's own sizes."""
+
+    forms: list[Plain]
+    structure: Any
+    kept: list[Kept]
+    slicing: Slicing | None
+    rows: list[int]
+    case: Case | None
+    """The slices, or all of it, with answers in double precision; None where neither was possible."""
+    tolerances: list[float]
+    """Per output: what an element may be off anywhere, before it is looked at more closely."""
+
+    @property
+    def how(self) -> str:
+        if self.case is None:
+            return "own format"
+        return "slices" if self.slicing is not None else "double"
+
+
+def answer_in_full(referee: Referee, inputs: list[Any], budget_bytes: int) -> FullAnswer:
+    """Run the reference at its own size, and keep of the answer what judging another needs."""
+    raw = referee.reference.run_once(inputs)
+    leaves = leaves_of(raw)
+    outputs = [item for item in map(as_tensor, leaves) if item is not None]
+    forms = [
+        Plain(torch.empty_strided(item.shape, item.stride(), dtype=item.dtype, device="meta"),
+              kind_of(leaf))
+        for item, leaf in zip(outputs, leaves, strict=True)
+    ]  # fmt: skip
+    slicing = find_slicing(referee.reference, inputs, outputs)
+    rows: list[int] = []
+    case: Case | None = None
+    if slicing is not None:
+        rows = sampled_rows(slicing.count, _affordable(inputs, slicing))
+        case = _case(referee, slicing.of_inputs(inputs, rows))
+    elif _bytes_of(inputs) * _DOUBLE_COPIES < budget_bytes:
+        case = _case(referee, inputs)
+    found = FullAnswer(forms, structure_of(raw), [], slicing, rows, case, [])
+    found.tolerances = [
+        _tolerance(referee, found, i, item, inputs) for i, item in enumerate(outputs)
+    ]
+    del raw, leaves
+    spare = budget_bytes // 8
+    while (
+        outputs
+    ):  # one after the other, so that the whole answer does not stay beside what is kept
+        item = outputs.pop(0)
+        found.kept.append(keep_output(item, spare))
+        spare -= found.kept[-1].size_bytes
+    return found
+
+
+def _affordable(inputs: list[Any], slicing: Slicing) -> int:
+    """Rows whose elements, with what is not sliced, are few enough."""
+    each, rest = slicing.elements(inputs)
+    return max(1, min(_MOST_ROWS, (_MOST_SLICED - rest) // max(each, 1)))
+
+
+def _case(referee: Referee, inputs: list[Any]) -> Case | None:
+    """The answer in double precision; None where that does not fit into memory."""
+    try:
+        case = referee.oracle.case(-1, "own", 0, inputs)
+        case.length = referee.oracle.length_of(inputs, 0)
+    except (MemoryError, RuntimeError):
+        return None
+    return case
+
+
+def _bytes_of(inputs: list[Any]) -> int:
+    tensors = [item for item in map(as_tensor, leaves_of(inputs)) if item is not None]
+    return sum(item.numel() * item.element_size() for item in tensors)
+
+
+def _tolerance(
+    referee: Referee, found: FullAnswer, index: int, output: torch.Tensor, inputs: list[Any]
+) -> float:
+    if not output.is_floating_point():
+        return 0.0
+    if found.case is not None:
+        answer = found.case.answers[index]
+        units = referee.allowed(found.case, index) * answer.unit
+        return _WIDER * float(units.max()) if units.numel() else 0.0
+    # every output may be a sum of all inputs
+    length = min(referee.elements(inputs) // max(output.numel(), 1) + 1, 1 << 16)
+    largest = max((float(part.abs().nan_to_num().max()) for part in _parts(output)), default=0.0)
+    return _WIDER * (8 + 2 * math.sqrt(length)) * rounding(output.dtype) * largest
+
+
+def _parts(tensor: torch.Tensor, count: int = 1 << 22) -> Iterator[torch.Tensor]:
+    return iter(tensor.reshape(-1).split(count)) if tensor.numel() else iter(())
+
+
+def judge_in_full(
+    referee: Referee, right: FullAnswer, about: dict[str, Any], outputs: Sequence[torch.Tensor],
+    inputs: list[Any],
+) -> dict[str, Any]:  # fmt: skip
+    """What is wrong with an answer at the problem's own sizes."""
+    if about["structure"] != right.structure:
+        fault = {"what": "count", "got": about["structure"], "want": right.structure}
+        return {"form": [fault], "how": right.how}
+    form: list[dict[str, Any]] = []
+    for i, (told, plain) in enumerate(zip(about["leaves"], right.forms, strict=True)):
+        got = _told_tensor(told)
+        form += form_faults(i, told, got, plain)
+    if form:
+        return {"form": form, "how": right.how}
+    facts = [_unwritten(output) for output in outputs]
+    if not any(facts):
+        facts = _judge_slices(referee, right, outputs, right.rows)
+    if not any(map(_is_wrong, facts)):
+        facts = _judge_rest(referee, right, outputs, inputs, facts)
+    return {"form": [], "outputs": facts, "causes": [], "allowed": 0.0, "how": right.how,
+            "rows": len(right.rows)}  # fmt: skip
+
+
+def _told_tensor(told: dict[str, Any]) -> torch.Tensor | None:
+    if "shape" not in told:
+        return None
+    return torch.empty(told["shape"], dtype=getattr(torch, told["dtype"]), device="meta")
+
+
+def _is_wrong(facts: dict[str, Any]) -> bool:
+    return any(kind in facts for kind in ("unwritten", "pattern", "whole", "error"))
+
+
+def _unwritten(output: torch.Tensor) -> dict[str, Any]:
+    """Elements that hold what the memory held before; empty where there are none."""
+    first, last, count, start = -1, -1, 0, 0
+    for part in _parts(output):
+        found = never_written(part).nonzero()
+        if found.numel():
+            first = start + int(found[0]) if first < 0 else first
+            last = start + int(found[-1])
+            count += len(found)
+        start += part.numel()
+    if not count:
+        return {}
+    return {"unwritten": {
+        "index": _index(first, output.shape), "last": _index(last, output.shape), "count": count,
+        "of": output.numel(), "got": "nan", "want": "nan",
+    }}  # fmt: skip
+
+
+def _index(flat: int, shape: torch.Size) -> list[int]:
+    found = []
+    for size in reversed(shape):
+        flat, place = divmod(flat, max(size, 1))
+        found.append(place)
+    return found[::-1]
+
+
+def _judge_slices(
+    referee: Referee, right: FullAnswer, outputs: Sequence[torch.Tensor], rows: list[int],
+    case: Case | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The slices in double precision, or all of it where nothing was sliced."""
+    case = case or right.case
+    if case is None:
+        return [{"units": 0.0} for _ in outputs]
+    facts = []
+    for i, output in enumerate(outputs):
+        got = output
+        if right.slicing is not None:
+            got = cut_output(output, right.slicing.sides[i], rows)
+        found = referee.judge_output(case, i, got)
+        facts.append(_placed(found, right.slicing, i, rows))
+    return facts
+
+
+def _placed(
+    facts: dict[str, Any], slicing: Slicing | None, output: int, rows: list[int]
+) -> dict[str, Any]:
+    """Places inside of slices as places of the whole output."""
+    if slicing is None:
+        return facts
+    for kind in ("pattern", "whole", "error", "unwritten"):
+        for name in ("index", "last"):
+            if kind in facts and name in facts[kind]:
+                facts[kind][name][slicing.sides[output]] = rows[
+                    facts[kind][name][slicing.sides[output]]
+                ]
+    return facts
+
+
+def _judge_rest(
+    referee: Referee, right: FullAnswer, outputs: Sequence[torch.Tensor], inputs: list[Any],
+    facts: list[dict[str, Any]],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Everything else against the reference's own format."""
+    for i, (output, kept) in enumerate(zip(outputs, right.kept, strict=True)):
+        doubted = kept.doubtful(output, right.tolerances[i])
+        if not doubted:
+            continue
+        if right.slicing is None:
+            facts[i] |= {"error": _off(kept, output, doubted[0], len(doubted), right.tolerances[i])}
+            continue
+        side = right.slicing.sides[i]
+        rows = sorted({_index(place, output.shape)[side] for place in doubted})[:_MOST_DOUBTED]
+        case = _case(referee, right.slicing.of_inputs(inputs, rows))
+        if case is not None:
+            facts[i] = _judge_slices(referee, right, outputs, rows, case)[i]
+    return facts
+
+
+def _off(
+    kept: Kept, output: torch.Tensor, place: int, count: int, tolerance: float
+) -> dict[str, Any]:
+    """An element that no slice can say more of."""
+    got = float(output.reshape(-1)[place])
+    want = kept.value_at(place)
+    unit = tolerance / _WIDER / 8 or rounding(torch.float32)
+    units = abs(got - want) / unit if math.isfinite(got - want) else math.inf
+    units = min(units, 1e30)
+    return {
+        "index": _index(place, output.shape), "count": count, "of": output.numel(),
+        "got": repr(got), "want": repr(want), "here": units, "units": units,
+        "allowed": tolerance / unit, "map": [[1.0]], "histogram": [],
+    }  # fmt: skip

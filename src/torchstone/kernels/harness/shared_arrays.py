@@ -1,0 +1,148 @@
+"""Arrays in memory that two processes share: where each lies, and the arrays themselves.
+
+One layout serves several calls of the same shapes: the arrays of call `i` lie `i` steps further on.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchstone.kernels.harness.kits import mindspore_kit
+from torchstone.kernels.harness.reference.running import as_tensor
+from torchstone.kernels.harness.values import dtype_of, name_of
+
+_ALIGNED_BYTES = 64
+"""What allocators give: kernels with wide loads may count on it."""
+_MOST_SPREAD = 2
+"""An array whose elements lie further apart than this is handed over without gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one array lies: the first call's `offset_bytes`, and how far on the next call's is."""
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    reach: int
+    """Elements from the first to the last one, both included."""
+    offset_bytes: int
+    step_bytes: int
+
+    def views(self, base: torch.Tensor, calls: int) -> list[Any]:
+        """The arrays of the first calls, in shared memory."""
+        whole = base.narrow(0, self.offset_bytes, self.step_bytes * calls)
+        rows = whole.view(calls, self.step_bytes)
+        size = dtype_of(self.dtype).itemsize
+        if not self.reach:
+            return [torch.empty(self.shape, dtype=dtype_of(self.dtype))] * calls
+        flat = rows.narrow(1, 0, self.reach * size).view(dtype_of(self.dtype))
+        made = flat.as_strided(
+            (calls, *self.shape), (flat.stride(0), *self.stride), flat.storage_offset()
+        )
+        return [_as_kind(item, self.kind) for item in made.unbind(0)]
+
+
+def _as_kind(tensor: torch.Tensor, kind: str) -> Any:
+    if kind == "torch":
+        return tensor
+    return mindspore_kit.tensor(tensor.numpy()) if kind == "mindspore" else tensor.numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The arrays of a list of leaves; leaves that are no arrays are None here."""
+
+    slots: tuple[Slot | None, ...]
+    calls: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(slot.step_bytes * self.calls for slot in self.slots if slot is not None)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain data for a message."""
+        return {"slots": [slot and asdict(slot) for slot in self.slots], "calls": self.calls}
+
+
+def layout_from_wire(data: dict[str, Any]) -> Layout:
+    """A layout out of a message; a TypeError or ValueError for anything else."""
+    slots = [
+        item and Slot(**{**item, "shape": tuple(item["shape"]), "stride": tuple(item["stride"])})
+        for item in data["slots"]
+    ]
+    return Layout(tuple(slots), int(data["calls"]))
+
+
+def layout_of(leaves: Sequence[Any], calls: int) -> Layout:
+    """Room for the arrays among these leaves, as many times as there are calls."""
+    slots: list[Slot | None] = []
+    offset = 0
+    for leaf in leaves:
+        tensor = as_tensor(leaf) if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else None
+        if tensor is None or isinstance(leaf, np.generic):
+            slots.append(None)
+            continue
+        stride, reach = _strides_of(tensor)
+        step = -(-max(reach * tensor.element_size(), 1) // _ALIGNED_BYTES) * _ALIGNED_BYTES
+        kind = "torch" if isinstance(leaf, torch.Tensor) else "numpy"
+        kind = "mindspore" if mindspore_kit.is_tensor(leaf) else kind
+        slots.append(
+            Slot(kind, name_of(tensor.dtype), tuple(tensor.shape), stride, reach, offset, step)
+        )
+        offset += step * calls
+    return Layout(tuple(slots), calls)
+
+
+def _strides_of(tensor: torch.Tensor) -> tuple[tuple[int, ...], int]:
+    shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+    if 0 in shape:
+        return stride, 0
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if 0 in stride or reach > _MOST_SPREAD * tensor.numel():
+        stride, reach = tuple(torch.empty(shape, device="meta").stride()), tensor.numel()
+    return stride, reach
+
+
+@dataclass(slots=True)
+class Mapped:
+    """The memory behind two handles, mapped when it is first needed and kept: a new mapping costs as much
+    as a short kernel."""
+
+    handles: tuple[int, ...]
+    _inputs: torch.Tensor | None = None
+    _outputs: torch.Tensor | None = None
+
+    def inputs(self) -> torch.Tensor:
+        """A view of its own: what is written here is seen by nobody else."""
+        if self._inputs is None:
+            self._inputs = map_bytes(self.handles[0], writable=False)
+        return self._inputs
+
+    def outputs(self) -> torch.Tensor:
+        if self._outputs is None:
+            self._outputs = map_bytes(self.handles[1], writable=True)
+        return self._outputs
+
+    def offset_of(self, address: int) -> int:
+        """Where an address lies in the inputs; -1 where it does not, or nothing is mapped."""
+        if self._inputs is None:
+            return -1
+        start = self._inputs.data_ptr()
+        return address - start if start <= address < start + self._inputs.numel() else -1
+
+
+def map_bytes(handle: int, *, writable: bool) -> torch.Tensor:
+    """Shared memory as bytes; without `writable` what is written there is nobody else's business."""
+    flags = mmap.MAP_SHARED if writable else mmap.MAP_PRIVATE
+    size = os.fstat(handle).st_size
+    mapped = mmap.mmap(handle, size, flags, mmap.PROT_READ | mmap.PROT_WRITE)
+    return torch.frombuffer(mapped, dtype=torch.uint8)

@@ -1,0 +1,144 @@
+"""Obstacles that lie in packages: not installed, or installed in another version than the program was
+written for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import sys
+import traceback
+from types import ModuleType
+
+from torchstone.observe.where import is_of_package
+from torchstone.starting.obstacles import MissingPackage, Obstacle, OtherKeyword, OtherVersion
+
+_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
+_NOT_THEIRS = ("torch", "numpy")
+"""What these refuse is the program's."""
+
+
+def obstacle_of_import(error: ImportError) -> Obstacle | None:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        top = error.name.partition(".")[0]
+        if top != error.name and is_installed(top):
+            home, _, part = error.name.rpartition(".")
+            return OtherVersion(home, part, version_of(top))
+        return MissingPackage(top)
+    match = _CANNOT_IMPORT.search(str(error)[:600])
+    return _of_name(match[2], match[1]) if match else None
+
+
+def _of_name(module: str, name: str) -> Obstacle | None:
+    """A name that a module of Python itself, or of an installed package, does not have."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return OtherVersion(module, name, f"(Python {platform.python_version()})")
+    return OtherVersion(module, name, version_of(top)) if is_installed(top) else None
+
+
+def obstacle_of_attribute(error: AttributeError) -> Obstacle | None:
+    """A name that a module of an installed package does not have (any more). torch itself is what is
+    checked: a name that it lacks is the program's."""
+    home = error.obj if isinstance(error.obj, ModuleType) else None
+    name = home.__name__ if home is not None else ""
+    match = re.match(r"module '([^']+)' has no attribute '([^']+)'", str(error)[:600])
+    name, asked = (match[1], match[2]) if match else (name, error.name or "")
+    if not match and not name:
+        name, asked = _asked_of_module(error)
+    if not name and error.obj is not None and error.name:
+        return _of_instance(error.obj, error.name)
+    if not name or not asked or name.partition(".")[0] == "torch":
+        return None
+    return _of_name(name, asked)
+
+
+def _of_instance(value: object, name: str) -> Obstacle | None:
+    """A method or attribute that objects of an installed package had in another version."""
+    kind = type(value)
+    top = kind.__module__.partition(".")[0]
+    if top in ("torch", "numpy", "builtins") or not is_installed(top):
+        return None
+    return OtherVersion(f"{kind.__module__}.{kind.__name__}", name, version_of(top))
+
+
+def _asked_of_module(error: AttributeError) -> tuple[str, str]:
+    """Module and name where a module's own `__getattr__` refuses, in words of its own."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    last = frames[-1] if frames else None
+    if last is None or last.f_code.co_qualname != "__getattr__":
+        return "", ""
+    given = last.f_code.co_varnames[:1]
+    asked = last.f_locals.get(given[0], "") if given else ""
+    return str(last.f_globals.get("__name__", "")), str(asked)
+
+
+def obstacle_of_keyword(error: TypeError) -> Obstacle | None:
+    """A function of an installed package that the program calls by a keyword of another version."""
+    match = _KEYWORD.search(str(error)[:600])
+    if match is None:
+        return None
+    name, keyword = match[1], match[2]
+    owner = name.removesuffix(".__init__").removesuffix(".__new__")
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if is_of_package(frame.f_code.co_filename):
+            continue
+        held = [*frame.f_globals.values(), *frame.f_locals.values()]
+        held += [
+            getattr(module, owner.partition(".")[0], None)
+            for module in list(held)
+            if isinstance(module, ModuleType)
+        ]
+        for value in held:
+            home = getattr(value, "__module__", "") or ""
+            if getattr(value, "__qualname__", "") == owner and home.partition(".")[0] != "torch":
+                top = home.partition(".")[0]
+                return (
+                    OtherKeyword(home, owner, keyword, version_of(top))
+                    if is_installed(top)
+                    else None
+                )
+    return None
+
+
+def is_installed(top: str) -> bool:
+    """Whether a name is a package of this environment, not of the project or the standard library."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
+    return any(map(is_of_package, places))
+
+
+def version_of(top: str) -> str:
+    """The installed version of the package that a name is imported from."""
+    for name in (top, *importlib.metadata.packages_distributions().get(top, ())):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return str(getattr(sys.modules.get(top), "__version__", ""))
+
+
+def raising_package(error: BaseException) -> str:
+    """The installed package whose own code raised the exception; empty where the program or torch did."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [name for name in files if not name.startswith("<")]
+    if isinstance(error, SyntaxError) and error.filename:  # a package of another version of Python
+        own.append(error.filename)
+    if not own or not is_of_package(own[-1]):
+        return ""
+    package = own[-1].rpartition("-packages/")[2].partition("/")[0]
+    return "" if package in _NOT_THEIRS else package
+
+
+def last_package(error: BaseException) -> str:
+    """The installed package in which an error was raised; torch itself is not one."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = [
+        name.rpartition("-packages/")[2].partition("/")[0] for name in files if is_of_package(name)
+    ]
+    return next((name for name in reversed(names) if name not in ("torch", "")), "")

@@ -1,0 +1,121 @@
+"""The problem's own sizes: slices, sums of blocks, budgets of memory and of work, three kinds of verdicts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from torchstone.core.errors import UsageError
+from torchstone.kernels import Candidate, verify
+from torchstone.kernels.harness.judging.block_sums import keep_output
+from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
+from torchstone.kernels.harness.reference.running import Reference
+from torchstone.kernels.problem import problem_from_source
+from torchstone.kernels.sessions.effort import Effort
+from torchstone.kernels.sessions.memory import memory_budget
+from torchstone.kernels.sessions.workshop import Workshop
+from torchstone.kernels.verdicts.verdict import GateResult, Outcome
+from torchstone.kernels.verifier import outcome_of
+
+PROBLEM = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, {arguments}):
+        return {expression}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def problem(arguments: str, expression: str, inputs: str) -> str:
+    return PROBLEM.format(arguments=arguments, expression=expression, inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("expression", "places"),
+    [
+        ("a @ b", ((0, 0),)),
+        ("torch.relu(a)", ((0, 0), (1, 0))),
+        ("a.t() @ b", ((0, 1),)),
+        ("torch.softmax(a, dim=0)", ((0, 1), (1, 1))),
+        ("a - a.mean()", None),
+    ],
+)
+def test_a_side_is_sliced_where_the_reference_lets_it(expression: str, places: object) -> None:
+    reference = Reference.load(
+        problem("a, b", expression, "torch.randn(6, 6), torch.randn(6, 6)"), "torch"
+    )
+    inputs = reference.inputs(0)
+    found = find_slicing(reference, inputs, [reference.run_once(inputs)])
+    assert (found.places if found else None) == places
+
+
+def test_rows_stand_at_the_ends_and_beside_edges() -> None:
+    rows = sampled_rows(4096, 16)
+    assert {0, 4095, 2048} <= set(rows)
+    assert len(rows) == 16
+    assert sampled_rows(3, 16) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("spare_bytes", [1 << 30, 0], ids=["whole", "sums"])
+def test_one_wrong_element_or_two_in_other_places_are_doubtful(spare_bytes: int) -> None:
+    right = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    kept = keep_output(right, spare_bytes)
+    assert kept.doubtful(right * (1 + 1e-7), 1e-5) == []
+    for change in (lambda x: x.index_fill(0, torch.tensor([700]), 0.0), lambda x: x.roll(1)):
+        assert kept.doubtful(change(right.clone()), 1e-5)
+
+
+def result(gate: str, status: str) -> GateResult:
+    return GateResult(gate, status)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("results", "outcome"),
+    [
+        ([("oracle", "passed"), ("size", "passed")], "accepted"),
+        ([("oracle", "passed"), ("size", "gap")], "smaller"),
+        ([("oracle", "failed"), ("size", "gap")], "rejected"),
+        ([("build", "gap")], "none"),
+        ([("stale", "undecided"), ("size", "passed")], "accepted"),
+    ],
+)
+def test_a_verdict_has_three_values_and_none(
+    results: list[tuple[str, str]], outcome: Outcome
+) -> None:
+    assert outcome_of(tuple(result(*item) for item in results)) == outcome
+
+
+def test_too_little_memory_is_a_limit_and_no_fault(workshop: Workshop) -> None:
+    given = problem("x", "torch.relu(x)", "torch.randn(160 << 20)")
+    source = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)\n"
+    found = verify(problem_from_source(given, "large"), Candidate(source, "torch"), seeds=2,
+                   memory="1G", workshop=workshop)  # fmt: skip
+    assert (found.outcome, found.exit_code, found.failed) == ("smaller", 3, ())
+    assert (
+        "--memory" in found.results[[item.gate for item in found.results].index("size")].detail.en
+    )
+
+
+def test_memory_is_read_with_its_unit() -> None:
+    assert memory_budget("12G") == memory_budget("12") == memory_budget("12 GiB") == 12 << 30
+    assert memory_budget() >= 1 << 30
+    with pytest.raises(UsageError, match="--memory"):
+        memory_budget("lots")
+
+
+def test_work_and_sleep_count_and_waiting_does_not() -> None:
+    mine = Effort((os.getpid(),), 1e9)
+    assert not mine.is_up()
+    assert Effort((os.getpid(),), -1.0).is_up()
+    assert Path(f"/proc/{os.getpid()}/stat").exists()
