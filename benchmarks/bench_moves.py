@@ -199,9 +199,7 @@ def _plan_by_measured_speeds(dataset: Photographs, plan: dict[str, Any]) -> tupl
     profile = DeviceProfile("cpu", 1e15, 0.0, 0.0, speedups=migrator.speedups())
     manager = OptimizerManager(k=2)
     result = manager.optimize(tracer.dag_builder.dag)
-    made = manager.get_migration_plan(
-        result["optimized_partitions"], result["coarsened_dag"], 1, device="cuda:0", profile=profile
-    )
+    made = manager.get_best_plan(result["coarsened_dag"], 1, device="cuda:0", profile=profile)
     speeds = ", ".join(f"{name} {speed:.2g}" for name, speed in migrator.speedups().items())
     moved = sorted({op["function"] for op in made["operators"] if op["device"] != "cpu"})
     return speeds, ", ".join(name for name in moved if name in MOVED)

@@ -31,3 +31,47 @@ def fibonacci(n):
     if n < 2:
         return n
     return fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def sum_numbers(count):
+    total = 0
+    for number in range(count):
+        total = total + number * 2
+    return total
+
+
+def split_words(count):
+    found = []
+    for number in range(count):
+        words = ("abc def " + str(number)).split()
+        found.append(len(words[0]) + len(words[1]))
+    return found
+
+
+def _one_more(number):
+    return number + 1
+
+
+def call_function(count):
+    total = 0
+    for _ in range(count):
+        total = _one_more(total)
+    return total
+
+
+def small_arrays(count):
+    values = np.ones(8, np.float32)
+    for _ in range(count):
+        values = np.maximum(values * 0.5 + 1.0, 0.1)
+    return values
+
+
+def items_of_an_array(count):
+    values, total = np.ones((64, 64), np.float32), 0.0
+    for number in range(count):
+        total += values[number % 64, 3]
+        values[number % 64] *= 0.99
+    return total
+
+
+HOT_LOOPS = (sum_numbers, split_words, call_function, small_arrays, items_of_an_array)

@@ -193,7 +193,7 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
     fell_back = int(runs.stats.get("calls_fallback", 0))
     proving = human(float(runs.stats.get("proof_seconds", 0.0)), "s")
     speed = (
-        Text("the speed is not known", "速度未知") if runs.notes
+        Text("the speed is not known", "速度未知") if runs.notes or runs.failure
         else Text(f"{runs.speed:.2f}× the speed", f"速度为原来的 {runs.speed:.2f} 倍")
     )  # fmt: skip
     is_good = runs.is_proven and (runs.speed >= 1 or bool(runs.notes))

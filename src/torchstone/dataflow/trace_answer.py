@@ -17,7 +17,7 @@ from torchstone.dataflow.view.pictures import time_stack
 _NAMED = 3
 """Parts that are named in sentences."""
 _WAITS = 0.3
-"""Share of waiting from which on the workers' time is what matters."""
+"""Share of waiting, imports left out, from which on the workers' time is what matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,11 @@ def trace_answer(
 
 def _decisive(traced: TracedTime) -> tuple[Sequence[TimeUse], float]:
     """The parts of the block; those of the workers where the block waits for them."""
-    waits = sum(item.seconds for item in traced.uses if item.kind == "wait")
-    if traced.worker_uses and waits > _WAITS * traced.wall_seconds:
+    waits, imports = (
+        sum(item.seconds for item in traced.uses if item.kind == kind)
+        for kind in ("wait", "import")
+    )
+    if traced.worker_uses and waits > _WAITS * (traced.wall_seconds - imports):
         return traced.worker_uses, sum(item.seconds for item in traced.worker_uses)
     return traced.uses, traced.wall_seconds
 

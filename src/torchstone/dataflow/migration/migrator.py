@@ -202,7 +202,9 @@ class PipelineMigrator:
             "proof_seconds": self._migration.certificates.seconds,
             "quarantined": self._migration.sampler.quarantined(),
             "devices": {name: str(target.device) for name, target in self.targets.items()},
-            "kept_on_device": [item.context for item in self.plan.operators if item.keep_on_device],
+            "kept_on_device": list(
+                dict.fromkeys(item.context for item in self.plan.operators if item.keep_on_device)
+            ),
             "contexts": self.matched_contexts(),
             "functions": {
                 name: {

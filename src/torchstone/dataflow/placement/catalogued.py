@@ -85,7 +85,7 @@ def call_of(
             for item in (*call.args, *(word.value for word in call.keywords))
         )
         left = iter([arrays] if wanted == 1 < len(arrays) else arrays)
-        args = tuple(_value(item, left) for item in call.args)
+        args = tuple([_value(item, left) for item in call.args])
         return args, {word.arg or "": _value(word.value, left) for word in call.keywords}
     except (SyntaxError, ValueError, StopIteration, AssertionError, RecursionError):
         return None

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +28,8 @@ from torchstone.dataflow.tracing.values import ValueFacts
 SCHEMA = "torchstone/flow-journal/1"
 _EVERY_SECONDS = 0.5
 _LARGEST = 2 * 2**30
+_MOST_EVENTS = 100_000_000
+"""A place beyond this was not written here: the list would not fit into memory."""
 
 
 def journal_of(path: Path) -> Path:
@@ -135,30 +137,40 @@ def _plain(facts: tuple[Any, ...] | None) -> list[Any]:
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[ThreadTrace]]:
     """What the first line says, and the events of every thread."""
-    lines = _checked_lines(path)
-    about: dict[str, Any] = next(lines, {})
-    if about.get("schema") != SCHEMA:
-        raise InputError(
-            str(path), "a file that is not the journal of a trace", Text("a trace", "追踪文件"),
-            Text("make it anew with `torchstone flow trace`", "请用 `torchstone flow trace` 重新生成"),
-        )  # fmt: skip
+    try:
+        lines = _checked_lines(path)
+        about: dict[str, Any] = next(lines, {})
+        if about.get("schema") != SCHEMA:
+            raise ValueError(f"schema {about.get('schema')!r}")
+        return about, _traces(lines)
+    except OSError as error:
+        given = error.strerror or type(error).__name__
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        given = f"not the journal of a trace ({type(error).__name__}: {error})"[:200]
+    raise InputError(
+        str(path), given, Text("a trace that was being written", "写入中的追踪文件"),
+        Text("make it anew with `torchstone flow trace`", "请用 `torchstone flow trace` 重新生成"),
+    )  # fmt: skip
+
+
+def _traces(lines: Iterator[dict[str, Any]]) -> list[ThreadTrace]:
     sites: list[Site] = []
     callees: list[Callee] = []
     facts: dict[int, ValueFacts] = {}
     threads: dict[str, tuple[str, dict[int, Any]]] = {}
     for chunk in lines:
-        sites += [site_from(item) for item in chunk["sites"]]
+        sites += map(site_from, chunk["sites"])
         callees += [Callee(*item) for item in chunk["callees"]]
         facts |= {int(number): ValueFacts(*item) for number, item in chunk["facts"].items()}
         for key, thread in chunk["threads"].items():
             _, events = threads.setdefault(key, (thread["name"], {}))
             events.update({item[0]: item[1:] for item in thread["events"]})
-    return about, [
+    return [
         ThreadTrace(name, _events(found, sites, callees), facts) for name, found in threads.values()
     ]
 
 
-def _checked_lines(path: Path) -> Any:
+def _checked_lines(path: Path) -> Iterator[dict[str, Any]]:
     for line in read_regular(path, _LARGEST).splitlines():
         checksum, _, text = line.partition(b" ")
         if f"{zlib.crc32(text):08x}".encode() != checksum:
@@ -167,7 +179,10 @@ def _checked_lines(path: Path) -> Any:
 
 
 def _events(found: dict[int, Any], sites: list[Site], callees: list[Callee]) -> list[Event]:
-    made = [NOTHING] * (max(found, default=-1) + 1)
+    last = max(found, default=-1)
+    if last > _MOST_EVENTS:
+        raise ValueError(f"event {last}")
+    made = [NOTHING] * (last + 1)
     for place, (site, callee, parent, start, end, reads, makes, returns, *rest) in found.items():
         constants, error, inner = rest
         made[place] = Event(

@@ -17,7 +17,7 @@ from torchstone.dataflow.migration.specification import Refusal
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.dataflow.plan import plan_from_data
 
-CALLS = 12
+CALLS = 8
 SPECS = catalogue()
 EXACT = (
     "cv2.resize cv2.cvtColor cv2.flip cv2.rotate cv2.transpose cv2.copyMakeBorder cv2.GaussianBlur cv2.blur cv2.medianBlur "
