@@ -150,7 +150,6 @@ def _texts(data: Any) -> list[str]:
         ("findings", {"run_id": "x", "limit": 100000}),
         ("verify_kernel", {"problem": "../x.py", "candidate": "", "impl": "numpy"}),
         ("verify_kernel", {"problem": "relu", "candidate": "", "impl": "bash"}),
-        ("verify_kernel", {"problem": "relu", "candidate": "", "impl": "c"}),
         ("plan", {"path": "project\0"}),
         ("plan", {"path": "x" * 5000}),
         ("verify_kernel", {"problem": "x" * 5000 + ".py", "candidate": "", "impl": "numpy"}),

@@ -16,8 +16,8 @@ from torchstone.starting.obstacles import MissingPackage, Obstacle, OtherKeyword
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
-_NOT_THEIRS = ("torch", "numpy")
-"""What these refuse is the program's."""
+_NOT_THEIRS = ("torch", "numpy", "jaxtyping", "beartype", "typeguard")
+"""What these refuse is the program's: the last three are there to judge their caller."""
 
 
 def obstacle_of_import(error: ImportError) -> Obstacle | None:

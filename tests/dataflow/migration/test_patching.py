@@ -156,8 +156,13 @@ def test_an_interrupt_while_patching_takes_everything_back(monkeypatch: pytest.M
 
 def test_an_interrupt_of_the_program_restores_on_the_way_out() -> None:
     before = a_program.everything_held()
-    with pytest.raises(KeyboardInterrupt):
-        _interrupted_program()
+    # started in the background of a shell, a process ignores interrupts
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _interrupted_program()
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert _same_objects(before, a_program.everything_held())
 
 
