@@ -21,10 +21,11 @@ import struct
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from types import FrameType
+from typing import ClassVar, NoReturn
 
 ANSWER = struct.Struct("<id")
 """Exit code, or minus the signal; CPU seconds of all processes."""
@@ -53,11 +54,13 @@ class State:
 
     is_fork = False
     """It is a fork of a server: the libraries are loaded, and it can be a server itself."""
+    at_end: ClassVar[list[Callable[[], None]]] = []
+    """What a fork does before it leaves."""
 
 
 def serve(control: socket.socket) -> NoReturn:
     """Until the caller is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    signal.signal(signal.SIGCHLD, _reap)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the caller's to answer
     while True:
         data, handles, _, _ = socket.recv_fds(control, LONGEST_ORDER, MOST_HANDLES)
@@ -75,6 +78,13 @@ def serve(control: socket.socket) -> NoReturn:
             _keep(order, handles)
         for handle in handles:
             os.close(handle)
+
+
+def _reap(_: int, __: FrameType | None) -> None:
+    """Keepers that have ended: what they used is counted with the server's own time."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _keep(order: Order, handles: Sequence[int]) -> NoReturn:
@@ -178,6 +188,8 @@ def call_and_leave(main: str, words: list[str]) -> NoReturn:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         traceback.print_exc()
+    for work in State.at_end:
+        work()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -99,10 +99,14 @@ _SERVERS: dict[tuple[int, frozenset[tuple[str, str]]], _Server] = {}
 class _Server:
     control: socket.socket
     process: subprocess.Popen[bytes] | None
-    """None: a fork of this process."""
+    fork: int = 0
+    """The process, where it is a fork of this one."""
 
     def close(self) -> None:
         self.control.close()
+        if self.fork:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.fork, 0)  # what it used is counted with this process
         if self.process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5.0)
@@ -141,10 +145,13 @@ def _start_server(base: Mapping[str, str]) -> _Server:
 def _fork_server() -> _Server:
     """This process has loaded nothing but libraries: a copy of it can serve."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
+    fork = os.fork()
+    if fork == 0:
         _serve(theirs)
     theirs.close()
-    return _Server(ours, None)
+    if _close_servers not in fork_server.State.at_end:
+        fork_server.State.at_end.append(_close_servers)
+    return _Server(ours, None, fork)
 
 
 def _serve(control: socket.socket) -> NoReturn:
