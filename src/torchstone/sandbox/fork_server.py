@@ -29,7 +29,7 @@ from typing import ClassVar, NoReturn
 
 ANSWER = struct.Struct("<id")
 """Exit code, or minus the signal; CPU seconds of all processes."""
-LONGEST_ORDER = 128 << 10
+LONGEST_ORDER = 1 << 20
 """Bytes of an order: a message of a socket is not longer than the system's buffers."""
 MOST_HANDLES = 8
 _LIBC = ctypes.CDLL(None, use_errno=True)
