@@ -13,9 +13,13 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from torchstone.core.text import Text
 from torchstone.dataflow import EnhancedTracer, OptimizerManager, PipelineMigrator
 from torchstone.dataflow.migration import wrapper
+from torchstone.dataflow.migration.ledger import Fallback
 from torchstone.dataflow.placement.profile import DeviceProfile
+from torchstone.dataflow.plan import MigrationPlan
+from torchstone.dataflow.run_report import Ran, Runs, report_on_runs
 
 FATES = ("migrated", "deferred", "fallback", "stayed", "unused")
 IMAGES = [np.random.default_rng(n).integers(0, 256, (24, 18, 3), np.uint8) for n in range(5)]
@@ -72,12 +76,36 @@ def test_a_plan_that_was_traced_in_one_function_moves_calls_in_another() -> None
     assert calls == 5
 
 
-def test_a_plan_that_matches_nothing_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    plan = {"context_device_map": {"f/cv2.flip@3": "cuda:0", "f/cv2.flip@5": "cuda:1"}}
+@pytest.mark.parametrize(
+    ("entries", "stayed", "said"),
+    [
+        ({"f/cv2.flip@3": "cuda:0", "f/cv2.flip@5": "cuda:1"}, 5, "no call: it names f/cv2.flip@3"),
+        ({"f/cv2.erode": "cuda:0"}, 0, "no call: it names f/cv2.erode; calls that fit no entry: none"),
+        ({"f/cv2.erode": "cuda:0", "cv2.flip": "cuda:0"}, 0, "only some calls: it names f/cv2.erode;"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_matches_nothing_or_only_part_says_so(
+    entries: dict[str, str], stayed: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "migration"):
-        stats = run_elsewhere(plan).get_stats()
-    assert stats["calls_stayed"] == stats["calls_total"] == 5
-    assert "The plan matched no call: it names f/cv2.flip@3" in caplog.text
+        stats = run_elsewhere({"context_device_map": entries}).get_stats()
+    assert stats["calls_stayed"] == stayed
+    assert f"The plan matched {said}" in caplog.text
+
+
+def test_planned_calls_that_all_fell_back_are_a_finding() -> None:
+    reason, edit = Text("needed in the worker", "在工作进程中就被用到"), Text("edit it", "请修改")
+    stats = {"calls_fallback": 5, "contexts": {"f/cv2.flip": {"f/cv2.flip": 5}}}
+    ran = Ran({}, 1.0)
+    runs = Runs("job.py", ran, ran, stats, (), frozenset(), fallbacks=(Fallback("cv2.flip", reason, "data.py:7", edit, 5, 0.0),))  # fmt: skip
+    report = report_on_runs(MigrationPlan({"f/cv2.flip": "cuda:0"}), runs)
+    (finding,) = report.findings
+    assert (finding.rule, finding.location.path, finding.location.line) == ("FL104", "data.py", 7)
+    assert report.answer is not None
+    assert report.answer.state == "warning"
+    assert (
+        "5 planned calls ran on the CPU; cv2.flip at data.py:7: needed" in report.answer.lines[0].en
+    )
 
 
 class Followed(Dataset):
