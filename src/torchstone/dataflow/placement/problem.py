@@ -11,7 +11,7 @@ from statistics import median
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import PRODUCES, USES, VARIABLE, DAGNode, ExecutionDAG
 from torchstone.dataflow.placement.catalogued import CataloguedCall, Look, look_up
-from torchstone.dataflow.placement.profile import DeviceProfile, Interval
+from torchstone.dataflow.placement.profile import DeviceProfile, Interval, Work
 
 HOST = -1
 """Stands for the program around the pipeline: what it gives comes from the CPU, what it needs
@@ -220,7 +220,8 @@ def _operator(
     if stays.en:
         return Operator(node.node_id, here, None, stays)
     calls = ceil(node.count / setting.batch)
-    there = profile.time_of(node.name, warm, touched, calls, call.kernels)
+    work = Work(warm, calls, touched, node.performance.get("bytes_out", 0.0))
+    there = profile.time_of(node.name, work, call.kernels)
     return Operator(node.node_id, here, there.high, stays, there, call.kernels.usual)
 
 
