@@ -2,3 +2,5 @@
 
 BUILT = "built:"
 """How the measure of a model begins that was trained on made inputs."""
+FIRST_LOSS = "first_loss"
+"""The measure of the value of the first backward pass."""

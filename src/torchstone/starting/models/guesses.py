@@ -14,6 +14,7 @@ _LENGTH = 16
 BATCH = 4
 """Two halves of two samples: a batch of one cannot be normalised."""
 _WORDS: tuple[tuple[str, str], ...] = (
+    (r"pad(ding)?_?(id|idx|index|token)|(^|_)(eos|bos|unk|sos|cls)|_(id|idx|index)$", "0"),
     (r"drop|prob|rate$|alpha|slope|momentum|temperature|weight_decay", "0.1"),
     (r"eps|epsilon", "1e-05"),
     (r"^(use|is|with|has|do|no)_|bias|pretrain|bidirectional|affine|causal|flag", "False"),

@@ -86,7 +86,7 @@ def import_file(root: Path, path: str) -> tuple[ModuleType, tuple[str, ...]]:
     """The module of a file, imported as the project would: from above its outermost package."""
     file = root / path
     home = file.parent
-    while (home / "__init__.py").is_file() and home != root.parent:
+    while (home / "__init__.py").is_file() and home != root:
         home = home.parent
     folders = tuple(
         dict.fromkeys(
