@@ -49,6 +49,7 @@ class Outcome:
     held: tuple[str, ...] = ()
     """Rules of the relations that were decided and hold."""
     ended: str = ""
+    losses: int = 0
     first_loss: float = 0.0
     accumulated: int = 0
     """Backward passes of one line before the first update."""
@@ -161,6 +162,7 @@ def _look(start: Start, command: str) -> Outcome:
         len(run.calls),
         tuple(held),
         run.ended,
+        len(run.losses),
         _first_loss(run),
         len(first) if repeated else 0,
         first[0] if repeated else NOWHERE,

@@ -20,7 +20,7 @@ import torch  # noqa: F401  loaded once, before the forks
 
 from torchstone.conductor.experiments import FIRST_LOSS
 from torchstone.conductor.probes.checks import all_checks
-from torchstone.conductor.probes.harvest.recording import Backward, Recording
+from torchstone.conductor.probes.harvest.recording import Backward, OptimizerStep, Recording
 from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
@@ -79,6 +79,8 @@ class Outcome:
     modules: int = 0
     ended: str = ""
     first_loss: float = 0.0
+    backwards: float = 0.0
+    """Backward passes for each optimizer step."""
     rank: RankFacts = RankFacts()
     obstacle: Obstacle | None = None
     stack: tuple[Place, ...] = ()
@@ -213,10 +215,16 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
         len(run.modules),
         run.ended,
         first if math.isfinite(first) else 0.0,
+        _backwards_per_step(run),
         facts_of(run),
         run.obstacle,
         run.stack,
     )
+
+
+def _backwards_per_step(run: Recording) -> float:
+    steps = sum(isinstance(item, OptimizerStep) for item in run.events)
+    return sum(isinstance(item, Backward) for item in run.events) / steps if steps else 0.0
 
 
 def _enough_modules(run: Recording) -> bool:
