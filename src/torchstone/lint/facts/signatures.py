@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import NamedTuple
 
 from torchstone.lint.facts.members import has_subclass, outline_of
@@ -10,6 +11,7 @@ from torchstone.lint.knowledge.torch_names import entry
 from torchstone.sources.scene import Function, Scene
 from torchstone.sources.targets import class_of_value, method_of, target_of
 
+_BUILTINS = frozenset(dir(builtins))
 _TRANSPARENT = frozenset(
     "torch.no_grad torch.enable_grad torch.inference_mode functools.lru_cache functools.cache "
     "torch.jit.export torch.jit.ignore torch.autocast torch.cuda.amp.autocast".split()
@@ -56,18 +58,24 @@ def misfit(call: ast.Call, takes: Signature) -> Misfit | None:
 
 def signature_of(scene: Scene, call: ast.Call) -> Signature | None:
     """What the function takes that a call runs; None when that is not known."""
-    if is_ambiguous(scene, call.func):
+    func = call.func
+    if isinstance(func, ast.Name) and func.id in _BUILTINS:
         return None
-    full = scene.qualified(call.func)
+    if is_ambiguous(scene, func):
+        return None
+    full = scene.qualified(func)
     if full.startswith("torch."):
         return _of_torch(full)
     made = scene.project.class_named(scene, call.func, full)
     if made is not None:
         return _of_class(*made) if _is_one(made[0], made[1]) else None
-    target = target_of(scene, call)
-    if target is not None:
-        return _of_target(scene, call, *target)
-    return _of_object(scene, call)
+    name = func.attr if isinstance(func, ast.Attribute) else ""
+    if not name or outline_of(scene.project).functions[name.encode()]:
+        target = target_of(scene, call)
+        if target is not None:
+            return _of_target(scene, call, *target)
+    on_self = isinstance(func, ast.Attribute) and scene.dotted(func.value) == "self"
+    return _of_object(scene, call) if on_self or not name else None
 
 
 def is_ambiguous(scene: Scene, node: ast.expr) -> bool:

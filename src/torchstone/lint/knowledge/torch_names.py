@@ -78,10 +78,12 @@ def neighbour(name: str, home: str) -> str:
 def closest(name: str, known: tuple[str, ...]) -> str:
     """The one name that two slips of the hand, or one in a short name, lead to."""
     slips = 2 if len(name) >= 8 else 1
+    letters = set(name)
     found = [
         (distance, other)
         for other in known
         if abs(len(other) - len(name)) <= slips
+        and len(letters.symmetric_difference(other)) <= 2 * slips
         and (distance := _distance(name, other, slips)) <= slips
     ]
     return min(found)[1] if found else ""
