@@ -39,10 +39,12 @@ def listed() -> list[str]:
     import torch
 
     folder = Path(torch.__file__).parent / "_C"
-    functions = read_stubs(folder / "_VariableFunctions.pyi") | read_stubs(folder / "_nn.pyi")
-    methods = read_stubs(folder / "__init__.pyi", "TensorBase") or read_stubs(
-        folder / "__init__.pyi", "_TensorBase"
-    )
+    methods = read_stubs(folder / "__init__.pyi", "TensorBase")
+    written = {
+        "torch": read_stubs(folder / "_VariableFunctions.pyi"),
+        "torch.nn.functional": read_stubs(folder / "_nn.pyi"),
+        "torch.Tensor": methods or read_stubs(folder / "__init__.pyi", "_TensorBase"),
+    }
     lines = [f"# {torch.__version__.partition('+')[0]}"]
     for module in MODULES:
         home = resolve(module)
@@ -52,8 +54,7 @@ def listed() -> list[str]:
             names |= {item.name for item in pkgutil.iter_modules(home.__path__)}
         for name in sorted(name for name in names if not name.startswith("_")):
             thing = getattr(home, name, None)
-            stubs = methods if module == "torch.Tensor" else functions
-            found = signature_of(thing, inspect.isclass(home), stubs, name)
+            found = signature_of(thing, inspect.isclass(home), written.get(module, {}), name)
             lines.append(name + shown(found))
     return lines
 

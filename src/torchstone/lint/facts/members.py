@@ -10,6 +10,7 @@ from typing import NamedTuple
 from torchstone.lint.knowledge.torch_names import names_of
 from torchstone.sources.project import Project
 from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.targets import method_of
 
 _BASES = 6  # classes that are looked at on the way up
 _PLAIN = frozenset(
@@ -166,8 +167,11 @@ def has_subclass(project: Project, owner: ast.ClassDef) -> bool:
 
 
 def is_completed_elsewhere(scene: Scene, owner: ast.ClassDef) -> bool:
-    """Whether a class is a part of others: mixed into them, or neither made nor derived from here."""
+    """Whether a class is a part of others: mixed into them, without an `__init__`, or neither made nor
+    derived from here."""
     if owner.name.encode() in outline_of(scene.project).mixed:
+        return True
+    if method_of(scene, owner, "__init__") is None:
         return True
     if scene.is_module_class(owner) or owner.bases:
         return False

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.facts.signatures import misfit, signature_of
 from torchstone.lint.knowledge.api_use import guarded
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -16,7 +16,6 @@ RULE = Rule(
     "arguments-do-not-fit",
     group="correctness",
     severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
     confidence=LIKELY,
     say=Text(en="`{function}` takes no argument `{name}`", zh="`{function}` 不接受参数 `{name}`"),
     why=Text(
@@ -45,7 +44,7 @@ defined more than once, where a subclass may override the method, and under a qu
 
 不报告：参数是展开的（`*args`、`**kwargs`）；函数带有未知的装饰器或被多次定义；子类可能覆盖该方法；位于版本判断之下。""",
     ),
-    words=("torch",),
+    words=("torch", "__getitem__"),
     bad=(
         """\
 import torch

@@ -13,7 +13,7 @@ from torchstone.lint.facts.members import (
     members_of,
 )
 from torchstone.lint.knowledge.torch_names import closest
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -21,7 +21,6 @@ RULE = Rule(
     "attribute-never-set",
     group="correctness",
     severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
     confidence=LIKELY,
     say=Text(
         en="`self.{name}` is set nowhere in `{owner}` or its bases{meant}",
@@ -54,8 +53,8 @@ that subclasses of the project complete.""",
 不报告：属性以看不到的方式产生（`__getattr__`、名字由计算得出的 `setattr`、`__dict__`、类装饰器）；名字出现在字符串中
 （`hasattr`、`register_buffer`）；由项目中的子类补全的类。""",
     ),
-    words=("self",),
-    needs=("class", "torch"),
+    words=("torch", "__getitem__"),
+    needs=("class", "self"),
     bad=(
         """\
 import torch

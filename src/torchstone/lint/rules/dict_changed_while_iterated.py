@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.tree import below
 
@@ -15,7 +15,6 @@ RULE = Rule(
     "dict-changed-while-iterated",
     group="correctness",
     severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
     confidence=LIKELY,
     say=Text(
         en="`{name}` changes its size while the loop runs over it",

@@ -6,15 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS254",
     "infinity-times-mask",
     group="correctness",
-    severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
+    severity=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="`{text}` is NaN where the other factor is 0",

@@ -11,7 +11,7 @@ from torchstone.lint.facts.members import outline_of
 from torchstone.lint.knowledge.api_use import guarded
 from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, REMOVED
 from torchstone.lint.knowledge.torch_names import closest, names_of, neighbour
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -19,7 +19,6 @@ RULE = Rule(
     "misspelt-torch-name",
     group="correctness",
     severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
     confidence=LIKELY,
     say=Text(
         en="torch has no `{name}`; `{meant}` is near",

@@ -45,7 +45,7 @@ Quiet in notebooks, whose names may come from other cells or the shell; in files
 不报告：notebook（名字可能来自其他单元或 shell）；含有 `exec`、`globals()` 或从其他包 `import *` 的文件（会定义看不到的名字）；预期会出现
 `NameError` 的地方。""",
     ),
-    words=("torch",),
+    words=("torch", "__getitem__"),
     bad=(
         """\
 import torch
@@ -85,7 +85,7 @@ _GIVEN = frozenset(dir(builtins)) | frozenset(
     "reduce reload cmp execfile WindowsError reveal_type".split()
 )
 """What every module has, and what Python 2 had: such files are another matter."""
-_HIDING = ("exec", "globals", "locals", "vars", "setattr", "execfile")
+_HIDING = ("exec", "globals", "execfile")
 
 
 @RULE.on_file
@@ -110,6 +110,35 @@ def check(scene: Scene) -> Iterator[Hit]:
             yield RULE.at(node, name=node.id)
 
 
+@RULE.on(ast.Assign)
+def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`resnet = getattr(resnet, name)` where `resnet` is an import: the function's own name hides it."""
+    target = statement.targets[0]
+    function = scene.function(statement)
+    if (
+        function is None
+        or not isinstance(target, ast.Name)
+        or scene.parent(statement) is not function
+    ):
+        return
+    reads = [
+        node
+        for node in scene.inside(statement.value)
+        if isinstance(node, ast.Name) and node.id == target.id and scene.scope(node) is function
+    ]
+    if any(not isinstance(node.ctx, ast.Load) for node in reads):
+        return  # a comprehension has the name for itself
+    if not reads or any(target.id in item.names for item in scene.all(ast.Global)):
+        return
+    rows = scene.bindings(target)
+    if (
+        rows
+        and rows[0].statement is statement
+        and not _is_imported_inside(scene, function, target.id)
+    ):
+        yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
+
+
 def _is_annotation(scene: Scene, node: ast.AST) -> bool:
     """Whether a name stands in an annotation, which need not be evaluated."""
     child = node
@@ -122,6 +151,22 @@ def _is_annotation(scene: Scene, node: ast.AST) -> bool:
             return False
         child = up
     return False
+
+
+def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
+    """Whether the function itself imports or defines the name."""
+    inner: list[ast.Import | ast.ImportFrom] = [*scene.all(ast.Import)]
+    return any(
+        scene.function(item) is function
+        and any((alias.asname or alias.name).partition(".")[0] == name for alias in item.names)
+        for item in [*inner, *scene.all(ast.ImportFrom)]
+    ) or any(item.name == name and scene.function(item) is function for item in scene.definitions)
+
+
+_TOO_EARLY = Text(
+    en="`{name}` is read before this function binds it; a name of the file is hidden by it",
+    zh="`{name}` 在本函数绑定之前就被读取；文件中的同名对象被它遮住了",
+)
 
 
 def _known_names(scene: Scene) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.flow import settled
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -15,7 +15,6 @@ RULE = Rule(
     "written-into-expanded-view",
     group="correctness",
     severity=HIGH,
-    highest=MEDIUM,  # has no blind record yet
     confidence=LIKELY,
     say=Text(
         en="`{name}` is an expanded view: what is written into it lands in several places",
