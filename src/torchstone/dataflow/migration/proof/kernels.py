@@ -11,7 +11,6 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -19,22 +18,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from torchstone.dataflow.placement.catalogued import KernelCount
+
 _MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCount:
-    """What one call of a kind launches, from the fewest to the most that was counted."""
-
-    low: int
-    usual: int
-    high: int
-    uploads: int = 0
-    """Small tables that go to the device with every call."""
-    traffic: float = 1.0
-    """Bytes that kernels read and write, for each byte of the call's data."""
-    operations: float = 1.0
-    """Elements that kernels make, for each element of the result."""
 
 
 class KernelCounter(TorchDispatchMode):
