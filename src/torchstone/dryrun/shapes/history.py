@@ -10,6 +10,7 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.dryrun.record import Made, Operand
+from torchstone.observe.compat.operators import is_tensor_class
 from torchstone.observe.where import PROGRAM
 
 LONGEST = 12
@@ -39,7 +40,7 @@ def function_name(func: Any) -> str:
     """The name under which a user knows a function: `F.linear`, `Tensor.view`, `torch.cat`."""
     name = getattr(func, "__name__", str(func))
     owner = getattr(func, "__objclass__", None)
-    if owner is not None and issubclass(owner, torch._C.TensorBase):
+    if owner is not None and is_tensor_class(owner):
         return f"Tensor.{name}"
     home = getattr(func, "__module__", "") or ""
     if name in _FUNCTIONAL or home == "torch.nn.functional":

@@ -14,10 +14,10 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
 from torchstone.conductor.experiments.recording.run import Batch, Broadcast, Loss, Run, Step
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.where import Where
 
 _LIVE_AT = (4, 8, 16, 32)

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
-from torch.utils.data._utils import fetch
-from torch.utils.data._utils.collate import default_collate_fn_map
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.deferred.batch import (
@@ -54,6 +52,7 @@ from torchstone.dataflow.migration.patching.injector import PatchInjector
 from torchstone.dataflow.migration.specification import Arguments, Call
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
+from torchstone.observe.compat.loaders import IterableFetcher, MapFetcher, default_collate_fn_map
 from torchstone.observe.where import PROGRAM
 
 logger = logging.getLogger("migration")
@@ -66,7 +65,7 @@ _ARRAY_OF_ARRAY: dict[str, Callable[[Deferred], Any]] = {
     "asarray": lambda array: array,
     "array": lambda array: array.copy("K"),
 }
-_FETCHERS = (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)
+_FETCHERS = (MapFetcher, IterableFetcher)
 
 
 def defer_in_loaders(
@@ -247,7 +246,7 @@ class RandomState:
 
 
 def _recording(original: Callable[..., Any], recorder: _Recorder) -> Callable[..., Any]:
-    is_stream = original is fetch._IterableDatasetFetcher.fetch
+    is_stream = original is IterableFetcher.fetch
 
     @functools.wraps(original)
     def fetch_recorded(self: Any, index: Any) -> Any:
