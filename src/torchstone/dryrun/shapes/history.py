@@ -10,6 +10,7 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.dryrun.record import Made, Operand
+from torchstone.observe.compat.backends import FAKE_DEVICE
 from torchstone.observe.compat.operators import is_tensor_class
 from torchstone.observe.where import PROGRAM
 
@@ -101,7 +102,7 @@ def history_of(tensor: torch.Tensor) -> tuple[Made, ...]:
 
 def operand(name: str, tensor: torch.Tensor) -> Operand:
     """A tensor as data."""
-    device = str(tensor.device).replace("pretend", "cuda")
+    device = str(tensor.device).replace(FAKE_DEVICE, "cuda")
     return Operand(
         name,
         tuple(int(size) for size in tensor.shape),

@@ -1,4 +1,4 @@
-"""The versions of torch that are supported, and what is said about the others."""
+"""What is said about a torch that lacks something."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ import torch
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-
-OLDEST = (2, 6)
-"""The oldest that `make matrix` runs every tool on; see docs/versions.md."""
-
-
-def torch_version() -> tuple[int, int]:
-    """Major and minor version of the torch that is loaded; local and pre-release parts left out."""
-    major, minor = torch.__version__.split(".")[:2]
-    return int(major), int(minor)
 
 
 class TorchTooOldError(UsageError):
