@@ -60,6 +60,7 @@ def run_command(options: RunOptions) -> Report:
         notes=migrator.notes(),
         verdicts=migrator.verdicts(),
         allows_rounding=allowed,
+        fallbacks=migrator.fallbacks(),
     )
     if runs.wrong and not runs.failure:
         runs = replace(runs, culprits=_culprits(plan, options, runs, migrator.lines()))

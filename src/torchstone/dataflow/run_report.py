@@ -16,6 +16,7 @@ from torchstone.core.quantity import human
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
 from torchstone.dataflow.comparison import Difference, Outcome
+from torchstone.dataflow.migration.ledger import Fallback
 from torchstone.dataflow.plan import MigrationPlan
 from torchstone.dataflow.report import TOOL
 
@@ -37,7 +38,13 @@ PART_MATCHED = RuleInfo(
     Text("some entries of the plan match no call of the program", "计划中的部分条目没有匹配到任何调用"),
     Text("what these entries were to gain is not gained in this run", "这些条目预期的收益在本次运行中没有实现"),
 )  # fmt: skip
-RULES = {rule.id: rule for rule in (DIFFERENT, NO_MATCH, PART_MATCHED)}
+FELL_BACK = RuleInfo(
+    "FL104", "planned-calls-stayed", "flow", Severity.MEDIUM,
+    Text("every call that the plan moves ran on the CPU after all", "计划迁移的所有调用最终都在 CPU 上执行"),
+    Text("what the plan was to gain is not gained; each call was computed by the original function",
+         "计划预期的收益没有实现；每次调用都由原函数执行"),
+)  # fmt: skip
+RULES = {rule.id: rule for rule in (DIFFERENT, NO_MATCH, PART_MATCHED, FELL_BACK)}
 _ONE_RUN = Text("one run", "单次运行")
 _LISTED = ("fallbacks", "functions", "contexts")
 """Of the migrator's figures: shown in tables of their own."""
@@ -77,6 +84,7 @@ class Runs:
     verdicts: tuple[Text, ...] = ()
     allows_rounding: bool = False
     culprits: tuple[Culprit, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -101,6 +109,10 @@ class Runs:
     @property
     def moved(self) -> int:
         return int(self.stats.get("calls_migrated", 0)) + int(self.stats.get("calls_deferred", 0))
+
+    @property
+    def fell_back(self) -> int:
+        return int(self.stats.get("calls_fallback", 0))
 
     @property
     def migrated_seconds(self) -> float:
@@ -131,7 +143,7 @@ def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
         Measure("migrated_seconds", runs.migrated_seconds, "s", _ONE_RUN, Text("with the plan", "按计划运行"), evidence=evidence, tool=TOOL),
     )  # fmt: skip
     return Report(
-        TOOL, findings=(*_unmatched(runs), *(_finding(runs, item) for item in runs.wrong)), measures=measures,
+        TOOL, findings=(*_unmatched(runs), *_fell_back(runs), *(_finding(runs, item) for item in runs.wrong)), measures=measures,
         gaps=tuple(_gaps(runs)), subject=runs.subject, rules=RULES,
         answer=_answer(plan, runs),
     )  # fmt: skip
@@ -139,15 +151,8 @@ def report_on_runs(plan: MigrationPlan, runs: Runs) -> Report:
 
 def _fallbacks(runs: Runs) -> Iterator[Table]:
     rows = tuple(
-        (
-            item["function"],
-            item["reason"],
-            item["line"],
-            item["calls"],
-            item["seconds"],
-            item["edit"],
-        )
-        for item in runs.stats.get("fallbacks", ())
+        (item.function, item.reason, item.line, item.calls, item.seconds, item.edit)
+        for item in runs.fallbacks
     )
     columns = (
         Text("function", "函数"), Text("why it stayed", "未迁移的原因"), Text("where", "位置"),
@@ -190,13 +195,13 @@ def proof_of(runs: Runs) -> Text:
 def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
     proof = proof_of(runs)
     state: State = "good" if runs.is_proven else "bad" if runs.wrong else "warning"
-    fell_back = int(runs.stats.get("calls_fallback", 0))
     proving = human(float(runs.stats.get("proof_seconds", 0.0)), "s")
     speed = (
         Text("the speed is not known", "速度未知") if runs.notes or runs.failure
         else Text(f"{runs.speed:.2f}× the speed", f"速度为原来的 {runs.speed:.2f} 倍")
     )  # fmt: skip
-    is_good = runs.is_proven and (runs.speed >= 1 or bool(runs.notes))
+    happened = runs.moved or not plan.context_device_map
+    is_good = runs.is_proven and happened and (runs.speed >= 1 or bool(runs.notes))
     return Answer(
         Text(f"{runs.subject} with the plan: {proof.en}, {speed.en}",
              f"{runs.subject} 按计划运行：{proof.zh}，{speed.zh}"),
@@ -205,7 +210,7 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
             Tile(Text("proof", "证明"), proof, Text("same seeds, all arrays the program left", "相同种子，程序留下的全部数组"), state),
             Tile(Text("as it is", "原样运行"), human(runs.original.seconds, "s"), _ONE_RUN),
             Tile(Text("with the plan", "按计划"), human(runs.migrated_seconds, "s"), Text(f"without {proving} for proofs, made once", f"不含一次性证明的 {proving}")),
-            Tile(Text("calls moved", "迁移的调用"), f"{runs.moved:,}", Text(f"{fell_back:,} fell back", f"{fell_back:,} 次回退")),
+            Tile(Text("calls moved", "迁移的调用"), f"{runs.moved:,}", Text(f"{runs.fell_back:,} fell back", f"{runs.fell_back:,} 次回退")),
             Tile(Text("bytes moved", "传输字节"), human(float(runs.stats.get("bytes_moved", 0)), "B"), Text("both directions", "双向合计")),
         ),
         lines=(*_speed_words(plan, runs), *(() if runs.notes else runs.verdicts)),
@@ -218,16 +223,18 @@ def _speed_words(plan: MigrationPlan, runs: Runs) -> tuple[Text, ...]:
             Text("the plan moves nothing: moving does not pay here", "计划未迁移任何算子：在此迁移不划算"),
         )  # fmt: skip
     if not runs.moved:
+        if runs.fell_back:
+            return (_reason_of_fallbacks(runs),)
         return (
             Text(
                 "no call of the run was one that the plan moves", "本次运行中没有计划所迁移的调用"
             ),
         )
     if runs.notes:  # other kernels on another device: their time is not that of the plan
-        return tuple(
-            Text(f"{note.en}; their time says nothing about the device",
-                 f"{note.zh}；其用时不能说明该设备的速度")
-            for note in runs.notes
+        return (
+            *(Text(f"{note.en}; their time says nothing about the device",
+                   f"{note.zh}；其用时不能说明该设备的速度") for note in runs.notes),
+            *([_reason_of_fallbacks(runs)] if runs.fell_back else []),
         )  # fmt: skip
     if runs.speed < 1:
         return (
@@ -285,6 +292,38 @@ def _unmatched(runs: Runs) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _fell_back(runs: Runs) -> Iterator[Finding]:
+    """Planned calls were made, and none of them moved."""
+    if runs.moved or not runs.fell_back or runs.failure:
+        return
+    most = _most_fallbacks(runs)
+    yield Finding(
+        FELL_BACK.id, FELL_BACK.name, FELL_BACK.severity, Confidence.CERTAIN,
+        Message(FELL_BACK.name, _reason_of_fallbacks(runs)), Message("why", FELL_BACK.why),
+        Message("remedy", most.edit), _place(most.line, runs), tuple(_fallbacks(runs)),
+        fingerprint(FELL_BACK.id, runs.subject, most.function), tool=TOOL,
+    )  # fmt: skip
+
+
+def _reason_of_fallbacks(runs: Runs) -> Text:
+    """How many calls fell back, and why most of them did."""
+    most = _most_fallbacks(runs)
+    return Text(
+        f"{runs.fell_back:,} planned calls ran on the CPU; {most.function} at {most.line}: {most.reason.en}",
+        f"{runs.fell_back:,} 次计划迁移的调用在 CPU 上执行；{most.line} 处的 {most.function}：{most.reason.zh}",
+    )
+
+
+def _most_fallbacks(runs: Runs) -> Fallback:
+    return max(runs.fallbacks, key=lambda item: item.calls)
+
+
+def _place(line: str, runs: Runs) -> Location:
+    """Of a text `file:line`."""
+    path, _, number = line.rpartition(":")
+    return Location(path=path or runs.subject, line=int(number) if number.isdecimal() else 0)
+
+
 _ROWS = 20
 
 
@@ -308,8 +347,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
             "{name} differs: {how}; it does because of {cause}",
             "{name} 不同：{how}；原因在于 {cause}",
         )
-        path, _, line = (first.lines[0] if first.lines else "").rpartition(":")
-        where = Location(path=path or runs.subject, line=int(line) if line.isdecimal() else 0)
+        where = _place(first.lines[0] if first.lines else "", runs)
         listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
         heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
         evidence.append(

@@ -39,8 +39,9 @@ def reduce_gradients(model):
 
 def main():
     dist.init_process_group("gloo")
-    torch.manual_seed(0)
+    torch.manual_seed({seed})
     model = nn.Linear(6, 4)
+    torch.manual_seed(0)
     data = TensorDataset(torch.randn(32, 6), torch.randn(32, 6))
     loader = DataLoader(data, 4, sampler=DistributedSampler(data))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -56,6 +57,7 @@ if __name__ == "__main__":
     main()
 """
 CLEAN = {
+    "seed": "0",
     "gathered": "gather(b)",
     "offset": "+ len(a) * dist.get_rank()",
     "divisor": "dist.get_world_size()",
@@ -97,6 +99,15 @@ def test_gradients_that_part(tmp_path: Path, changes: dict[str, str], rule: str)
 
 def test_a_loss_that_is_wrong_is_named(tmp_path: Path) -> None:
     _, _, where = compared(tmp_path, loss="contrast(model(x), model(y))", offset="")
+    assert where == "return F.cross_entropy(a @ everything.T, labels)"
+
+
+def test_weights_that_differ_do_not_hide_what_else_is_wrong(tmp_path: Path) -> None:
+    """Every rank begins with the weights of rank 0 in a second comparison."""
+    rules, held, where = compared(
+        tmp_path, seed="dist.get_rank()", loss="contrast(model(x), model(y))", offset=""
+    )
+    assert (rules, held) == (["EX201"], [0.0])
     assert where == "return F.cross_entropy(a @ everything.T, labels)"
 
 

@@ -11,11 +11,15 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from torchstone.core.text import Text
 from torchstone.dataflow import EnhancedTracer, OptimizerManager, PipelineMigrator
 from torchstone.dataflow.migration import wrapper
+from torchstone.dataflow.migration.ledger import Fallback
 from torchstone.dataflow.placement.profile import DeviceProfile
+from torchstone.dataflow.plan import MigrationPlan
+from torchstone.dataflow.run_report import Ran, Runs, report_on_runs
 
 FATES = ("migrated", "deferred", "fallback", "stayed", "unused")
 IMAGES = [np.random.default_rng(n).integers(0, 256, (24, 18, 3), np.uint8) for n in range(5)]
@@ -72,12 +76,36 @@ def test_a_plan_that_was_traced_in_one_function_moves_calls_in_another() -> None
     assert calls == 5
 
 
-def test_a_plan_that_matches_nothing_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    plan = {"context_device_map": {"f/cv2.flip@3": "cuda:0", "f/cv2.flip@5": "cuda:1"}}
+@pytest.mark.parametrize(
+    ("entries", "stayed", "said"),
+    [
+        ({"f/cv2.flip@3": "cuda:0", "f/cv2.flip@5": "cuda:1"}, 5, "no call: it names f/cv2.flip@3"),
+        ({"f/cv2.erode": "cuda:0"}, 0, "no call: it names f/cv2.erode; calls that fit no entry: none"),
+        ({"f/cv2.erode": "cuda:0", "cv2.flip": "cuda:0"}, 0, "only some calls: it names f/cv2.erode;"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_matches_nothing_or_only_part_says_so(
+    entries: dict[str, str], stayed: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "migration"):
-        stats = run_elsewhere(plan).get_stats()
-    assert stats["calls_stayed"] == stats["calls_total"] == 5
-    assert "The plan matched no call: it names f/cv2.flip@3" in caplog.text
+        stats = run_elsewhere({"context_device_map": entries}).get_stats()
+    assert stats["calls_stayed"] == stayed
+    assert f"The plan matched {said}" in caplog.text
+
+
+def test_planned_calls_that_all_fell_back_are_a_finding() -> None:
+    reason, edit = Text("needed in the worker", "在工作进程中就被用到"), Text("edit it", "请修改")
+    stats = {"calls_fallback": 5, "contexts": {"f/cv2.flip": {"f/cv2.flip": 5}}}
+    ran = Ran({}, 1.0)
+    runs = Runs("job.py", ran, ran, stats, (), frozenset(), fallbacks=(Fallback("cv2.flip", reason, "data.py:7", edit, 5, 0.0),))  # fmt: skip
+    report = report_on_runs(MigrationPlan({"f/cv2.flip": "cuda:0"}), runs)
+    (finding,) = report.findings
+    assert (finding.rule, finding.location.path, finding.location.line) == ("FL104", "data.py", 7)
+    assert report.answer is not None
+    assert report.answer.state == "warning"
+    assert (
+        "5 planned calls ran on the CPU; cv2.flip at data.py:7: needed" in report.answer.lines[0].en
+    )
 
 
 class Followed(Dataset):
@@ -124,10 +152,54 @@ class WithObject(Dataset):
         return self.clahe.apply(image)
 
 
-def test_a_handle_that_meets_code_in_c_costs_no_crash() -> None:
+class StreamWithObject(IterableDataset):
+    """The same in a stream, from its third item on: a generator that raised gives nothing more."""
+
+    def __iter__(self):
+        first = random.random()
+        for index, image in enumerate(IMAGES):
+            small = cv2.resize(image[..., 0], (16, 12))
+            small = cv2.flip(small, 1) if random.random() < first else small
+            yield cv2.createCLAHE(2.0).apply(small) if index > 1 else small
+
+
+class OwnIterator(IterableDataset):
+    """A stream that cannot be begun again."""
+
+    def __init__(self) -> None:
+        self.source = iter(StreamWithObject())
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.source)
+
+
+class Repeatable(StreamWithObject):
+    """Its items are stacked by code that takes only real arrays."""
+
+    def __iter__(self):
+        return (cv2.resize(image, (16, 12)) for image in IMAGES)
+
+
+def equalized(items):
+    return torch.stack(
+        [torch.from_numpy(cv2.createCLAHE(2.0).apply(item[..., 0])) for item in items]
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("dataset", "collate"),
+    [(WithObject, None), (StreamWithObject, None), (OwnIterator, None), (Repeatable, equalized)],
+)
+def test_a_handle_that_meets_code_in_c_costs_no_crash(dataset, collate, workers: int) -> None:
     def batches():
         random.seed(4)
-        return list(DataLoader(WithObject(), 2)), random.random()
+        torch.manual_seed(4)  # workers are seeded from it
+        loader = DataLoader(dataset(), 2, num_workers=workers, collate_fn=collate)
+        return list(loader), random.random()
 
     expected = batches()
     plan = {"context_device_map": {"cv2.resize": "cuda:0", "cv2.flip": "cuda:0"}}
@@ -137,7 +209,24 @@ def test_a_handle_that_meets_code_in_c_costs_no_crash() -> None:
     assert expected[1] == got[1]
     stats = migrator.get_stats()
     assert adds_up(stats)
-    assert stats["calls_migrated"] >= 4
+    assert stats["calls_migrated"] + stats["calls_fallback"] >= 4
+
+
+def test_a_stream_that_gives_other_items_the_second_time_says_what_to_do() -> None:
+    class Changing(IterableDataset):
+        turn = 0
+
+        def __iter__(self):
+            self.turn += 1
+            yield cv2.resize(IMAGES[self.turn], (16, 12))
+            yield cv2.createCLAHE(2.0).apply(cv2.resize(IMAGES[self.turn][..., 0], (16, 12)))
+
+    with PipelineMigrator.from_plan({"context_device_map": {"cv2.resize": "cuda:0"}}):
+        loader = iter(DataLoader(Changing(), 1))
+        next(loader)
+        with pytest.raises(cv2.error) as caught:
+            next(loader)
+    assert "defer=False" in caught.value.__notes__[0]
 
 
 def test_calls_of_other_processes_are_counted() -> None:

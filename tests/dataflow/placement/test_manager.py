@@ -18,12 +18,13 @@ from torchstone.dataflow import (
     IterativeOptimizer,
     KWayPartitioner,
 )
-from torchstone.dataflow.placement.catalogued import UNKNOWN, Kernels
+from torchstone.dataflow.placement.catalogued import UNKNOWN, KernelCount
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.partitioner import Partition
 from torchstone.dataflow.placement.profile import (
     DeviceProfile,
     Interval,
+    Work,
     assumed_profile,
     load_profile,
 )
@@ -272,11 +273,17 @@ def test_wrong_use(tmp_path: Path) -> None:
 def test_profiles(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"name": "npu:0", "speedups": {"cv2.resize": 8.0}}')
     read = load_profile(tmp_path / "p.json")
-    assert read.time_of("cv2.resize", 8.0, 0, 0, UNKNOWN) == Interval(1.0, 1.0)
+    assert read.time_of("cv2.resize", Work(8.0, 0, 0), UNKNOWN) == Interval(1.0, 1.0)
     assert str(tmp_path) in read.how.en
     made = assumed_profile("cuda:0")
-    times = [made.time_of("f", 1.0, touched, 1, UNKNOWN) for touched in (1e6, 1e7, 1e8)]
+    times = [made.time_of("f", Work(1.0, 1, touched), UNKNOWN) for touched in (1e6, 1e7, 1e8)]
     assert all(a.high < b.high and a.low < a.high for a, b in pairwise(times))
-    few, many = (made.time_of("f", 1.0, 0, 10, Kernels(n, n, n)) for n in (1, 44))
+    few, many = (made.time_of("f", Work(1.0, 10, 0), KernelCount(n, n, n)) for n in (1, 44))
     assert many.high == pytest.approx(44 * few.high) == pytest.approx(44 * 10 * 8e-6)
+    light, heavy = (
+        made.time_of("f", Work(1.0, 0, 1e6, 1e6), KernelCount(0, 0, 0, operations=n))
+        for n in (1, 1e4)
+    )
+    assert heavy.high == pytest.approx(1e10 * 8 / (made.operations_per_second * 0.3))
+    assert light.high == pytest.approx(1e6 / (made.memory_bytes_per_second * 0.3))
     assert assumed_profile("cpu").transfer_seconds(1e9, 5) == 0.0

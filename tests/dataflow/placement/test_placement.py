@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dataflow.placement.problems import optimum, random_problem
+from torchstone.dataflow.graph.dag import FUNCTION, DAGNode
 from torchstone.dataflow.placement.flips import flip_speeds, with_device_seconds
 from torchstone.dataflow.placement.min_cut import best_cut
 from torchstone.dataflow.placement.pipelined import best_pipelined
@@ -14,6 +15,7 @@ from torchstone.dataflow.placement.problem import (
     Operator,
     PlacementProblem,
     cost_of,
+    warm_seconds,
 )
 
 
@@ -44,6 +46,16 @@ def test_the_pipelined_plan_is_within_its_bound(count: int, seed: int) -> None:
     assert mine <= best * 1.1
     assert mine <= cost_of(problem, frozenset()).overlapped
     assert mine <= cost_of(problem, everything(problem)).overlapped
+
+
+def test_a_call_that_was_interrupted_takes_the_rate_of_the_others() -> None:
+    """Random sizes leave one call for each operator; one of them waited for the machine."""
+    sizes, times = (100, 110, 120, 130, 9000), (1.0, 1.1, 400.0, 1.3, 5.0)
+    nodes = [
+        DAGNode(n, "cv2.resize", FUNCTION, performance={"execution_time": time, "bytes_in": size})
+        for n, (size, time) in enumerate(zip(sizes, times, strict=True))
+    ]
+    assert warm_seconds(nodes) == pytest.approx([1.0, 1.1, 1.2, 1.3, 5.0])
 
 
 def test_one_transfer_for_many_users() -> None:

@@ -178,13 +178,19 @@ def instrumentation() -> Instrumentation:
 
 
 def both(source: str) -> tuple[Any, Any]:
-    file = instrumentation().file("<program>", textwrap.dedent(source))
-    assert file is not None
+    """The names that the source leaves, and those of its rewritten form, with hooks and without."""
     found = []
-    for code in (file.plain, file.recording):
-        names: dict[str, Any] = {"__name__": "program"}
-        exec(code, names)
-        found.append(names)
+    for is_calm in (False, True):
+        made = instrumentation()
+        file = made.file("<program>", textwrap.dedent(source))
+        assert file is not None
+        for number in made.hooks if is_calm else ():
+            made.calm(number, 1)
+        for code in (file.plain, file.recording):
+            names: dict[str, Any] = {"__name__": "program"}
+            exec(code, names)
+            found.append(names)
+    assert found[3].get("result") == found[1].get("result")
     return found[0], found[1]
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch  # noqa: F401  loaded once, before the forks
 
+from torchstone.conductor.experiments import FIRST_LOSS, accumulation
+from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, record
 from torchstone.conductor.experiments.relations import all_relations
 from torchstone.conductor.experiments.subject import Subject
@@ -23,7 +26,7 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
-from torchstone.core.place import Place
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.dryrun.reporting.supplied import rest_on, supply_measures
@@ -46,6 +49,11 @@ class Outcome:
     held: tuple[str, ...] = ()
     """Rules of the relations that were decided and hold."""
     ended: str = ""
+    losses: int = 0
+    first_loss: float = 0.0
+    accumulated: int = 0
+    """Backward passes of one line before the first update."""
+    accumulated_at: Place = NOWHERE
     obstacle: Obstacle | None = None
     stack: tuple[Place, ...] = ()
 
@@ -88,10 +96,16 @@ def run_experiments(start: Start) -> Report:
             {"why": outcome.ended},
         )
         gaps.append(Gap(start.script, said, command, tool=TOOL))
-    rules = {rule.id: rule.info() for module in all_relations() for rule in module.RULES}
+    outcome = _with_accumulation(replace(start, supplies=started.supplies), command, outcome)
+    rules = {
+        rule.id: rule.info() for module in (*all_relations(), accumulation) for rule in module.RULES
+    }
     measures = (
         Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
         Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
+        Measure(
+            FIRST_LOSS, outcome.first_loss, "", _HOW, Text("first loss", "首个损失"), tool=TOOL
+        ),
         *(
             Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
             for name in outcome.held
@@ -100,6 +114,16 @@ def run_experiments(start: Start) -> Report:
     findings = rest_on(outcome.findings, started.supplies)
     measures = (*measures, *supply_measures(started.supplies))
     return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
+
+
+def _with_accumulation(start: Start, command: str, outcome: Outcome) -> Outcome:
+    """Two short runs more where one update is made of several backward passes."""
+    examined = accumulation.examine_accumulation(start, outcome.accumulated, outcome.accumulated_at)
+    if not examined.decided:
+        return outcome
+    found = tuple(_with_tool(finding_of(item, start.root, command)) for item in examined.shown)
+    held = () if found else tuple(rule.id for rule in accumulation.RULES)
+    return replace(outcome, findings=(*outcome.findings, *found), held=(*outcome.held, *held))
 
 
 def _written(start: Start, command: str) -> str:
@@ -129,6 +153,8 @@ def _look(start: Start, command: str) -> Outcome:
             held += [rule.id for rule in module.RULES]
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
+    first = [item.place for item in run.losses if item.step == 0]
+    repeated = len(set(first)) == 1 and len(run.steps) > 0
     return Outcome(
         findings,
         tuple(gaps),
@@ -136,9 +162,18 @@ def _look(start: Start, command: str) -> Outcome:
         len(run.calls),
         tuple(held),
         run.ended,
+        len(run.losses),
+        _first_loss(run),
+        len(first) if repeated else 0,
+        first[0] if repeated else NOWHERE,
         run.obstacle,
         run.stack,
     )
+
+
+def _first_loss(run: Run) -> float:
+    first = run.losses[0].value if run.losses else 0.0
+    return first if math.isfinite(first) else 0.0
 
 
 def _with_tool(finding: Finding) -> Finding:

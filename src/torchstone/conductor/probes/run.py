@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
 import os
 import tempfile
 import traceback
@@ -17,8 +18,9 @@ from pathlib import Path
 
 import torch  # noqa: F401  loaded once, before the forks
 
+from torchstone.conductor.experiments import FIRST_LOSS
 from torchstone.conductor.probes.checks import all_checks
-from torchstone.conductor.probes.harvest.recording import Recording
+from torchstone.conductor.probes.harvest.recording import Backward, OptimizerStep, Recording
 from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
@@ -76,6 +78,9 @@ class Outcome:
     steps: int = 0
     modules: int = 0
     ended: str = ""
+    first_loss: float = 0.0
+    backwards: float = 0.0
+    """Backward passes for each optimizer step."""
     rank: RankFacts = RankFacts()
     obstacle: Obstacle | None = None
     stack: tuple[Place, ...] = ()
@@ -156,6 +161,7 @@ def _progress(outcome: Outcome) -> tuple[Measure, ...]:
             Text("optimizer steps seen by the probes", "探针所见的优化步数"),
             tool=TOOL,
         ),
+        Measure(FIRST_LOSS, outcome.first_loss, "", how, Text("first loss", "首个损失"), tool=TOOL),
         Measure(
             "modules",
             outcome.modules,
@@ -200,8 +206,25 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
     ]
     kept = _distinct(shown)
     findings = tuple(finding_of(item, subject.root, subject.command) for item in kept)
-    return Outcome(findings, tuple(item.fixes[1:] for item in kept), tuple(gaps), run.steps,
-                   len(run.modules), run.ended, facts_of(run), run.obstacle, run.stack)  # fmt: skip
+    first = next((item.loss for item in run.events if isinstance(item, Backward)), 0.0)
+    return Outcome(
+        findings,
+        tuple(item.fixes[1:] for item in kept),
+        tuple(gaps),
+        run.steps,
+        len(run.modules),
+        run.ended,
+        first if math.isfinite(first) else 0.0,
+        _backwards_per_step(run),
+        facts_of(run),
+        run.obstacle,
+        run.stack,
+    )
+
+
+def _backwards_per_step(run: Recording) -> float:
+    steps = sum(isinstance(item, OptimizerStep) for item in run.events)
+    return sum(isinstance(item, Backward) for item in run.events) / steps if steps else 0.0
 
 
 def _enough_modules(run: Recording) -> bool:

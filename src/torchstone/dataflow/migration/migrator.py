@@ -161,11 +161,17 @@ class PipelineMigrator:
 
     def _warn_of_no_match(self) -> None:
         contexts = self.matched_contexts()
-        ran = self._migration.ledger.total().calls
-        if ran and not any(calls for key, calls in contexts.items() if key):
-            seen = ", ".join(list(contexts.get("", {}))[:3])
-            planned = ", ".join([key for key in contexts if key][:3])
-            logger.warning("The plan matched no call: it names %s; calls were %s.", planned, seen)
+        seen = ", ".join(list(contexts.pop("", {}))[:3]) or "none"
+        missing = [key for key, calls in contexts.items() if not calls]
+        if missing:
+            share = "no call" if len(missing) == len(contexts) else "only some calls"
+            planned = ", ".join(missing[:3])
+            logger.warning(
+                "The plan matched %s: it names %s; calls that fit no entry: %s.",
+                share,
+                planned,
+                seen,
+            )
 
     def is_applied(self) -> bool:
         return self._injector is not None

@@ -16,6 +16,7 @@ from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
+from torchstone.dataflow.migration.nested import map_leaves
 from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Processors, Transfer
 from torchstone.dataflow.migration.proof.certificates import Certificates
@@ -345,19 +346,13 @@ class UniversalWrapper:
 
 def plain(value: Any) -> Any:
     """The same arguments with arrays brought back from the device."""
-    if hasattr(value, "torchstone_materialise"):
-        return value.torchstone_materialise()
-    if type(value) in (tuple, list):
-        return type(value)(map(plain, value))
-    if type(value) is dict:
-        return {key: plain(item) for key, item in value.items()}
-    return value
+    return map_leaves(
+        lambda item: item.torchstone_materialise() if hasattr(item, "torchstone_materialise") else item, value
+    )  # fmt: skip
 
 
 def _without_handles(value: Any) -> Any:
-    if type(value) in (tuple, list):
-        return type(value)(map(_without_handles, value))
-    return plain(value) if _is_handle(value) else value
+    return map_leaves(lambda item: plain(item) if _is_handle(item) else item, value)
 
 
 def plain_handles(bound: Arguments) -> Arguments:

@@ -15,17 +15,21 @@ DATA = "_"
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
-    """Launches of one call, uploads beside its data, and bytes touched for each byte of data."""
+class KernelCount:
+    """What one call of a kind launches, from the fewest to the most that was counted."""
 
-    low: int = 1
-    usual: int = 4
-    high: int = 16
+    low: int
+    usual: int
+    high: int
     uploads: int = 0
-    traffic: float = 4.0
+    """Small tables that go to the device with every call."""
+    traffic: float = 1.0
+    """Bytes that kernels read and write, for each byte of the call's data."""
+    operations: float = 1.0
+    """Elements that kernels make, for each byte of the result: one operation each."""
 
 
-UNKNOWN = Kernels()
+UNKNOWN = KernelCount(1, 4, 16, traffic=4.0, operations=4.0)
 """Of an entry without figures: wide enough for most entries that have some."""
 
 
@@ -37,7 +41,7 @@ class CataloguedCall:
     """Why it cannot move; empty where it can."""
     is_exact: bool = True
     case: str = ""
-    kernels: Kernels = UNKNOWN
+    kernels: KernelCount = UNKNOWN
 
 
 Look = Callable[[DAGNode, Sequence[DAGNode]], CataloguedCall]
@@ -64,10 +68,7 @@ def look_up(node: DAGNode, inputs: Sequence[DAGNode]) -> CataloguedCall:
             return CataloguedCall(judged.reason)
         if judged is not None:
             case, is_exact = judged.name, judged.exact
-    found = counts.get(case) or counts.get("")
-    if found is None:
-        return CataloguedCall(is_exact=is_exact, case=case)
-    kernels = Kernels(found.low, found.usual, found.high, found.uploads, found.traffic)
+    kernels = counts.get(case) or counts.get("") or UNKNOWN
     return CataloguedCall(is_exact=is_exact, case=case, kernels=kernels)
 
 

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from statistics import median
 
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.dag import PRODUCES, USES, VARIABLE, DAGNode, ExecutionDAG
 from torchstone.dataflow.placement.catalogued import CataloguedCall, Look, look_up
-from torchstone.dataflow.placement.profile import DeviceProfile, Interval
+from torchstone.dataflow.placement.profile import DeviceProfile, Interval, Work
 
 HOST = -1
 """Stands for the program around the pipeline: what it gives comes from the CPU, what it needs
@@ -21,6 +22,10 @@ CONSUMER = -2
 
 _MOST = 0.5
 """Share of the values of a variable from which on all of them are taken for results."""
+_FEW = 3
+"""Calls below which a median says nothing: one that was interrupted would decide."""
+_ALIKE = 4.0
+"""Calls of one function whose data differ by less than this factor have one rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,7 @@ def problem_from(
 ) -> PlacementProblem:
     """The problem that a graph poses."""
     placed = list(dag.operators())
+    seconds = warm_seconds(placed)
     places = {node.node_id: place for place, node in enumerate(placed)}
     inputs: dict[int, list[DAGNode]] = defaultdict(list)
     for source, target, kind in dag.edges:
@@ -148,8 +154,8 @@ def problem_from(
             inputs[target].append(dag.nodes[source])
     return PlacementProblem(
         tuple(
-            _operator(node, profile, _call(node, inputs[node.node_id], movable, setting, look), setting)
-            for node in placed
+            _operator(node, warm, profile, _call(node, inputs[node.node_id], movable, setting, look), setting)
+            for node, warm in zip(placed, seconds, strict=True)
         ),
         tuple(_data(dag, places, profile, setting)),
     )  # fmt: skip
@@ -172,23 +178,50 @@ def _call(
     return found
 
 
+def warm_seconds(nodes: Sequence[DAGNode]) -> list[float]:
+    """Seconds of all calls of each operator on the CPU. Random sizes leave operators of one call each:
+    those take the median rate of their function's calls on data of about the same size."""
+    alike: dict[str, list[DAGNode]] = defaultdict(list)
+    for node in nodes:
+        alike[node.name].append(node)
+    return [_warm_seconds(node, alike[node.name]) for node in nodes]
+
+
+def _warm_seconds(node: DAGNode, same_function: Sequence[DAGNode]) -> float:
+    own = node.performance.get("warm", node.seconds)
+    size = _touched(node) / node.count
+    if node.count >= _FEW or not size:
+        return own
+    rates = [
+        other.performance.get("warm", other.seconds) / _touched(other)
+        for other in same_function
+        if size / _ALIKE < _touched(other) / other.count < size * _ALIKE
+        for _ in range(min(other.count, _FEW))
+    ]
+    return median(rates) * _touched(node) if len(rates) >= _FEW else own
+
+
+def _touched(node: DAGNode) -> float:
+    return node.performance.get("bytes_in", 0.0) + node.performance.get("bytes_out", 0.0)
+
+
 def _operator(
-    node: DAGNode, profile: DeviceProfile, call: CataloguedCall, setting: Setting
+    node: DAGNode, warm: float, profile: DeviceProfile, call: CataloguedCall, setting: Setting
 ) -> Operator:
     stays = call.stays
-    touched = node.performance.get("bytes_in", 0.0) + node.performance.get("bytes_out", 0.0)
+    touched = _touched(node)
     if (
         not stays.en
         and profile.memory_bytes
         and touched / node.count * setting.batch > profile.memory_bytes
     ):
         stays = Text("its data do not fit into the device's memory", "其数据放不进设备内存")
-    warm = node.performance.get("warm", node.seconds)
     here = warm / max(setting.workers, 1)
     if stays.en:
         return Operator(node.node_id, here, None, stays)
     calls = ceil(node.count / setting.batch)
-    there = profile.time_of(node.name, warm, touched, calls, call.kernels)
+    work = Work(warm, calls, touched, node.performance.get("bytes_out", 0.0))
+    there = profile.time_of(node.name, work, call.kernels)
     return Operator(node.node_id, here, there.high, stays, there, call.kernels.usual)
 
 

@@ -12,7 +12,7 @@ from torchstone.core.codec import from_data
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
-from torchstone.dataflow.placement.catalogued import Kernels
+from torchstone.dataflow.placement.catalogued import KernelCount
 from torchstone.runtime.devices import device as known_device
 
 _LARGEST = 16 * 2**20
@@ -22,6 +22,9 @@ _LAUNCH = 8e-6  # seconds to start a kernel from Python
 _QUICK = 0.5  # of that, where kernels are queued while others run
 _SHARE = 0.3  # of the memory bandwidth that image operators reach
 _BEST_SHARE = 0.8  # of it, that a copy reaches
+_DEAR = (
+    8  # operations in float64 or of whole numbers, in which most entries compute, in float32 ones
+)
 _MEASURED_BYTES = 8 * 2**20
 
 
@@ -31,6 +34,17 @@ class Interval:
 
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All calls of one operator."""
+
+    cpu_seconds: float
+    calls: float
+    """Launches that they need: calls of one batch share theirs."""
+    bytes_touched: float
+    bytes_made: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,8 @@ class DeviceProfile:
     launch_seconds: float = _LAUNCH
     memory_bytes_per_second: float = 0.0
     """Of the device's own memory; 0 where operators gain only what `speedups` says."""
+    operations_per_second: float = 0.0
+    """In float32, outside the matrix units; 0 where it is not known and memory is the limit."""
     memory_bytes: int = 0
     speedups: Mapping[str, float] = field(default_factory=dict)
     """Function → times faster than on the CPU, as measured."""
@@ -51,12 +67,11 @@ class DeviceProfile:
     """For functions that have none of their own; None: by the bytes they touch."""
     how: Text = Text("assumed", "假设")
 
-    def time_of(
-        self, function: str, cpu_seconds: float, touched: float, calls: float, kernels: Kernels
-    ) -> Interval:
-        """Of all calls of a function that took so long on the CPU and whose data have so many bytes:
-        launches and uploads, and a roofline of the bytes that its kernels touch."""
+    def time_of(self, function: str, work: Work, kernels: KernelCount) -> Interval:
+        """Launches and uploads, and a roofline: the bytes that its kernels touch or the operations that
+        they make, whatever takes longer."""
         speedup = self.speedups.get(function, self.speedup)
+        cpu_seconds, calls = work.cpu_seconds, work.calls
         uploads = calls * kernels.uploads * self.latency_seconds
         if speedup is not None:  # as measured, launches and all
             return Interval(cpu_seconds / speedup, cpu_seconds / speedup)
@@ -65,8 +80,12 @@ class DeviceProfile:
         if not self.memory_bytes_per_second:
             return Interval(quick + cpu_seconds, slow + cpu_seconds)
         rate = self.memory_bytes_per_second
-        least = touched / (rate * _BEST_SHARE)
-        most = touched * kernels.traffic / (rate * _SHARE)
+        least = work.bytes_touched / (rate * _BEST_SHARE)
+        most = work.bytes_touched * kernels.traffic / (rate * _SHARE)
+        if self.operations_per_second:
+            operations = work.bytes_made * kernels.operations
+            least = max(least, operations / (self.operations_per_second * _BEST_SHARE))
+            most = max(most, operations * _DEAR / (self.operations_per_second * _SHARE))
         return Interval(max(quick, least), slow + most)
 
     def transfer_seconds(self, nbytes: float, transfers: float) -> float:
@@ -93,6 +112,7 @@ def assumed_profile(name: str = "cuda:0", model: str = "a100-80g") -> DeviceProf
     return DeviceProfile(
         name,
         memory_bytes_per_second=made.memory_bytes_per_second,
+        operations_per_second=made.vector_flops_per_second,
         memory_bytes=made.memory_bytes,
         how=how,
     )

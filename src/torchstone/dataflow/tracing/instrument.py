@@ -65,8 +65,8 @@ class Instrumentation:
     owners: dict[FunctionSites, CodeType] = field(default_factory=dict)
     changed: dict[int, list[weakref.ref[FunctionType]]] = field(default_factory=dict)
     """By the id of the recording code: the functions that have it."""
-    hooks: dict[int, Hook] = field(default_factory=dict)
-    """By the number of their site."""
+    hooks: dict[int, tuple[Hook, Hook | None]] = field(default_factory=dict)
+    """By the number of their site: the hook, and what stands in its place when it is taken off."""
     shed_count: int = 0
 
     # ---- files -------------------------------------------------------------------------------
@@ -139,18 +139,20 @@ class Instrumentation:
         before = len(self.recorder.sites)
         made = make_hook(site, owner, self.recorder, self.shed, self.calm)
         # an item has two numbers: as an operator, and as a call of `__getitem__`
-        self.hooks |= dict.fromkeys(range(before, len(self.recorder.sites)), made)
+        plain = None if number in rewriter.doubled else plain_operation(site)
+        self.hooks |= dict.fromkeys(range(before, len(self.recorder.sites)), (made, plain))
         return made
 
     def calm(self, number: int, rounds: int) -> None:
         """A site whose calls are so short that hooks would take most of the time does without, in
-        running frames too: the constant that is called there becomes the operation itself."""
-        site, hook = self.recorder.sites[number], self.hooks[number]
+        running frames too: the constant that is called there becomes None, which leads to the source
+        as it was, or the operation itself where that does not stand beside it."""
         if number in self.recorder.hot:
             return
         self.recorder.hot[number] = rounds
+        hook, plain = self.hooks[number]
         for code, _ in list(self.originals.values()):
-            _replace_constant(code, hook, plain_operation(site))
+            _replace_constant(code, hook, plain)
 
     # ---- functions ---------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ class Instrumentation:
         self.changed.clear()
 
 
-def _replace_constant(code: CodeType, old: Hook, new: Hook) -> None:
+def _replace_constant(code: CodeType, old: Hook, new: Hook | None) -> None:
     """In the tuple itself, which running frames read: of code that this module made, and that
     nobody else holds. The old constant is kept alive by its owner."""
     constants = code.co_consts

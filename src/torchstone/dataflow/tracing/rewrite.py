@@ -7,7 +7,10 @@ constant is replaced by the function that records. So the user's names and globa
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from torchstone.dataflow.tracing.sites import Site
@@ -31,6 +34,10 @@ _METHODS_WITHOUT_DATA = frozenset(
 """Methods of lists, dicts and texts that no array, tensor or image has."""
 _VIEWS = frozenset("T mT H mH real imag flat".split())
 """Attributes that are arrays of their own."""
+_LARGEST_COPY = 96
+"""Nodes of an expression that may stand twice: nested sites double it again and again."""
+_CODE_OF_ITS_OWN = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""They compile to code objects, of which the rewritten code must have as many as the source."""
 
 
 class Rewriter(ast.NodeTransformer):
@@ -42,6 +49,8 @@ class Rewriter(ast.NodeTransformer):
         self.file = file
         self._only = only
         self.sites: list[Site] = []
+        self.doubled: set[int] = set()
+        """Numbers of the sites beside which the source stands as it was."""
         self._scope: list[str] = []
         self._block = block
         self._targets: dict[int, tuple[str, ...]] = {}
@@ -163,7 +172,8 @@ class Rewriter(ast.NodeTransformer):
         inputs = (_text(value), _text(target.value))
         arguments = [value, self.visit(target.value), self._index(target.slice)]
         call = self._site("set", "", target, arguments, inputs, (_text(target.value),))
-        return _at(ast.Expr(call), node)
+        plain = ast.Assign([ast.Subscript(arguments[1], arguments[2], ast.Store())], value)
+        return self._statement_or_plain(call, ast.Expr(call), plain, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         op, target = type(node.op).__name__, node.target
@@ -177,13 +187,16 @@ class Rewriter(ast.NodeTransformer):
             value = self.visit(node.value)
             old = _reloaded(target)
             call = self._site("update", op, target, [old, value], inputs, (_text(target),))
-            return _at(ast.Assign([target], call), node)
+            plain = ast.AugAssign(target, node.op, value)
+            return self._statement_or_plain(call, ast.Assign([target], call), plain, node)
         if isinstance(target, ast.Subscript):
             value = self.visit(node.value)
             arguments = [self.visit(target.value), self._index(target.slice), value]
             names = (_text(target.value), _text(node.value))
             call = self._site("update_item", op, target, arguments, names, (_text(target.value),))
-            return _at(ast.Expr(call), node)
+            place = ast.Subscript(arguments[0], arguments[1], ast.Store())
+            plain = ast.AugAssign(place, node.op, value)
+            return self._statement_or_plain(call, ast.Expr(call), plain, node)
         node.value = self.visit(node.value)
         return node
 
@@ -227,18 +240,23 @@ class Rewriter(ast.NodeTransformer):
             keyword.value = self.visit(keyword.value)
         call = self._site("call", "", node, arguments, inputs, targets)
         call.keywords = node.keywords
-        return call
+        return self._or_plain(call, ast.Call(func, arguments[1:], node.keywords))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             return node
-        return self._operator("binary", type(node.op).__name__, node, [node.left, node.right])
+        operands = [node.left, node.right]
+        return self._operator(
+            "binary", node.op, node, operands, lambda new: ast.BinOp(new[0], node.op, new[1])
+        )
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, (ast.Not, ast.UAdd)) or isinstance(node.operand, ast.Constant):
             node.operand = self.visit(node.operand)
             return node
-        return self._operator("unary", type(node.op).__name__, node, [node.operand])
+        return self._operator(
+            "unary", node.op, node, [node.operand], lambda new: ast.UnaryOp(node.op, new[0])
+        )
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         ordered = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -246,7 +264,13 @@ class Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         operands = [node.left, node.comparators[0]]
-        return self._operator("compare", type(node.ops[0]).__name__, node, operands)
+        return self._operator(
+            "compare",
+            node.ops[0],
+            node,
+            operands,
+            lambda new: ast.Compare(new[0], node.ops, [new[1]]),
+        )
 
     def _wanted(self, node: ast.expr) -> bool:
         if not self._only:
@@ -256,14 +280,22 @@ class Rewriter(ast.NodeTransformer):
             text = _text(node.value)
         return text in self._only
 
-    def _operator(self, kind: str, op: str, node: ast.expr, operands: list[ast.expr]) -> ast.AST:
+    def _operator(
+        self,
+        kind: str,
+        op: ast.AST,
+        node: ast.expr,
+        operands: list[ast.expr],
+        plain: Callable[[list[ast.expr]], ast.expr],
+    ) -> ast.AST:
         if self._only:
             self.generic_visit(node)
             return node
         inputs = tuple(_text(item) for item in operands)
         targets = self._targets.get(id(node), ())
         arguments = [self.visit(item) for item in operands]
-        return self._site(kind, op, node, arguments, inputs, targets)
+        made = self._site(kind, type(op).__name__, node, arguments, inputs, targets)
+        return self._or_plain(made, plain(arguments))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load) or not self._wanted(node.value):
@@ -272,7 +304,8 @@ class Rewriter(ast.NodeTransformer):
         inputs = (_text(node.value), "")
         targets = self._targets.get(id(node), ())
         arguments = [self.visit(node.value), self._index(node.slice)]
-        return self._site("item", "", node, arguments, inputs, targets)
+        made = self._site("item", "", node, arguments, inputs, targets)
+        return self._or_plain(made, ast.Subscript(arguments[0], arguments[1], ast.Load()))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         text, targets = _text(node.value), self._targets.get(id(node), ())
@@ -309,6 +342,41 @@ class Rewriter(ast.NodeTransformer):
         call = ast.Call(ast.Constant(f"{MARK}{number}"), list(arguments), [])
         return _at(call, node)
 
+    def _or_plain(self, call: ast.Call, plain: ast.expr) -> ast.expr:
+        """`plain if SITE is None else SITE(...)`: a hook that is taken off leaves the source as it
+        was written, which the interpreter knows how to run fast. The two share their parts."""
+        if not self._may_stand_twice(plain):
+            return call
+        test = self._is_off(call)
+        return _at(ast.IfExp(test, _at(plain, call), call), call)
+
+    def _statement_or_plain(
+        self, call: ast.Call, hooked: ast.stmt, plain: ast.stmt, node: ast.stmt
+    ) -> ast.stmt:
+        """The same for a statement."""
+        if not self._may_stand_twice(plain):
+            return _at(hooked, node)
+        return _at(ast.If(self._is_off(call), [_at(plain, node)], [_at(hooked, node)]), node)
+
+    def _is_off(self, call: ast.Call) -> ast.expr:
+        mark = call.func
+        assert isinstance(mark, ast.Constant)
+        self.doubled.add(int(str(mark.value).removeprefix(MARK)))
+        return _at(ast.Compare(mark, [ast.Is()], [ast.Constant(None)]), call)
+
+    def _may_stand_twice(self, plain: ast.AST) -> bool:
+        """Small, without code of its own; a slice is made by a call, which is slower as it stands."""
+        nodes = list(itertools.islice(ast.walk(plain), _LARGEST_COPY + 1))
+        return (
+            _tests_of_constants_stay()
+            and len(nodes) <= _LARGEST_COPY
+            and not any(
+                isinstance(item, _CODE_OF_ITS_OWN)
+                or (isinstance(item, ast.Constant) and item.value == SLICE)
+                for item in nodes
+            )
+        )
+
     def _name_result(self, value: ast.expr, targets: Sequence[ast.expr]) -> None:
         names = next((found for target in targets if (found := _names(target))), ())
         self._targets[id(value)] = names
@@ -320,6 +388,15 @@ class Rewriter(ast.NodeTransformer):
     def _made_since(self, first: str) -> list[str]:
         start = int(first.rpartition("_")[2])
         return [f"_torchstone_value_{number}" for number in range(start, self._temporaries + 1)]
+
+
+@functools.cache
+def _tests_of_constants_stay() -> bool:
+    """Whether the compiler leaves `"text" is None` to the run, as it does up to Python 3.13."""
+    tree = ast.parse("a if 0 is None else b", mode="eval")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return compile(tree, "", "eval").co_names == ("a", "b")
 
 
 def _is_plain(func: ast.expr) -> bool:

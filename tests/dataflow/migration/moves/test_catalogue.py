@@ -10,10 +10,11 @@ import torch
 
 from torchstone.dataflow.migration import catalogue, list_supported_functions
 from torchstone.dataflow.migration.contexts import Placement
+from torchstone.dataflow.migration.deferred.steps import can_record, step
 from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof.comparison import difference
-from torchstone.dataflow.migration.specification import Refusal
+from torchstone.dataflow.migration.specification import Arguments, Call, Case, Refusal
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.dataflow.plan import plan_from_data
 
@@ -48,10 +49,27 @@ def test_entry_equals_the_original(name: str) -> None:
         expected = wrapper.original_func(*call.args, **call.kwargs)
         got = wrapper.compute(bound, Transfer(torch.device("cpu")))
         assert not difference(expected, got, case), (case, bound)
+        if can_record(spec) and done < 3:
+            check_batch(wrapper, bound, case, call)
         done += 1
         if done == CALLS:
             break
     assert done == CALLS
+
+
+def check_batch(wrapper: UniversalWrapper, bound: Arguments, case: Case, call: Call) -> None:
+    """Two images in one batched call: each is what the original makes of it alone."""
+    data = wrapper.spec.data[0]
+    first = bound[data]
+    second = np.ascontiguousarray(first[::-1]) // 2
+    arguments = {name: value for name, value in bound.items() if name not in (data, "dst")}
+    recorded = step("call", wrapper.func_path, arguments)
+    batch = recorded.of_batch(torch.from_numpy(np.stack([first, second])))
+    for image, got in zip((first, second), batch, strict=True):
+        args = [image if item is first else item for item in call.args]
+        kwargs = {key: image if item is first else item for key, item in call.kwargs.items()}
+        expected = wrapper.original_func(*args, **kwargs)
+        assert not difference(expected, np.ascontiguousarray(got.numpy()), case), (case, bound)
 
 
 def test_what_was_asked_for_is_there() -> None:

@@ -23,6 +23,12 @@ from torchstone.conductor.experiments.against_one.tape import (
     join,
     join_batches,
     join_weights,
+    load_tape,
+    tape_name,
+)
+from torchstone.conductor.experiments.recording.noise import (
+    switch_autocast_off,
+    switch_dropout_off,
 )
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
@@ -57,6 +63,8 @@ class Player:
     exchange: str = ""
     given: tuple[Tape, ...] = ()
     """Tapes of the ranks whose data this process uses instead of its own."""
+    weights: tuple[torch.Tensor, ...] = ()
+    """Of rank 0, where every rank is to begin with them."""
     tape: Tape = field(default_factory=Tape)
     _parameters: list[torch.Tensor] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -66,7 +74,8 @@ class Player:
     def play(self) -> Tape:
         run, places = Run(self.start.root, self.start.script), Where(self.start.root)
         prepare(self.start, self.rank, self.world, self.exchange)
-        self._even_out()
+        switch_dropout_off()
+        switch_autocast_off()
         self._watch_optimizers(places)
         self._watch_loaders()
         self._watch_draws(places)
@@ -81,19 +90,6 @@ class Player:
         self.tape.ended = run.ended
         return self.tape
 
-    def _even_out(self) -> None:
-        """No dropout and no autocast: they differ between runs without being wrong."""
-        same: Any = lambda given, *_, **__: given  # noqa: E731
-        torch.dropout = same
-        nn.functional.dropout = same
-        kind: Any = torch.amp.autocast_mode.autocast
-        init = kind.__init__
-
-        def off(region: Any, *_: Any, **__: Any) -> None:
-            init(region, "cpu", torch.bfloat16, False)
-
-        kind.__init__ = off
-
     def _watch_optimizers(self, places: Where) -> None:
         init = torch.optim.Optimizer.__init__
 
@@ -102,6 +98,8 @@ class Player:
             own = [item for group in optimizer.param_groups for item in group["params"]]
             if self.given:
                 self._put_weights(own, len(self._parameters))
+            for item, first in zip(own, self.weights[len(self._parameters) :], strict=False):
+                item.data.copy_(first)
             self._parameters += own
 
         def before_step(*_: Any) -> None:
@@ -198,8 +196,8 @@ class Player:
             self.tape.gathers = True
 
     def _returned(self, frame: types.FrameType, event: str, value: Any) -> None:
-        if event != "return" or not self._open or not self._parameters:
-            return
+        if event != "return" or not self._open or not self._parameters or self._reads_data:
+            return  # batches are put in as a whole: what made them is not compared
         if isinstance(frame.f_locals.get("self"), BatchNormBase):
             self._note_statistics(frame.f_locals["self"])
         code = frame.f_code
@@ -223,8 +221,9 @@ class Player:
             self.tape.own_statistics = True
 
 
-def write_tape(start: Start, rank: int, world: int, exchange: str, folder: Path) -> str:
-    """The work of one rank; its answer is whether it came to a step."""
-    tape = Player(start, rank, world, exchange).play()
-    tape.save(folder / f"{rank}.pt")
+def write_tape(start: Start, rank: int, world: int, exchange: str, folder: Path, even: bool) -> str:
+    """The work of one rank; `even`: it begins with the weights that rank 0 had the last time."""
+    weights = tuple(load_tape(folder / "0.pt").weights) if even else ()
+    tape = Player(start, rank, world, exchange, weights=weights).play()
+    tape.save(folder / tape_name(rank, even))
     return "ok"

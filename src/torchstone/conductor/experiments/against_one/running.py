@@ -14,7 +14,12 @@ import torch
 from torchstone.conductor.experiments.against_one import ALONE, HELD, TOOL
 from torchstone.conductor.experiments.against_one.comparing import RULES, compare_tapes
 from torchstone.conductor.experiments.against_one.playing import Player, write_tape
-from torchstone.conductor.experiments.against_one.tape import CannotJoinError, load_tape
+from torchstone.conductor.experiments.against_one.tape import (
+    CannotJoinError,
+    are_uneven_replicas,
+    load_tape,
+    tape_name,
+)
 from torchstone.conductor.experiments.recording.session import Start
 from torchstone.conductor.probes.processes import answers_of
 from torchstone.conductor.probes.rules import finding_of
@@ -35,6 +40,8 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     why: str = ""
     """Why nothing could be decided."""
+    uneven: bool = False
+    """The ranks are replicas that do not begin with the same weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +58,10 @@ def compare_with_one(start: Start, world: int) -> Report:
     command = " ".join((f"torchrun --nproc-per-node={world}", start.script, *start.arguments))
     with tempfile.TemporaryDirectory(prefix="tapes-") as name:
         folder = Path(name)
-        store = str(folder / "store")
-        works = [
-            functools.partial(write_tape, start, rank, world, store, folder)
-            for rank in range(world)
-        ]
-        answers = answers_of(works)
-        if any(text is None for text, _ in answers):
-            outcome = Outcome(why="a rank did not come to its end")
-        else:
-            ((text, _),) = answers_of([functools.partial(_compared, start, world, folder, command)])
-            outcome = (
-                from_data(Outcome, json.loads(text), "outcome")
-                if text
-                else Outcome(why="the run on one process did not come to its end")
-            )
+        outcome = _play(start, world, folder, command, even=False)
+        if outcome.uneven:  # which is a fault of its own, and hides all others
+            even = _play(start, world, folder, command, even=True)
+            outcome = even if even.findings else outcome
         ((own, _),) = answers_of([functools.partial(_alone, start)])
     gaps: tuple[Gap, ...] = ()
     measures = _signature(from_data(Alone, json.loads(own), "alone") if own else Alone())
@@ -85,6 +81,21 @@ def compare_with_one(start: Start, world: int) -> Report:
         measures = (Measure(HELD, held, "", _HOW, label, tool=TOOL), *measures)
     rules = {rule.id: rule.info() for rule in RULES}
     return Report(TOOL, outcome.findings, measures, gaps, rules=rules, subject=command)
+
+
+def _play(start: Start, world: int, folder: Path, command: str, even: bool) -> Outcome:
+    """All ranks, then one process with what they used."""
+    store = str(folder / f"store-{even}")
+    works = [
+        functools.partial(write_tape, start, rank, world, store, folder, even)
+        for rank in range(world)
+    ]
+    if any(text is None for text, _ in answers_of(works)):
+        return Outcome(why="a rank did not come to its end")
+    ((text, _),) = answers_of([functools.partial(_compared, start, world, folder, command, even)])
+    if not text:
+        return Outcome(why="the run on one process did not come to its end")
+    return from_data(Outcome, json.loads(text), "outcome")
 
 
 def _signature(alone: Alone) -> tuple[Measure, ...]:
@@ -107,8 +118,8 @@ def _alone(start: Start) -> str:
     return json.dumps(to_data(Alone(float(whole.norm()), float(whole @ other))))
 
 
-def _compared(start: Start, world: int, folder: Path, command: str) -> str:
-    tapes = [load_tape(folder / f"{rank}.pt") for rank in range(world)]
+def _compared(start: Start, world: int, folder: Path, command: str, even: bool) -> str:
+    tapes = [load_tape(folder / tape_name(rank, even)) for rank in range(world)]
     try:
         one = Player(start, given=tuple(tapes)).play()
     except CannotJoinError as error:
@@ -121,4 +132,4 @@ def _compared(start: Start, world: int, folder: Path, command: str) -> str:
     findings = tuple(
         replace(finding_of(item, start.root, command), tool=TOOL) for item in found if item.place
     )
-    return json.dumps(to_data(Outcome(findings)))
+    return json.dumps(to_data(Outcome(findings, uneven=are_uneven_replicas(one, tapes))))

@@ -66,6 +66,10 @@ class Tape:
         )
 
 
+def tape_name(rank: int, even: bool) -> str:
+    return f"{rank}-even.pt" if even else f"{rank}.pt"
+
+
 def load_tape(path: Path) -> Tape:
     """Only tensors and plain containers are read: the file was written by code of the project."""
     data = torch.load(path, weights_only=True)
@@ -80,6 +84,19 @@ def load_tape(path: Path) -> Tape:
         data["gathers"],
         data["own_statistics"],
         data["ended"],
+    )
+
+
+def are_uneven_replicas(one: Tape, ranks: list[Tape]) -> bool:
+    """Whether every rank holds all weights of one process, and they are not equal on all ranks."""
+    own = [item.shape for item in one.weights]
+    first = ranks[0].weights
+    if not own or any([item.shape for item in tape.weights] != own for tape in ranks):
+        return False
+    return any(
+        not torch.equal(item, other)
+        for tape in ranks[1:]
+        for item, other in zip(tape.weights, first, strict=True)
     )
 
 

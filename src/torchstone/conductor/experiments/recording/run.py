@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.core.place import NOWHERE, Place
@@ -40,9 +41,25 @@ class Batch:
     loader: int
     turn: int
     """How often the loader was started before."""
-    training: bool
-    """Whether a backward pass followed before the next batch."""
     samples: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """A loader that was used, with its data set."""
+
+    data: Any
+    place: Place
+    """Where it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A scheduler of torch that was made for an optimizer."""
+
+    scheduler: Any
+    optimizer: int
     place: Place
 
 
@@ -84,11 +101,13 @@ class Run:
     losses: list[Loss] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
+    loaders: dict[int, Loader] = field(default_factory=dict)
+    trained: set[int] = field(default_factory=set)
+    """Loaders whose batch was the last one before a backward pass."""
     broadcasts: list[Broadcast] = field(default_factory=list)
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
-    scheduled: dict[int, Place] = field(default_factory=dict)
-    """Optimizers whose rate a scheduler of torch sets, and where it was made."""
+    schedules: list[Schedule] = field(default_factory=list)
     live: list[tuple[int, int]] = field(default_factory=list)
     """Optimizer steps so far, and tensors with a history that were alive then."""
     non_finite: NonFinite | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -16,14 +15,20 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 
-from torchstone.conductor.experiments.recording.run import Batch, Broadcast, Loss, Run, Step
-from torchstone.observe.compat.trees import tree_leaves
+from torchstone.conductor.experiments.recording.run import (
+    Batch,
+    Broadcast,
+    Loader,
+    Loss,
+    Run,
+    Schedule,
+    Step,
+)
+from torchstone.conductor.experiments.recording.samples import Collated, CollateWithDigests
 from torchstone.observe.where import Where
 
 _LIVE_AT = (4, 8, 16, 32)
 _MOST_BATCHES = 400
-_MOST_SAMPLES = 2048
-"""Of a batch: a token table with more rows is not a batch of samples."""
 _STRETCHING = frozenset(
     "add sub mul div true_divide __sub__ __rsub__ __add__ __mul__ __truediv__ mse_loss l1_loss "
     "smooth_l1_loss huber_loss subtract".split()
@@ -51,6 +56,8 @@ class TrainingRecorder:
     """All optimizer steps, replays included."""
     _gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     _backwards: int = 0
+    _last_loader: int = 0
+    """The one that gave the last batch."""
     _inside: bool = False
     _watched: set[int] = field(default_factory=set)
     _until: float = field(default_factory=time.process_time)
@@ -72,6 +79,8 @@ class TrainingRecorder:
             self.backwards += 1
             if not self.quiet:
                 self._backwards += 1
+                if self._last_loader:
+                    self.run.trained.add(self._last_loader)
                 if tensor.numel() == 1:
                     loss = Loss(float(tensor.detach()), len(self.run.steps), self.places.own(2))
                     self.run.losses.append(loss)
@@ -137,15 +146,21 @@ class TrainingRecorder:
             raise EnoughError
 
     def _watch_schedulers(self) -> None:
-        base = torch.optim.lr_scheduler.LRScheduler
-        init = base.__init__
+        kinds = torch.optim.lr_scheduler
 
-        def recorded(scheduler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            init(scheduler, optimizer, *args, **kwargs)
-            if not self.quiet:
-                self.run.scheduled.setdefault(id(optimizer), self.places.own(2))
+        def watch(kind: Any) -> None:
+            init = kind.__init__
 
-        base.__init__ = recorded  # type: ignore[method-assign, assignment]
+            def recorded(scheduler: Any, *args: Any, **kwargs: Any) -> None:
+                init(scheduler, *args, **kwargs)
+                if not self.quiet:
+                    made = Schedule(scheduler, id(scheduler.optimizer), self.places.own(2))
+                    self.run.schedules.append(made)
+
+            kind.__init__ = recorded
+
+        watch(kinds.LRScheduler)
+        watch(kinds.SequentialLR)  # which does not call what it is derived from
 
     def _watch_restores(self) -> None:
         load = nn.Module.load_state_dict
@@ -158,26 +173,47 @@ class TrainingRecorder:
         nn.Module.load_state_dict = recorded  # type: ignore[method-assign, assignment]
 
     def _watch_loaders(self) -> None:
-        iterate = DataLoader.__iter__
+        iterate, init = DataLoader.__iter__, DataLoader.__init__
         turns: dict[int, int] = {}
+
+        def made(loader: Any, *args: Any, **kwargs: Any) -> None:
+            init(loader, *args, **kwargs)
+            if not self.quiet:
+                self.run.loaders[id(loader)] = Loader(loader.dataset, self.places.own(2))
 
         def recorded(loader: Any) -> Any:
             if self.quiet:
-                return iterate(loader)
+                return map(_without_digests, iterate(loader))
             turn = turns.get(id(loader), 0)
             turns[id(loader)] = turn + 1
-            return self._batches(loader, iterate(loader), turn)
+            own = loader.collate_fn
+            loader.collate_fn = CollateWithDigests(own, loader.batch_sampler is None)
+            try:
+                return self._batches(loader, iterate(loader), turn)
+            finally:
+                loader.collate_fn = own  # the iterator has taken what it needs
 
+        DataLoader.__init__ = made  # type: ignore[method-assign, assignment]
         DataLoader.__iter__ = recorded  # type: ignore[method-assign]
 
     def _batches(self, loader: Any, batches: Iterator[Any], turn: int) -> Iterator[Any]:
-        for batch in batches:
-            before = len(self.run.losses)
-            place, samples = self.places.own(2), sample_digests(batch)
-            yield batch
-            if samples and len(self.run.batches) < _MOST_BATCHES and not self.quiet:
-                trained = len(self.run.losses) > before
-                self.run.batches.append(Batch(id(loader), turn, trained, samples, place))
+        for given in batches:
+            samples = given.samples if isinstance(given, Collated) else ()
+            place = self.places.own(2)
+            self._last_loader = id(loader)
+            yield _without_digests(given)
+            if (
+                all(samples)
+                and samples
+                and len(self.run.batches) < _MOST_BATCHES
+                and not self.quiet
+            ):
+                self.run.batches.append(Batch(id(loader), turn, samples, place))
+
+
+def _without_digests(given: Any) -> Any:
+    """The batch; workers that stay from one pass to the next go on adding digests."""
+    return given.batch if isinstance(given, Collated) else given
 
 
 def _cosine(left: list[torch.Tensor], right: list[torch.Tensor]) -> float:
@@ -203,24 +239,6 @@ def _is_own(module: nn.Module, state: Any) -> bool:
     pairs = [(own[key], value) for key, value in state.items() if key in own]
     tensors = [(a, b) for a, b in pairs if isinstance(b, torch.Tensor) and b.numel()]
     return bool(tensors) and all(a.data_ptr() == b.data_ptr() for a, b in tensors)
-
-
-def sample_digests(batch: Any) -> tuple[str, ...]:
-    """A digest of each sample of a batch whose tensors share their first side; empty otherwise."""
-    tensors = [item for item in tree_leaves(batch) if isinstance(item, torch.Tensor)]
-    sizes = {item.shape[0] if item.dim() else 0 for item in tensors}
-    if len(sizes) != 1 or not 0 < (size := sizes.pop()) <= _MOST_SAMPLES:
-        return ()
-    rows = []
-    for place in range(size):
-        digest = hashlib.sha256()
-        for item in tensors:
-            row = item[place].detach().cpu().contiguous()
-            if row.dtype == torch.bfloat16:
-                row = row.float()
-            digest.update(row.numpy().tobytes())
-        rows.append(digest.hexdigest()[:16])
-    return tuple(rows)
 
 
 class BroadcastMode(TorchFunctionMode):

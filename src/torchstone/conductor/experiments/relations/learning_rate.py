@@ -73,9 +73,9 @@ def examine(subject: Subject) -> Examined:
         own = [item for item in run.steps if item.optimizer == optimizer and item.rates]
         if len(own) >= _FEWEST:
             shown += _look(own)
-            made_at = run.scheduled.get(optimizer)
-            if made_at and len({item.rates for item in own}) == 1 and max(own[0].rates) > 0:
-                shown.append(_never_changes(own, made_at))
+            made = [item for item in run.schedules if item.optimizer == optimizer]
+            if made and len({item.rates for item in own}) == 1 and max(own[0].rates) > 0:
+                shown.append(_never_changes(own, made[0].place))
     return Examined(tuple(shown), decided=True)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from torchstone.conductor.experiments.recording.run import Batch
+from torchstone.conductor.experiments.recording.sources import sources_of, used_once
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
+from torchstone.core.place import Place
 from torchstone.core.text import Text
 
 SHARED = ProbeRule(
@@ -29,13 +33,14 @@ _SHARE = 0.02
 """Of the evaluated samples; a few equal rows are chance in small integer data."""
 _DUPLICATES = 0.05
 """Where so many training samples are equal to each other, equal rows mean nothing."""
+_SOURCES = 0.1
+"""Of the evaluated samples, where only what they were made from is equal."""
 
 
 def examine(subject: Subject) -> Examined:
-    batches = subject.run.batches
-    training = [item for item in batches if item.training and item.turn == 0]
-    loaders = {item.loader for item in batches if item.training}
-    others = [item for item in batches if item.loader not in loaders and item.turn == 0]
+    first = [item for item in subject.run.batches if item.turn == 0]
+    training = [item for item in first if item.loader in subject.run.trained]
+    others = [item for item in first if item.loader not in subject.run.trained]
     if not training or not others:
         return NOTHING_TO_LOOK_AT
     seen = [sample for item in training for sample in item.samples]
@@ -46,20 +51,59 @@ def examine(subject: Subject) -> Examined:
     for loader in dict.fromkeys(item.loader for item in others):
         own = [item for item in others if item.loader == loader]
         samples = [sample for item in own for sample in item.samples]
-        both = sum(sample in set(seen) for sample in samples)
-        if both > _SHARE * len(samples) and both > 1:
-            shown.append(_shown(own[0], both, len(samples)))
+        both, total = sum(sample in set(seen) for sample in samples), len(samples)
+        limit = _SHARE
+        if not both:
+            both, total = _count_sources(subject, training[0].loader, loader)
+            limit = _SOURCES
+        if both > limit * total and both > 1:
+            place = _place(subject, training[0].loader, own[0])
+            shown.append(_describe(place, both, total, limit is _SOURCES))
         else:
             apart = True
     # a program that also evaluates on its training data on purpose has another loader that is apart
     return Examined(() if apart else tuple(shown), decided=True)
 
 
-def _shown(batch: Batch, both: int, total: int) -> Shown:
+def _count_sources(subject: Subject, training: int, other: int) -> tuple[int, int]:
+    """Evaluated samples that are made from what a training sample is made from, and how many were made."""
+    known_loaders = subject.run.loaders
+    if training not in known_loaders or other not in known_loaders:
+        return 0, 0
+    one, two = known_loaders[training].data, known_loaders[other].data
+    if one is two:
+        return 0, 0
+    own, theirs = sources_of(one, subject.run.root), sources_of(two, subject.run.root)
+    known = used_once(own) & used_once(theirs)
+    return sum(bool(item & known) for item in theirs), len(theirs)
+
+
+def _place(subject: Subject, training: int, batch: Batch) -> Place:
+    """Where samples are chosen: in the class of both data sets where it is the project's own, otherwise where the
+    loader was made."""
+    run = subject.run
+    if batch.loader not in run.loaders or training not in run.loaders:
+        return batch.place
+    loader = run.loaders[batch.loader]
+    kind = type(loader.data)
+    code = getattr(getattr(kind, "__getitem__", None), "__code__", None)
+    if code and type(run.loaders[training].data) is kind:
+        path = Path(code.co_filename)
+        if path.is_relative_to(run.root):
+            return Place(str(path.relative_to(run.root)), code.co_firstlineno, code.co_qualname)
+    return loader.place or batch.place
+
+
+def _describe(place: Place, both: int, total: int, sources: bool) -> Shown:
     return Shown(
         SHARED,
-        batch.place,
+        place,
         Text(
+            "{both} of {total} evaluated samples are made from the same data as training samples, before they are augmented",
+            "{total} 个评估样本中有 {both} 个在增强之前与训练样本来自相同数据",
+        )
+        if sources
+        else Text(
             "{both} of {total} evaluated samples were trained on",
             "{total} 个评估样本中有 {both} 个用于训练",
         ),

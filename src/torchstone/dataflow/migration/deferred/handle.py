@@ -14,6 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from torchstone.dataflow.migration.deferred.steps import ITEM, Step, step
 from torchstone.dataflow.migration.moves.numpy._elementwise import ROUNDED, TORCH_OF
+from torchstone.dataflow.migration.nested import map_leaves
 
 Compute = Callable[[np.ndarray, tuple[Step, ...]], np.ndarray]
 """Makes the array of a base and its steps, now."""
@@ -209,13 +210,9 @@ def _no_call(name: str) -> Callable[..., Any]:
 
 def materialised(value: Any) -> Any:
     """The same with every handle computed."""
-    if type(value) is Deferred:
-        return value.torchstone_materialise()
-    if type(value) in (tuple, list):
-        return type(value)(map(materialised, value))
-    if type(value) is dict:
-        return {key: materialised(item) for key, item in value.items()}
-    return value
+    return map_leaves(
+        lambda item: item.torchstone_materialise() if type(item) is Deferred else item, value
+    )
 
 
 def _snapshot(operand: Any) -> Any:

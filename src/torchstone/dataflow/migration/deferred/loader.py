@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-import logging
-import random
 import sys
-import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, FrameType, ModuleType
 from typing import Any
 
@@ -32,6 +28,11 @@ from torchstone.dataflow.migration.deferred.batch import (
     open_session,
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
+from torchstone.dataflow.migration.deferred.recording import (
+    ACTIVE,
+    record_or_repeat,
+    recording_stream,
+)
 from torchstone.dataflow.migration.deferred.sending import Sent, reduced
 from torchstone.dataflow.migration.deferred.steps import (
     ITEM,
@@ -55,9 +56,6 @@ from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.observe.compat.loaders import IterableFetcher, MapFetcher, default_collate_fn_map
 from torchstone.observe.where import PROGRAM
 
-logger = logging.getLogger("migration")
-
-_ACTIVE = threading.local()
 _STANDING_IN = (Deferred, DeviceArray)
 _TO_TENSORS = ("from_numpy", "as_tensor", "tensor")
 _ARRAY_OF_ARRAY: dict[str, Callable[[Deferred], Any]] = {
@@ -65,7 +63,6 @@ _ARRAY_OF_ARRAY: dict[str, Callable[[Deferred], Any]] = {
     "asarray": lambda array: array,
     "array": lambda array: array.copy("K"),
 }
-_FETCHERS = (MapFetcher, IterableFetcher)
 
 
 def defer_in_loaders(
@@ -83,8 +80,10 @@ def defer_in_loaders(
     open_session(name, Session(migration, target, wrappers, keep))
     recorder = migration.defer = _Recorder(name, wrappers, migration)
     injector.change(lambda: None, lambda: setattr(migration, "defer", None))
-    for fetcher in _FETCHERS:
-        _change(injector, fetcher, "fetch", _recording(fetcher.fetch, recorder))
+    samples, stream = MapFetcher, IterableFetcher
+    _change(injector, samples, "fetch", _recording_samples(samples.fetch, recorder))
+    _change(injector, stream, "__init__", recording_stream(stream.__init__, recorder))
+    _change(injector, stream, "fetch", _recording_stream(stream.fetch))
     _collate(injector, Deferred, collate)
     _collate(injector, DeferredTensor, collate_tensors)
     return name
@@ -137,7 +136,7 @@ class _Recorder:
         self, wrapper: UniversalWrapper, bound: Arguments, call: Call, line: str
     ) -> Deferred | None:
         """None outside of a fetch, and for calls that cannot be recorded."""
-        if not getattr(_ACTIVE, "fetching", False) or not can_record(wrapper.spec):
+        if not getattr(ACTIVE, "fetching", False) or not can_record(wrapper.spec):
             return None
         if bound.get("dst") is not None:
             return None
@@ -152,7 +151,7 @@ class _Recorder:
             made = image.recorded(recorded)
         except (TypeError, RuntimeError, NotImplementedError):
             return None
-        _ACTIVE.made = True
+        ACTIVE.made = True
         return made
 
     def _compute_early(self, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
@@ -194,70 +193,26 @@ def _line_of_user() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
 
-@contextlib.contextmanager
-def recording() -> Iterator[None]:
-    """Calls that the plan moves are recorded inside, in this thread."""
-    before = getattr(_ACTIVE, "fetching", False)
-    _ACTIVE.fetching = True
-    try:
-        yield
-    finally:
-        _ACTIVE.fetching = before
+def _recording_samples(original: Callable[..., Any], recorder: _Recorder) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def fetch_recorded(self: Any, index: Any) -> Any:
+        return _sent(record_or_repeat(lambda: original(self, index), recorder))
+
+    return fetch_recorded
 
 
-def record_or_repeat(make: Callable[[], Any], recorder: Any) -> Any:
-    """What `make` gives while calls are recorded. A handle that met code which takes only real
-    arrays may have made it raise: then it is done again from the same random state with the
-    original functions, and nothing more is recorded in this process."""
-    if getattr(_ACTIVE, "is_off", None) is recorder:
-        return make()
-    state = RandomState.now()
-    _ACTIVE.made = False
-    try:
-        with recording():
-            return make()
-    except Exception as error:
-        if not _ACTIVE.made:
-            raise
-        _ACTIVE.is_off = recorder
-        logger.warning(
-            "Migration failed: %s. Falling back to CPU. (samples are no longer recorded)", error
-        )
-        state.restore()
-        return make()
-
-
-@dataclass(frozen=True, slots=True)
-class RandomState:
-    """The generators that a sample draws from."""
-
-    python: Any
-    numpy: Any
-    torch: torch.Tensor
-
-    @classmethod
-    def now(cls) -> RandomState:
-        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state())
-
-    def restore(self) -> None:
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)
-        torch.set_rng_state(self.torch)
-
-
-def _recording(original: Callable[..., Any], recorder: _Recorder) -> Callable[..., Any]:
-    is_stream = original is IterableFetcher.fetch
+def _recording_stream(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Items of a stream are recorded one by one, by what its fetcher was made with."""
 
     @functools.wraps(original)
     def fetch_recorded(self: Any, index: Any) -> Any:
-        if is_stream:  # a generator that raised cannot be asked again
-            with recording():
-                data = original(self, index)
-        else:
-            data = record_or_repeat(lambda: original(self, index), recorder)
-        return Sent(data) if is_loader_worker() else settled(data)
+        return _sent(original(self, index))
 
     return fetch_recorded
+
+
+def _sent(data: Any) -> Any:
+    return Sent(data) if is_loader_worker() else settled(data)
 
 
 def settled(data: Any) -> Any:
@@ -325,7 +280,7 @@ def _is_recorded(args: tuple[Any, ...]) -> bool:
         len(args) == 1
         and type(args[0]) is Deferred
         and bool(args[0]._steps)
-        and getattr(_ACTIVE, "fetching", False)
+        and getattr(ACTIVE, "fetching", False)
     )
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
+from torchstone.dataflow.migration.nested import map_leaves
 from torchstone.observe.compat.modes import DisableTorchFunctionSubclass
 from torchstone.observe.compat.tensors import make_wrapper_subclass
 
@@ -110,15 +111,13 @@ def recorded_array(value: Any) -> Deferred | None:
 
 def real(value: Any) -> Any:
     """The same with every handle computed."""
-    if isinstance(value, UncomputedTensor):
-        return value.torchstone_materialise()
-    if type(value) is Deferred:
-        return value.torchstone_materialise()
-    if type(value) in (tuple, list):
-        return type(value)(map(real, value))
-    if type(value) is dict:
-        return {key: real(item) for key, item in value.items()}
-    return value
+    return map_leaves(
+        lambda item: item.torchstone_materialise() if is_uncomputed(item) else item, value
+    )
+
+
+def is_uncomputed(value: Any) -> bool:
+    return isinstance(value, UncomputedTensor) or type(value) is Deferred
 
 
 # -- what is recorded: each gives None for a call that has to be computed

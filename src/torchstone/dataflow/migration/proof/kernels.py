@@ -11,31 +11,16 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 import torch
 
+from torchstone.dataflow.placement.catalogued import KernelCount
 from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.trees import tree_leaves
 
 _MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCount:
-    """What one call of a kind launches, from the fewest to the most that was counted."""
-
-    low: int
-    usual: int
-    high: int
-    uploads: int = 0
-    """Small tables that go to the device with every call."""
-    traffic: float = 1.0
-    """Bytes that kernels read and write, for each byte of the call's data."""
-    operations: float = 1.0
-    """Elements that kernels make, for each element of the result."""
 
 
 class KernelCounter(TorchDispatchMode):

@@ -1,0 +1,231 @@
+"""Several micro-batches give the gradient of one batch that holds all their samples.
+
+The program runs twice up to its first update: once as it is, once with batches that are as large as a group of
+micro-batches. The gradient of the large batch is a weighted sum of those of the micro-batches wherever samples do not
+depend on each other; with these weights the micro-batches must have entered the update.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import BatchSampler, DataLoader
+
+from torchstone.conductor.experiments.recording.noise import (
+    switch_autocast_off,
+    switch_dropout_off,
+    use_running_statistics,
+)
+from torchstone.conductor.experiments.recording.run import Run
+from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
+from torchstone.conductor.experiments.recording.training import EnoughError
+from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined
+from torchstone.conductor.probes.checks._text import IN_THE_RUN
+from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.conductor.probes.processes import answers_of
+from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.core.finding import Severity
+from torchstone.core.place import Place
+from torchstone.core.text import Text
+from torchstone.observe.where import Where
+
+UNEVEN = ProbeRule(
+    "EX119",
+    "accumulation-weighs-unevenly",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "micro-batches enter an update with other weights than their samples have in one large batch",
+        "各微批次进入一次更新的权重，与其样本在一个大批次中的权重不同",
+    ),
+    Text(
+        "accumulation changes what is optimised: a mean of means gives a micro-batch with few counted elements as much "
+        "weight as one with many",
+        "梯度累积改变了优化目标：对均值再求平均，使计入元素少的微批次与多的微批次权重相同",
+    ),
+    Text(
+        "divide each micro-batch's sum by the count over the whole group",
+        "将每个微批次的总和除以整组的计数",
+    ),
+)
+RULES = (UNEVEN,)
+MOST_BATCHES = 16
+"""Micro-batches of one update that are joined: a batch of more may not fit."""
+_MOST_ELEMENTS = 64 << 20
+"""Of all gradients that are kept, 256 MiB."""
+_SPAN = 0.02
+"""Relative: what is left of the large batch's gradient. More, and the samples depend on each other."""
+_APART = 0.01
+"""Sine of the angle between both gradients: 1e-4 at most where nothing but the order of sums differs."""
+
+
+def examine_accumulation(start: Start, count: int, place: Place) -> Examined:
+    """`count` backward passes at `place` precede the first update."""
+    if not 2 <= count <= MOST_BATCHES:
+        return NOTHING_TO_LOOK_AT
+    with tempfile.TemporaryDirectory(prefix="accumulation-") as name:
+        folder = Path(name)
+        works = [
+            functools.partial(_write, start, 1, folder / "parts"),
+            functools.partial(_write, start, count, folder / "whole"),
+        ]
+        answers_of(works)
+        parts, whole = _read(folder / "parts"), _read(folder / "whole")
+    if parts is None or whole is None or len(parts) != count or parts.shape[1:] != whole.shape[1:]:
+        return NOTHING_TO_LOOK_AT
+    return _compare(parts.double(), whole[0].double(), place)
+
+
+def _compare(parts: torch.Tensor, whole: torch.Tensor, place: Place) -> Examined:
+    size = float(whole.norm())
+    if not size or not bool(torch.isfinite(parts).all()) or not float(parts.norm()):
+        return NOTHING_TO_LOOK_AT
+    weights = torch.linalg.lstsq(parts.T, whole[:, None]).solution[:, 0]
+    rest = float((parts.T @ weights - whole).norm()) / size
+    if rest > _SPAN or float(weights.min()) <= 0:
+        return NOTHING_TO_LOOK_AT
+    total = parts.sum(0)
+    cosine = float(total @ whole) / (float(total.norm()) * size)
+    apart = max(1 - cosine * cosine, 0.0) ** 0.5
+    if apart <= _APART:
+        return Examined(decided=True)
+    shares = [float(item) / float(weights.sum()) for item in weights]
+    high, low = max(shares), min(shares)
+    count = len(shares)
+    return Examined(
+        (
+            Shown(
+                UNEVEN,
+                place,
+                Text(
+                    "{count} micro-batches weigh the same in one update; in one batch of the same samples they weigh "
+                    "{low} to {high}",
+                    "一次更新中的 {count} 个微批次权重相同；而在同样样本的一个批次中，其权重为 {low} 至 {high}",
+                ),
+                {"count": str(count), "low": f"{low:.0%}", "high": f"{high:.0%}"},
+                (
+                    number("largest weight", "最大权重", high * 100, "%", IN_THE_RUN),
+                    number("smallest weight", "最小权重", low * 100, "%", IN_THE_RUN),
+                    number(
+                        "sine of the angle between both gradients",
+                        "两个梯度夹角的正弦",
+                        apart,
+                        "",
+                        IN_THE_RUN,
+                    ),
+                ),
+                severity=None if high - low > 0.5 / count else Severity.MEDIUM,
+            ),
+        ),
+        decided=True,
+    )
+
+
+@dataclass(slots=True)
+class _Player:
+    """Runs the program up to its first update, or its first backward pass where batches are joined."""
+
+    joined: int
+    parameters: list[torch.Tensor] = field(default_factory=list)
+    optimizers: int = 0
+    sums: list[torch.Tensor] = field(default_factory=list)
+    """All gradients after each backward pass."""
+
+    def install(self) -> None:
+        self._watch_optimizers()
+        self._watch_backward()
+        if self.joined > 1:
+            self._join_batches()
+
+    def _watch_optimizers(self) -> None:
+        init = torch.optim.Optimizer.__init__
+
+        def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            init(optimizer, *args, **kwargs)
+            self.optimizers += 1
+            self.parameters += [
+                item for group in optimizer.param_groups for item in group["params"]
+            ]
+
+        def stop(*_: Any) -> None:
+            raise EnoughError
+
+        torch.optim.Optimizer.__init__ = recorded  # type: ignore[method-assign, assignment]
+        register_optimizer_step_pre_hook(stop)
+
+    def _watch_backward(self) -> None:
+        backward: Any = torch.Tensor.backward
+        inside = [False]
+
+        def recorded(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if inside[0]:
+                return backward(tensor, *args, **kwargs)
+            inside[0] = True
+            try:
+                value = backward(tensor, *args, **kwargs)
+            finally:
+                inside[0] = False
+            self._keep()
+            return value
+
+        torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
+
+    def _keep(self) -> None:
+        elements = sum(item.numel() for item in self.parameters)
+        if self.optimizers != 1 or elements * (len(self.sums) + 1) > _MOST_ELEMENTS:
+            raise EnoughError
+        self.sums.append(
+            torch.cat(
+                [
+                    torch.zeros(item.numel())
+                    if item.grad is None or item.grad.is_sparse
+                    else item.grad.detach().float().flatten()
+                    for item in self.parameters
+                ]
+            )
+        )
+        if self.joined > 1 or len(self.sums) > MOST_BATCHES:
+            raise EnoughError
+
+    def _join_batches(self) -> None:
+        init = DataLoader.__init__
+
+        def recorded(loader: Any, *args: Any, **kwargs: Any) -> None:
+            init(loader, *args, **kwargs)
+            if type(loader.batch_sampler) is BatchSampler:
+                loader.batch_sampler.batch_size *= self.joined
+
+        DataLoader.__init__ = recorded  # type: ignore[method-assign, assignment]
+
+
+def _write(start: Start, joined: int, path: Path) -> str:
+    """The gradient that each backward pass added, as a table of float32."""
+    run, places = Run(start.root, start.script), Where(start.root)
+    prepare(start)
+    switch_dropout_off()
+    switch_autocast_off()
+    use_running_statistics()
+    player = _Player(joined)
+    player.install()
+    with RunMode():
+        run_script(start, run, places)
+    if run.ended != "time" or not player.sums:
+        return ""
+    sums = torch.stack(player.sums)
+    before = torch.cat([torch.zeros_like(sums[:1]), sums[:-1]])
+    torch.save(sums - before, path)
+    return "ok"
+
+
+def _read(path: Path) -> torch.Tensor | None:
+    """Only tensors are read: the file was written by code of the project."""
+    if not path.is_file():
+        return None
+    found = torch.load(path, weights_only=True)
+    return found if isinstance(found, torch.Tensor) and found.dim() == 2 else None
