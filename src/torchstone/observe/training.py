@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
 from torch.utils.data import DataLoader
 
+from torchstone.observe.compat.optimizers import CLIPPING_STEP
 from torchstone.observe.undo import Undo
 
 
@@ -278,7 +278,7 @@ def _follow_backward(training: Training, undo: Undo) -> None:
 
 def _follow_clipping(training: Training, undo: Undo) -> None:
     # clip_grad_norm_ looks its second half up at each call, however the user imported it
-    original = clip_grad._clip_grads_with_norm_
+    original = getattr(*CLIPPING_STEP)
 
     @functools.wraps(original)
     def clip(
@@ -292,7 +292,7 @@ def _follow_clipping(training: Training, undo: Undo) -> None:
         training.report(ClipEnds(items, max_norm))
         return result
 
-    undo.set(clip_grad, "_clip_grads_with_norm_", clip)
+    undo.set(*CLIPPING_STEP, clip)
 
 
 def scaler_kinds() -> list[Any]:

@@ -34,6 +34,7 @@ from torchstone.conductor.experiments.recording.session import Start, prepare, r
 from torchstone.conductor.experiments.recording.training import EnoughError
 from torchstone.conductor.probes.harvest.group import FileGroup
 from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.observe.compat.layers import BatchNormBase
 from torchstone.observe.training import TRAINING, OptimizerMade, StepBegins
 from torchstone.observe.where import Where
 
@@ -191,7 +192,7 @@ class Player:
     def _returned(self, frame: types.FrameType, event: str, value: Any) -> None:
         if event != "return" or not self._open or not self._parameters or self._reads_data:
             return  # batches are put in as a whole: what made them is not compared
-        if isinstance(frame.f_locals.get("self"), nn.modules.batchnorm._BatchNorm):
+        if isinstance(frame.f_locals.get("self"), BatchNormBase):
             self._note_statistics(frame.f_locals["self"])
         code = frame.f_code
         inside = code.co_filename.startswith(f"{self.start.root}/")
