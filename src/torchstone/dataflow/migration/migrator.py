@@ -14,6 +14,7 @@ from typing import Any, Self
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
+from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.deferred.loader import defer_in_loaders, is_loader_worker
 from torchstone.dataflow.migration.ledger import Fallback, Ledger
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
@@ -37,6 +38,7 @@ class PipelineMigrator:
     a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
     batches in the main process. One call in 1 / `verify_rate` is computed on both sides. Calls that
     are only within a tolerance of the original move with `allow_rounding`, or if the plan has it.
+    Batches of a kind that comes again are compiled with `fuse`; None: where the device has Triton.
     `default_device` is for calls that the plan does not name. With `records_only` this process has
     no device: calls are recorded for another one.
     """
@@ -53,6 +55,7 @@ class PipelineMigrator:
         roots: tuple[Any, ...] = (),
         defer: bool = True,
         allow_rounding: bool = False,
+        fuse: bool | None = None,
         records_only: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
@@ -70,6 +73,7 @@ class PipelineMigrator:
             ledger=ledger or Ledger(),
             certificates=Certificates(certificates),
             sampler=Sampler(verify_rate, seed),
+            fuser=Fuser(fuse),
             allow_rounding=allow_rounding or plan.allow_rounding,
             is_worker=(lambda: True) if records_only else is_loader_worker,
         )
@@ -207,6 +211,7 @@ class PipelineMigrator:
             "calls_verified": total.verified,
             "proof_seconds": self._migration.certificates.seconds,
             "quarantined": self._migration.sampler.quarantined(),
+            "fused": dict(self._migration.fuser.outcomes),
             "devices": {name: str(target.device) for name, target in self.targets.items()},
             "kept_on_device": list(
                 dict.fromkeys(item.context for item in self.plan.operators if item.keep_on_device)

@@ -14,6 +14,7 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
+from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import map_leaves
@@ -51,6 +52,7 @@ class Migration:
     ledger: Ledger = field(default_factory=Ledger)
     certificates: Certificates = field(default_factory=Certificates)
     sampler: Sampler = field(default_factory=Sampler)
+    fuser: Fuser = field(default_factory=Fuser)
     defer: Callable[[UniversalWrapper, Arguments, Call, str], Any] | None = None
     """In a loader's worker: records the call instead of computing it."""
     active: bool = False
