@@ -85,11 +85,7 @@ class Instrumentation:
         return self.files[name]
 
     def _rewrite(self, name: str, text: str) -> RewrittenFile:
-        rewriter = Rewriter(name, only=transparent_names(name))
-        tree = ast.parse(text, name)
-        plain = compile(tree, name, "exec", dont_inherit=True)
-        tree.body = rewriter.statements(tree.body)
-        marked = _compiled(ast.fix_missing_locations(tree), name)
+        plain, marked, rewriter = rewritten(name, text)
         made = RewrittenFile(plain, plain)
         made.recording = self._connect(plain, marked, rewriter, made)
         return made
@@ -208,6 +204,17 @@ def _replace_constant(code: CodeType, old: Hook, new: Hook | None) -> None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(new))
             address = id(constants) + tuple.__basicsize__ + place * ctypes.sizeof(ctypes.c_void_p)
             ctypes.py_object.from_address(address).value = new  # type: ignore[assignment]
+
+
+@functools.lru_cache(maxsize=256)
+def rewritten(name: str, text: str) -> tuple[CodeType, CodeType, Rewriter]:
+    """A file as it stands, with marks, and their sites. Kept: a program is traced again and again in a
+    notebook, and nothing of this depends on the trace."""
+    rewriter = Rewriter(name, only=transparent_names(name))
+    tree = ast.parse(text, name)
+    plain = compile(tree, name, "exec", dont_inherit=True)
+    tree.body = rewriter.statements(tree.body)
+    return plain, _compiled(ast.fix_missing_locations(tree), name), rewriter
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:
