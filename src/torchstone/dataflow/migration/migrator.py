@@ -6,7 +6,7 @@ import logging
 import statistics
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +28,9 @@ from torchstone.dataflow.plan import MigrationPlan, load_plan, plan_from_data
 from torchstone.dataflow.spawning import Passenger, SpawnHook
 
 logger = logging.getLogger("migration")
+
+_FATES = ("migrated", "deferred", "fallback", "stayed", "unused")
+_FIGURES = ("calls", *_FATES, "bytes_to_device", "bytes_to_host")
 
 
 class PipelineMigrator:
@@ -200,11 +203,7 @@ class PipelineMigrator:
         total = ledger.total()
         return {
             "calls_total": total.calls,
-            "calls_migrated": total.migrated,
-            "calls_deferred": total.deferred,
-            "calls_fallback": total.fallback,
-            "calls_stayed": total.stayed,
-            "calls_unused": total.unused,
+            **{f"calls_{fate}": getattr(total, fate) for fate in _FATES},
             "bytes_moved": total.bytes_to_device + total.bytes_to_host,
             "bytes_to_device": total.bytes_to_device,
             "bytes_to_host": total.bytes_to_host,
@@ -218,27 +217,11 @@ class PipelineMigrator:
             ),
             "contexts": self.matched_contexts(),
             "functions": {
-                name: {
-                    "calls": count.calls,
-                    "migrated": count.migrated,
-                    "deferred": count.deferred,
-                    "fallback": count.fallback,
-                    "stayed": count.stayed,
-                    "unused": count.unused,
-                    "bytes_to_device": count.bytes_to_device,
-                    "bytes_to_host": count.bytes_to_host,
-                }
+                name: {figure: getattr(count, figure) for figure in _FIGURES}
                 for name, count in ledger.functions().items()
             },
             "fallbacks": [
-                {
-                    "function": item.function,
-                    "reason": item.reason.en,
-                    "line": item.line,
-                    "edit": item.edit.en,
-                    "calls": item.calls,
-                    "seconds": item.seconds,
-                }
+                {**asdict(item), "reason": item.reason.en, "edit": item.edit.en}
                 for item in self.fallbacks()
             ],
         }
