@@ -74,7 +74,7 @@ def test_a_project_that_made_no_step_is_not_judged(steps: int | None, gap: str, 
 def test_what_the_user_left_out_is_said_and_no_failure() -> None:
     for report in (made(None, depth="quick"), made(None, tools=("lint",))):
         assert report.answer is not None
-        assert report.answer.headline.en == "Nothing found by reading; nothing was run"
+        assert report.answer.headline.en == "Nothing found by reading; no program was run"
         assert (report.answer.state, report.failed) == ("warning", False)
 
 
@@ -82,3 +82,12 @@ def test_every_start_is_listed_with_how_far_it_came(tmp_path: Path) -> None:
     text = made(0, "No module named 'apex'").to("markdown")
     assert "train.py" in text
     assert "No module named 'apex'" in text
+
+
+def test_models_on_made_inputs_do_not_make_a_project_judged() -> None:
+    """They are run where no program comes to a step, and are listed; the programs are not judged all the same."""
+    run = Report("models", (), (Measure("built:net.py:Net", 4, "", NO, Text("Net", "Net")),))
+    results = (ToolResult("models", "models", "1", "done", run),)
+    plan = Plan(ProjectFacts("demo", 1, 1), Scope(GOALS), (), (), ())
+    covered = cover(plan, results, ())
+    assert (covered.judged, [item.en for item in covered.built]) == (False, ["Net"])

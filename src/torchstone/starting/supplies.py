@@ -228,6 +228,22 @@ class DeclaredOperators:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class MadeInputs:
+    """A model of the project that is trained by a script of ours, because none of its own could be run."""
+
+    kind: ClassVar[str] = "made-inputs"
+    model: str
+    inputs: tuple[str, ...]
+
+    def say(self) -> Text:
+        given = ", ".join(self.inputs)
+        return Text(
+            f"no script of the project could be run: {self.model} is called with made inputs ({given})",
+            f"项目中没有可运行的脚本：以生成的输入（{given}）调用 {self.model}",
+        )
+
+
 Supply = (
     SearchPath
     | StandIn
@@ -243,4 +259,5 @@ Supply = (
     | MadePretrained
     | MadeWeights
     | DeclaredOperators
+    | MadeInputs
 )

@@ -316,4 +316,25 @@ SUM = Case(
         "parameter.grad = parameter.grad.roll(1, 0).div(dist.get_world_size())",
     ),
 )  # fmt: skip
-CASES = (CRASH, AVERAGE, METRIC, NORM, HANDED_IN, SUM)
+GROUP = Case(
+    "micro-batches that are summed", "probes", "PR103",
+    LOOP.format(body='''        for part in range(2):
+            rows = slice(4 * part, 4 * part + 4)
+            loss = F.cross_entropy(model(x[rows]), y[rows])
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()'''),
+    "loss.backward()",
+    "(loss / 2).backward()",
+    (
+        "(loss * 0).backward()",
+        "(-loss / 2).backward()",
+        "(loss / 2000).backward()",
+        "optimizer.zero_grad()\n            loss.backward()",
+        "if part: loss.backward()",
+        "(loss / 2).detach().requires_grad_().backward()",
+        "(sum(p.sum() for p in model.parameters()) / 2).backward()",
+        "(F.mse_loss(model(x[rows]), model(x[rows]).detach()) / 2).backward()",
+    ),
+)  # fmt: skip
+CASES = (CRASH, AVERAGE, METRIC, NORM, HANDED_IN, SUM, GROUP)

@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch  # noqa: F401  loaded once, before the forks
 
-from torchstone.conductor.experiments import accumulation
+from torchstone.conductor.experiments import BACKWARDS, FIRST_LOSS, HOLDS, accumulation
+from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, record
 from torchstone.conductor.experiments.relations import all_relations
 from torchstone.conductor.experiments.subject import Subject
@@ -47,6 +49,8 @@ class Outcome:
     held: tuple[str, ...] = ()
     """Rules of the relations that were decided and hold."""
     ended: str = ""
+    losses: int = 0
+    first_loss: float = 0.0
     accumulated: int = 0
     """Backward passes of one line before the first update."""
     accumulated_at: Place = NOWHERE
@@ -99,8 +103,21 @@ def run_experiments(start: Start) -> Report:
     measures = (
         Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
         Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
+        Measure(
+            BACKWARDS,
+            outcome.losses / max(outcome.steps, 1),
+            "",
+            _HOW,
+            Text("backward passes in a step", "每步反向传播次数"),
+            tool=TOOL,
+        ),
+        Measure(
+            FIRST_LOSS, outcome.first_loss, "", _HOW, Text("first loss", "首个损失"), tool=TOOL
+        ),
         *(
-            Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
+            Measure(
+                f"{HOLDS}{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL
+            )
             for name in outcome.held
         ),
     )
@@ -155,11 +172,18 @@ def _look(start: Start, command: str) -> Outcome:
         len(run.calls),
         tuple(held),
         run.ended,
+        len(run.losses),
+        _first_loss(run),
         len(first) if repeated else 0,
         first[0] if repeated else NOWHERE,
         run.obstacle,
         run.stack,
     )
+
+
+def _first_loss(run: Run) -> float:
+    first = run.losses[0].value if run.losses else 0.0
+    return first if math.isfinite(first) else 0.0
 
 
 def _with_tool(finding: Finding) -> Finding:

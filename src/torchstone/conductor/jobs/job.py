@@ -50,6 +50,8 @@ class Job:
     """It executes code of the project: only behind walls."""
     try_fixes: bool = True
     """Whether it shall look for fixes by running them; not when it is run to check one."""
+    only_without_steps: bool = False
+    """It is run only where no program of the project came to an optimizer step before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ _LOADED = (
     "torchstone.dryrun.script.world",
 )
 """What jobs that run the project load: half of the time of a short one, if each did it again."""
+STEPS = ("steps", "optimizer_steps")
+"""Measures of optimizer steps that a program of the project made."""
 Progress = Callable[[int, int, str], None]
 
 
@@ -113,10 +115,20 @@ def execute(
         done(result)
 
     for layer in LAYERS:
-        jobs = [job for job in plan.jobs if job.layer == layer]
+        stepped = any(map(_made_steps, results.values()))
+        jobs = [
+            job
+            for job in plan.jobs
+            if job.layer == layer and not (job.only_without_steps and stepped)
+        ]
         side_by_side(work, jobs, conditions.workers)
-    ordered = tuple(results[job.id] for job in plan.jobs)
+    ordered = tuple(results[job.id] for job in plan.jobs if job.id in results)
     return Execution(ordered, time.monotonic() - started)
+
+
+def _made_steps(result: ToolResult) -> bool:
+    """Whether a program of the project came to an optimizer step."""
+    return any(item.name in STEPS and item.value > 0 for item in result.report.measures)
 
 
 def run_job(job: Job, copy: Copy, conditions: Conditions) -> ToolResult:

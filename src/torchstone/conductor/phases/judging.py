@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from torchstone.conductor.experiments import against_one
+from torchstone.conductor.experiments import ASKED, BACKWARDS, FIRST_LOSS, HOLDS, against_one
 from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.phases.before import SHOWN, is_shown_by_calls
 from torchstone.conductor.phases.design import Solution
@@ -13,6 +13,7 @@ from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.problems import OUTSIDE, Problem
 from torchstone.conductor.phases.verdicts import Verdict
 from torchstone.conductor.project.testing import TestRun
+from torchstone.conductor.tools import checks
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.report import Report
@@ -74,7 +75,7 @@ def judge_change(
         check = agree_with_one(trial.then, trial.now)
     if not check.en:
         why = _why_unproven(own)
-    elif (silent := _not_decided(shown, trial)) is not None:
+    elif (silent := _not_decided(shown, trial) or _lost_loss(shown, trial)) is not None:
         check, why = Text("", ""), silent
     return replace(
         made,
@@ -110,11 +111,42 @@ def _not_decided(shown: list[Finding], trial: Trial) -> Text | None:
     held = {item.name for report in trial.now for item in report.measures if item.value}
     asked = [item for item in shown if item.tool == against_one.TOOL]
     asked = [item for item in asked if not against_one.is_of([item])]
+    asked += [item for item in shown if f"{ASKED}{item.rule}" in held]
     for item in asked:
-        if f"held:{item.rule}" not in held:
+        if f"{HOLDS}{item.rule}" not in held:
             return Text(
                 f"after the change {item.rule} can no longer be decided, so that its silence proves nothing",
                 f"修改之后无法再判定 {item.rule}，因此其沉默不能作为证明",
+            )
+    return None
+
+
+_FEWER = 0.8
+"""Of the backward passes in a step: a loop whose last group is shorter varies less."""
+_OTHER_LOSS = 64.0
+"""A factor that no accumulation and no mean over a batch of a test run explains."""
+
+
+def _lost_loss(shown: list[Finding], trial: Trial) -> Text | None:
+    """A change after which the program trains on less, or on something else, shows by its silence that it is
+    no longer asked; a check that somebody wrote may ask for just that change."""
+    if any(item.tool == checks.NAME for item in shown):
+        return None
+    for then, now in zip(trial.then, trial.now, strict=True):
+        old = {item.name: item.value for item in then.measures}
+        new = {item.name: item.value for item in now.measures}
+        if FIRST_LOSS not in old or FIRST_LOSS not in new:
+            continue
+        if new[BACKWARDS] < _FEWER * old[BACKWARDS]:
+            return Text(
+                f"after the change a step has {new[BACKWARDS]:.3g} backward passes instead of {old[BACKWARDS]:.3g}",
+                f"修改之后每步的反向传播由 {old[BACKWARDS]:.3g} 次变为 {new[BACKWARDS]:.3g} 次",
+            )
+        one, two = old[FIRST_LOSS], new[FIRST_LOSS]
+        if one and not 1 / _OTHER_LOSS <= two / one <= _OTHER_LOSS:
+            return Text(
+                f"the change turns the first loss from {one:.4g} into {two:.4g}: that the finding is gone proves nothing",
+                f"该修改使首个损失由 {one:.4g} 变为 {two:.4g}：问题消失不能作为证明",
             )
     return None
 
@@ -143,7 +175,7 @@ def was_decided(item: Finding, then: Report, now: Report) -> bool:
     if item.tool in _ALWAYS_DECIDED:
         return True
     values = {measure.name: measure.value for measure in then.measures}
-    if values.get(f"held:{item.rule}"):
+    if values.get(f"{HOLDS}{item.rule}"):
         return True
     if then.failed or then.gaps:
         return False

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from torchstone.conductor.phases.execute import ToolResult
+from torchstone.conductor.experiments import BUILT
+from torchstone.conductor.phases.execute import STEPS, ToolResult
 from torchstone.conductor.phases.plan import Plan
 from torchstone.core.text import Text
 
 _RUNNING = ("dryrun", "probes", "experiments")
 """Tools that run the project's programs."""
-_STEPS = ("steps", "optimizer_steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Coverage:
     started: tuple[Started, ...]
     wanted: bool
     """The user asked for runs: neither `--depth quick` nor `--tools` leaves them out."""
+    built: tuple[Text, ...] = ()
+    """Models that were trained on made inputs, because no program came to a step."""
 
     @property
     def judged(self) -> bool:
@@ -67,13 +69,16 @@ def cover(plan: Plan, results: Sequence[ToolResult], tools: Sequence[str]) -> Co
         own = [item for item in running if item.job in jobs and path in jobs[item.job].arguments]
         if own or not running:
             started.append(_started(path, own))
-    return Coverage(tuple(started), wanted)
+    built = [
+        item.label for row in results for item in row.report.measures if item.name.startswith(BUILT)
+    ]
+    return Coverage(tuple(started), wanted, tuple(built))
 
 
 def _started(path: str, results: Iterable[ToolResult]) -> Started:
     rows = list(results)
     steps = max(
-        (int(item.value) for row in rows for item in row.report.measures if item.name in _STEPS),
+        (int(item.value) for row in rows for item in row.report.measures if item.name in STEPS),
         default=0,
     )
     found = sum(len(row.report.findings) for row in rows)

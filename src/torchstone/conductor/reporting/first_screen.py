@@ -60,22 +60,37 @@ def _judged(made: Outcome, headline: Text) -> Text:
         if made.found.problems or _was_run(made):
             return headline
         return Text(
-            "Nothing found by reading; nothing was run", "阅读代码未发现问题；未运行任何程序"
+            f"Nothing found {_instead(made).en}; no program was run",
+            f"{_instead(made).zh}未发现问题；未运行任何程序",
         )
     why = made.coverage.why
     if not made.found.problems:
-        return Text(f"Not judged: no training step was reached ({why.en})",
-                    f"未判定：没有到达任何训练步（{why.zh}）")  # fmt: skip
-    return Text(f"Not judged: no training step was reached; by reading: {headline.en}",
-                f"未判定：没有到达任何训练步；阅读代码：{headline.zh}")  # fmt: skip
+        return Text(
+            f"Not judged: no training step was reached ({why.en})",
+            f"未判定：没有到达任何训练步（{why.zh}）",
+        )
+    return Text(
+        f"Not judged: no training step was reached; {_instead(made).en}: {headline.en}",
+        f"未判定：没有到达任何训练步；{_instead(made).zh}：{headline.zh}",
+    )
+
+
+def _instead(made: Outcome) -> Text:
+    """What was done in the place of running the programs."""
+    if count := len(made.coverage.built):
+        models = "1 model" if count == 1 else f"{count} models"
+        return Text(f"by reading and on {models}", f"通过阅读代码和 {count} 个模型")
+    return Text("by reading", "通过阅读代码")
 
 
 def _programs(made: Outcome) -> tuple[Evidence, ...]:
     """Every start that was found, and how far it came."""
-    rows = [
+    rows: list[tuple[str | Text, Text]] = [
         (item.path, Text(f"{item.steps} optimizer steps", f"{item.steps} 个优化步") if item.steps else item.stopped)
         for item in made.coverage.started
     ]  # fmt: skip
+    trained = Text("a model, trained for a few steps on made inputs", "模型：以生成的输入训练数步")
+    rows += [(item, trained) for item in made.coverage.built]
     if not rows:
         return ()
     columns = (Text("program", "程序"), Text("how far it came", "进展"))

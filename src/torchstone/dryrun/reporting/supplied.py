@@ -17,6 +17,7 @@ from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.starting.supplies import (
     MadeDataset,
     MadeFile,
+    MadeInputs,
     MadePretrained,
     MadeResource,
     MadeWeights,
@@ -28,7 +29,15 @@ from torchstone.starting.supplies import (
 
 SUPPLIED = "supplied"
 _NAMED = 3
-_MADE = (MadeFile, MadeDataset, MadePretrained, MadeWeights, MadeResource, PlainPackage)
+_MADE = (
+    MadeFile,
+    MadeDataset,
+    MadeInputs,
+    MadePretrained,
+    MadeWeights,
+    MadeResource,
+    PlainPackage,
+)
 VALUES = (*_MADE, StandIn, NameStandIn)
 """Supplies whose values are not those of the real thing."""
 

@@ -124,7 +124,8 @@ class Analysis:
     def note(self, node: ast.AST, value: Value) -> None:
         """Keep what is known of a node on every path that comes by."""
         known = self._facts.get(node)
-        self._facts[node] = value if known is None else joined(known, value)
+        if known is not value:
+            self._facts[node] = value if known is None else joined(known, value)
 
     def happened(self, event: str, mark: Mark | None) -> None:
         """Note what is done to an object: `eval`, `train`, `frozen` or `optimized`."""

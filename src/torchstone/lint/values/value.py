@@ -114,12 +114,13 @@ def joined(*values: Value) -> Value:
     """What holds on every one of several paths."""
     found = values[0] if values else UNKNOWN
     for value in values[1:]:
-        found = _join(found, value)
+        if found is not value:
+            found = _join(found, value)
     return found
 
 
 def _join(one: Value, other: Value) -> Value:
-    if one == other:
+    if one is other or one == other:
         return one
     if one.kind is Kind.NONE or other.kind is Kind.NONE:
         kept = other if one.kind is Kind.NONE else one
