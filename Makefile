@@ -1,10 +1,11 @@
 # Every target works from a fresh clone: `make setup` runs first where it is needed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test side e2e check accept docs site pictures bench clean
+.PHONY: help setup demo test side matrix e2e check accept docs site pictures bench clean
 
 BIN := .venv/bin
 # Extra arguments for pytest: make test ARGS="-k sarif"
 ARGS ?=
+CELLS ?=
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +21,9 @@ test: setup ## run the tests; ARGS goes to pytest
 
 side: setup ## run the tests that need other environments: three more OpenCV versions, Ray (minutes)
 	$(BIN)/python -m pytest -m side $(ARGS)
+
+matrix: setup ## run every tool with other versions of torch and Python; CELLS="oldest=PYTHON …" uses environments that exist
+	$(BIN)/python scripts/matrix.py $(CELLS)
 
 e2e: setup ## let a small model write kernels and judge them (minutes)
 	$(BIN)/python -m pytest tests/kernels/e2e_small_model.py -s $(ARGS)

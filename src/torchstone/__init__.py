@@ -42,10 +42,6 @@ _HOMES = {
 }
 
 
-_EXTRAS = {"torch": "torch", "numpy": "watch", "transformers": "hf"}
-"""Packages that a name may need, and the extra that brings them."""
-
-
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'torchstone' has no attribute {name!r}")
@@ -54,15 +50,26 @@ def __getattr__(name: str) -> Any:
     home, attribute = _HOMES[name]
     try:
         module = importlib.import_module(home)
-    except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
-        if extra is None:
+    except (ImportError, AttributeError) as error:
+        if (said := _explain(error)) is None:
             raise
-        raise ImportError(
-            f"torchstone.{name} needs {error.name}, which is not installed: "
-            f'pip install "torchstone[{extra}]"'
-        ) from None
+        raise ImportError(f"torchstone.{name} needs {said}") from None
     return getattr(module, attribute)
+
+
+def _explain(error: ImportError | AttributeError) -> str | None:
+    """What is missing when a tool cannot be loaded; None when it is not a matter of packages."""
+    from torchstone.core.packages import OLDEST_TORCH, extra_for, installed_torch
+
+    torch = installed_torch()
+    if torch is not None and torch.numbers < OLDEST_TORCH:
+        wanted = ".".join(map(str, OLDEST_TORCH))
+        return f'torch {wanted} or newer, and this is {torch.text}: pip install "torch>={wanted}"'
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    extra = extra_for(missing, {"numpy": "watch"}.get(missing, "torch"))
+    if not missing or extra is None:
+        return None
+    return f'{missing}, which is not installed: pip install "torchstone[{extra}]"'
 
 
 def __dir__() -> list[str]:

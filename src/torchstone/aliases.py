@@ -1,6 +1,8 @@
-"""The import lines of the CodeDAG guide, made to work: `import torchstone.aliases` first.
+"""Import lines of the guides, made to work: `import torchstone.aliases` first.
 
     import torchstone.aliases
+    from training_profiler import watch_training, analyze_tensor
+    from llm_perf_opt.runners.dsocr_analyzer import AnalysisConfig, DeepseekOCRStaticAnalyzer
     from core.enhanced_tracer import EnhancedTracer
     from optimizer import OptimizerManager
     from migration import PipelineMigrator
@@ -17,11 +19,42 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-HOME = "torchstone.dataflow"
+_HOMES = {"training_profiler": "torchstone", "llm_perf_opt": "torchstone.cost"}
+"""Packages of ours behind a first name; `torchstone.dataflow` behind all others."""
+_WATCHING = ("watch_training", "Watch", "analyze_tensor", "compare_precision")
+_ANALYZER = ("AnalysisConfig", "StageAnalysisResult", "DeepseekOCRStaticAnalyzer")
+_EXPORT = (
+    "write_static_compute_json",
+    "write_static_compute_markdown",
+    "write_static_compute_fvcore_table",
+)
+_FORMULAS = ("compute_stage_mfu", "estimate_prefill_flops_total", "estimate_decode_flops_per_token")
 _OPTIMIZER = ("OptimizerManager", "GraphCoarsening", "KWayPartitioner", "IterativeOptimizer")
-_MIGRATION = ("PipelineMigrator", "PatchInjector", "UniversalWrapper", "OpSpec", "list_supported_functions")  # fmt: skip
-_TRACING = ("EnhancedTracer", "DAGBuilder", "ExecutionDAG", "DAGNode", "FunctionFilter", "MemoryProfiler", "PerformanceMonitor")  # fmt: skip
+_MIGRATION = (
+    "PipelineMigrator",
+    "PatchInjector",
+    "UniversalWrapper",
+    "OpSpec",
+    "list_supported_functions",
+)
+_TRACING = (
+    "EnhancedTracer",
+    "DAGBuilder",
+    "ExecutionDAG",
+    "DAGNode",
+    "FunctionFilter",
+    "MemoryProfiler",
+    "PerformanceMonitor",
+)
 MODULES: dict[str, tuple[str, ...]] = {
+    "training_profiler": _WATCHING,
+    "llm_perf_opt": (),
+    "llm_perf_opt.runners": (),
+    "llm_perf_opt.runners.dsocr_session": ("DeepSeekOCRSession",),
+    "llm_perf_opt.runners.dsocr_analyzer": _ANALYZER,
+    "llm_perf_opt.profiling": (),
+    "llm_perf_opt.profiling.export": _EXPORT,
+    "llm_perf_opt.profiling.mfu": _FORMULAS,
     "core": _TRACING,
     "core.enhanced_tracer": _TRACING,
     "optimizer": _OPTIMIZER,
@@ -44,16 +77,17 @@ class _Alias(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         names = MODULES[module.__name__]
+        home = _HOMES.get(module.__name__.partition(".")[0], "torchstone.dataflow")
         full_name = module.__name__
 
         def get(name: str) -> object:
             if name not in names:
                 raise AttributeError(f"module {full_name!r} has no attribute {name!r}")
-            return getattr(importlib.import_module(HOME), name)
+            return getattr(importlib.import_module(home), name)
 
         module.__dict__["__getattr__"] = get
         module.__dict__["__all__"] = list(names)
-        module.__doc__ = f"Another name for parts of {HOME}."
+        module.__doc__ = f"Another name for parts of {home}."
 
 
 class _Finder(MetaPathFinder):

@@ -121,8 +121,25 @@ def test_tied_weights_are_held_twice_by_a_pipeline() -> None:
 
 def test_serving_needs_no_gradients() -> None:
     cost = replace(toy(), train=False, entries={}, memory=Memory(activations=500))
-    found = need(Plan(tensor=2), cost, cache_bytes=4000, boundary_bytes=160)
+    found = need(Plan(tensor=2), cost, cache_bytes=4000, cache_heads=8, boundary_bytes=160)
     assert found == Need(parameters=1760, activations=250, cache=2000)
+
+
+@pytest.mark.parametrize(
+    ("heads", "tensor", "cache"),
+    [
+        (1, 8, 4800),  # a latent, or one head for all queries: every rank keeps it
+        (8, 8, 600),
+        (8, 16, 600),  # more ranks than heads: each keeps one whole head
+        (8, 3, 1800),  # three heads on the fullest rank
+    ],
+)
+def test_tensor_parallelism_divides_the_heads_of_a_cache(
+    heads: int, tensor: int, cache: int
+) -> None:
+    cost = replace(toy(), train=False, entries={}, memory=Memory(activations=500))
+    more = {"cache_bytes": 4800, "cache_heads": heads, "boundary_bytes": 160}
+    assert need(Plan(tensor=tensor), cost, **more).cache == cache
 
 
 def test_verdict_headroom_and_reserve() -> None:

@@ -28,6 +28,20 @@ except ImportError:
 """
 
 
+PROFILER = """
+import torchstone.aliases
+from training_profiler import watch_training, analyze_tensor
+from llm_perf_opt.runners.dsocr_session import DeepSeekOCRSession
+from llm_perf_opt.runners.dsocr_analyzer import AnalysisConfig, DeepseekOCRStaticAnalyzer
+from llm_perf_opt.profiling.export import write_static_compute_json, write_static_compute_markdown
+import torchstone, torchstone.cost
+assert watch_training is torchstone.watch_training
+assert analyze_tensor is torchstone.analyze_tensor
+assert DeepseekOCRStaticAnalyzer is torchstone.cost.DeepseekOCRStaticAnalyzer
+print("all")
+"""
+
+
 def run(folder: Path, text: str) -> str:
     done = subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -36,6 +50,10 @@ def run(folder: Path, text: str) -> str:
 
 def test_the_lines_of_the_guide(tmp_path: Path) -> None:
     assert run(tmp_path, LINES) == "refused"
+
+
+def test_the_lines_of_the_profiler_and_the_analyzer(tmp_path: Path) -> None:
+    assert run(tmp_path, PROFILER) == "all"
 
 
 def test_a_package_of_the_program_wins(tmp_path: Path) -> None:

@@ -102,5 +102,27 @@ def test_an_adaptive_threshold_learns_and_keeps_learning() -> None:
     for _ in range(5000):
         threshold.update(1.0)
     assert len(threshold.history) <= 1000
+    assert not threshold.is_anomaly(1.0 + 1e-7), "a constant series, and rounding"
     with pytest.raises(UsageError):
         AdaptiveThreshold(0)
+
+
+@pytest.mark.parametrize(("sigmas", "anomaly"), [(2, False), (4, True), (6, True), (-5, True)])
+def test_an_adaptive_threshold_judges_by_standard_deviations(
+    sigmas: int, anomaly: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "torchstone.watch")
+    threshold = AdaptiveThreshold(warmup_steps=100)
+    for step in range(100):
+        threshold.update(10.0 + (1 if step % 2 else -1))  # mean 10, standard deviation 1
+    assert threshold.is_anomaly(10.0 + sigmas) is anomaly
+    said = caplog.text
+    assert said.count("[Monitor] Baseline established: {'mean': 10.0, 'std': 1.0") == 1
+
+
+def test_distortion_of_two_dictionaries_of_statistics() -> None:
+    usual = {"mean": 0.0, "std": 1.0}
+    assert detect_distortion(usual, usual) == 0
+    assert detect_distortion({"mean": 4.0, "std": 1.0}, usual) == pytest.approx(4)
+    with pytest.raises(UsageError, match="same form"):
+        detect_distortion(usual, torch.float16)

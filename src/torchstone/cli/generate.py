@@ -6,8 +6,8 @@ import functools
 from dataclasses import dataclass
 
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import Progress, show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option

@@ -19,6 +19,7 @@ from torchstone._version import __version__
 from torchstone.cli.command import Subcommand, UnknownCommandError
 from torchstone.cli.common import ENDINGS, CommonOptions, check_ending
 from torchstone.cli.flags import Parser, add_options, given
+from torchstone.cli.requirements import explain_failed_import
 from torchstone.cli.settings import find_config, read_table, split_table
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.registry import names_in
@@ -45,7 +46,16 @@ def run(words: Sequence[str]) -> int:
         # the reader (head, less) has gone: nothing more to say, and no traceback about it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except ImportError as error:
+        said = explain_failed_import(words[0], error)
+        if said is None:
+            raise
+        print(f"torchstone: {printable(said.say(lang))}", file=sys.stderr)
+        return USAGE
     except OSError as error:
+        if (said := explain_failed_import(words[0], error)) is not None:  # a library of torch
+            print(f"torchstone: {printable(said.say(lang))}", file=sys.stderr)
+            return USAGE
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         print(f"torchstone: {error.strerror}", file=sys.stderr)

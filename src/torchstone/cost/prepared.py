@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.cost.options import CostOptions
+from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.runtime.inputs import default_inputs, parse_inputs
 from torchstone.runtime.sizes import parse_dtype
 from torchstone.runtime.targets import Target

@@ -75,10 +75,18 @@ def survey(
         served.append(serve(model, batches[0], context, not options.no_replay))
     if served:
         extra.append(decoded(served, target.config, devices))
-    cached = max((one.cache_bytes for one in served), default=0)
+    cached, heads = max(((one.cache_bytes, one.cache_heads) for one in served), default=(0, 1))
     experts = _experts(target.config)
     verdicts = [
-        fit(report, item, plan, batch=batches[0], experts_per_token=experts, cache_bytes=cached)
+        fit(
+            report,
+            item,
+            plan,
+            batch=batches[0],
+            experts_per_token=experts,
+            cache_bytes=cached,
+            cache_heads=heads,
+        )
         for item in devices
     ]
     too_far = [

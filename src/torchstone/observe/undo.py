@@ -12,8 +12,16 @@ from types import TracebackType
 from typing import Any
 
 import torch
-import torch.utils._python_dispatch as dispatch_modes
-from torch.overrides import _get_current_function_mode_stack, _pop_mode
+
+from torchstone.observe.compat.modes import (
+    dispatch_flags,
+    dispatch_modes,
+    function_modes,
+    pop_dispatch_mode,
+    pop_function_mode,
+    set_dispatch_flags,
+    set_grad_enabled,
+)
 
 _ABSENT = object()
 _PATIENCE = 3
@@ -80,17 +88,17 @@ def heal() -> None:
 def keep_modes(undo: Undo) -> None:
     """Grad mode, inference mode and the stacks of modes are afterwards what they are now."""
     graded = torch.is_grad_enabled()
-    dispatching = len(dispatch_modes._get_current_dispatch_mode_stack())
-    functions = len(_get_current_function_mode_stack())
-    flags = {key: value for key, value in vars(dispatch_modes).items() if key.startswith("_is_in_")}
+    dispatching = len(dispatch_modes())
+    functions = len(function_modes())
+    flags = dispatch_flags()
 
     def back() -> None:
-        while len(dispatch_modes._get_current_dispatch_mode_stack()) > dispatching:
-            dispatch_modes._pop_mode()
-        while len(_get_current_function_mode_stack()) > functions:
-            _pop_mode()
-        vars(dispatch_modes).update(flags)
-        torch._C._set_grad_enabled(graded)
+        while len(dispatch_modes()) > dispatching:
+            pop_dispatch_mode()
+        while len(function_modes()) > functions:
+            pop_function_mode()
+        set_dispatch_flags(flags)
+        set_grad_enabled(graded)
 
     undo.later(back)
 

@@ -12,18 +12,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import torch
 from torch import nn
 
+from torchstone.observe.compat.autograd import current_node, graph_task, next_sequence_number
 from torchstone.observe.undo import Undo
 
 Place = TypeVar("Place")
 
 _thread = threading.get_ident
-_next_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_node: Callable[[], Any] = torch._C._current_autograd_node
-graph_task: Callable[[], int] = torch._C._current_graph_task_id
-"""-1 outside of a backward."""
 
 
 class Part(NamedTuple):
@@ -88,7 +84,7 @@ class Paths(Generic[Place]):
         return found
 
     def _mark(self, path: str) -> None:
-        number = _next_number()
+        number = next_sequence_number()
         if number < self._starts[-1]:  # another thread has its own numbers
             return
         if number == self._starts[-1]:
@@ -99,7 +95,7 @@ class Paths(Generic[Place]):
 
     def of_node(self) -> str:
         """The module to which the autograd node that runs now belongs."""
-        node = _node()
+        node = current_node()
         if node is None:
             return self._last
         number = node._sequence_nr()

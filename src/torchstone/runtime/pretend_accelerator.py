@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from torchstone.observe.compat.backends import register_python_backend
+from torchstone.observe.compat.tensors import make_wrapper_subclass
+from torchstone.observe.compat.trees import tree_map
 
 NAME = "pretend"
 
@@ -82,7 +84,7 @@ class PretendTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, held: torch.Tensor) -> PretendTensor:
-        made: PretendTensor = torch.Tensor._make_wrapper_subclass(
+        made: PretendTensor = make_wrapper_subclass(
             cls,
             held.size(),
             strides=held.stride(),
@@ -232,7 +234,7 @@ def register() -> None:
     global _REGISTERED
     if _REGISTERED:
         return
-    _setup_privateuseone_for_python_backend(NAME)
+    register_python_backend(NAME)
     library = torch.library.Library("aten", "IMPL")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
     library.impl("empty_strided", _empty_strided, "PrivateUse1")

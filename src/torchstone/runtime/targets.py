@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from torchstone.core.errors import InputError, UsageError
 from torchstone.core.text import Message, Text
+from torchstone.observe.compat.layers import LossBase, WeightedLossBase
 from torchstone.runtime.model_hubs.hub import build_from_hub
 from torchstone.runtime.model_hubs.timm_models import prepare_timm
 from torchstone.runtime.user_code import (
@@ -204,7 +204,7 @@ def instances(module: ModuleType) -> dict[str, nn.Module]:
     made: dict[str, nn.Module] = {}
     for name, value in vars(module).items():
         known = any(value is other for other in made.values())
-        if is_model(value) and not known and not isinstance(value, (_Loss, _WeightedLoss)):
+        if is_model(value) and not known and not isinstance(value, (LossBase, WeightedLossBase)):
             made[name] = value
     parts = {id(part) for model in made.values() for part in list(model.modules())[1:]}
     return {name: value for name, value in made.items() if id(value) not in parts}

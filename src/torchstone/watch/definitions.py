@@ -10,7 +10,6 @@ import warnings
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 
 import torch
 from torch import Tensor
@@ -19,9 +18,12 @@ from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.runtime.number_formats import NumberFormat, dtype_of, format_of
 from torchstone.watch.learn.window import WINDOW
+from torchstone.watch.record.log import log_line, show_log_lines
 
 Format = torch.dtype | str | NumberFormat
 _HISTORY = 1000
+_ROUNDING = 1e-6
+"""A constant series has no spread; what float32 rounds away is not a deviation from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,17 @@ def detect_underflow(tensor: Tensor, dtype: Format = torch.float16, scale: float
 
 
 def detect_distortion(
-    tensor: Tensor, other: Tensor | Format = torch.float16, scale: float = 1.0
+    tensor: Tensor | Mapping[str, float],
+    other: Tensor | Format | Mapping[str, float] = torch.float16,
+    scale: float = 1.0,
 ) -> float:
     """1 - cosine between the values and the same values after the cast (or in another tensor).
 
-    Large values rule it: read it beside the flushed share.
+    Large values rule it: read it beside the flushed share. Two mappings with `mean` and `std`
+    (current, baseline) are compared as distributions instead: `detect_drift`.
     """
+    if isinstance(tensor, Mapping) or isinstance(other, Mapping):
+        return _distortion_of_statistics(tensor, other)
     wide = tensor.detach().flatten().double()
     if isinstance(other, Tensor):
         if other.shape != tensor.shape:
@@ -95,6 +102,21 @@ def detect_distortion(
     if lengths == 0 or not math.isfinite(lengths):
         return 0.0 if not wide.any() else (1.0 if lengths == 0 else math.nan)
     return max(0.0, 1 - float(wide @ cast) / lengths)
+
+
+def _distortion_of_statistics(current: object, baseline: object) -> float:
+    if not isinstance(current, Mapping) or not isinstance(baseline, Mapping):
+        given = f"{type(current).__name__} and {type(baseline).__name__}"
+        raise UsageError(
+            "detect_distortion",
+            given,
+            Text(
+                "two mappings with mean and std, or two tensors",
+                "两个含 mean 和 std 的映射，或两个张量",
+            ),
+            Text("pass both in the same form", "请以同一形式传入两者"),
+        )
+    return detect_drift(current, baseline)
 
 
 def detect_drift(current: Mapping[str, float], baseline: Mapping[str, float]) -> float:
@@ -137,8 +159,9 @@ class AdaptiveThreshold:
     """Learns the normal range of one number, and keeps learning.
 
     Before `warmup_steps` nothing is an anomaly. After it, a value is one when it is more than
-    `sigma` robust spreads from the rolling median *and* far enough to matter: 2.5 times more, or
-    5 times less. The robust spread is 1.4826 x the median absolute deviation of the log values.
+    `sigma` standard deviations from the mean of the recent values, above twice their maximum, or
+    below half of their (positive) minimum. The baseline rolls: frozen after the warm-up, it would
+    call most healthy steps of a training run anomalies.
     """
 
     def __init__(self, warmup_steps: int = 100) -> None:
@@ -158,6 +181,9 @@ class AdaptiveThreshold:
         value = float(value)
         if math.isfinite(value):
             self.history.append(value)
+        if self.step == self.warmup_steps and (found := self.baseline) is not None:
+            show_log_lines()
+            log_line(f"[Monitor] Baseline established: {found}")
 
     @property
     def baseline(self) -> dict[str, float] | None:
@@ -171,24 +197,17 @@ class AdaptiveThreshold:
 
     def is_anomaly(self, value: float, sigma: float = 3) -> bool:
         """True when the value is out of range; False while warming up."""
-        if self.baseline is None:
+        baseline = self.baseline
+        if baseline is None:
             return False
         value = float(value)
         if not math.isfinite(value):
             return True
-        recent = list(self.history)[-WINDOW:]
-        if value > 0 and min(recent) > 0:
-            logs = [math.log(item) for item in recent]
-            up, down, at = math.log(2.5), math.log(5.0), math.log(value)
-            least = 0.02
-        else:
-            logs, at = recent, value
-            least = 0.02 * max(map(abs, recent), default=0.0) + 1e-12
-            up = down = 3 * least
-        middle = median(logs)
-        spread = 1.4826 * median(abs(item - middle) for item in logs) + least
-        away = at - middle
-        return away > max(up, sigma * spread) or -away > max(down, sigma * spread)
+        spread = max(baseline["std"], _ROUNDING * abs(baseline["mean"]))
+        if abs(value - baseline["mean"]) > sigma * spread:
+            return True
+        low, high = baseline["min"], baseline["max"]
+        return (high > 0 and value > 2 * high) or (low > 0 and value < low / 2)
 
 
 __all__ = [

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.settings import find_config, read_table
 from torchstone.cli.show import Progress, show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.text import Text
 from torchstone.cost.options import CostOptions

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import only, put, terminal_width, use_colour
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option, unknown
 from torchstone.core.text import Text

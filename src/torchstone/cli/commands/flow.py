@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.text import Text
 from torchstone.dataflow.options import ExportOptions, PlanOptions, RunOptions, TraceOptions
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.generate import IMPLEMENTATIONS, GenerateOptions, run_generate
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import Progress, show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option
 from torchstone.core.text import Text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import Progress, show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.tensors.options import TensorOptions

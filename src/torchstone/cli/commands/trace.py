@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import put, show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.limits import check_count, check_seconds
 from torchstone.core.options import option, unknown

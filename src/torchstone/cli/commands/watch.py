@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.cli.common import CommonOptions
+from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import show
-from torchstone.cli.torch_required import needs_torch
 from torchstone.core.errors import UsageError
 from torchstone.core.options import option
 from torchstone.core.text import Text

@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
+
+from torchstone.observe.compat.trees import tree_map_only
 
 Inputs = Any
 """A tensor, a tuple of positional arguments, a mapping of keyword arguments, or a function that

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.counting.operators import Operator
 from torchstone.cost.records.books import Scope, priced
+from torchstone.observe.compat.operators import COMPOSITE_EXPLICIT_AUTOGRAD
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.runtime.on_meta.storage import Storages
 
 
@@ -36,7 +37,7 @@ def run_higher_order(
 def plain_form(operator: Operator, func: Any) -> Callable[..., Any]:
     """What a higher-order operator does, written with plain ones."""
     found: Callable[..., Any] | None
-    found = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    found = func.py_kernels.get(COMPOSITE_EXPLICIT_AUTOGRAD)
     if found is None:
         raise NotImplementedError(f"{operator.name} has no plain form to count")
     return found

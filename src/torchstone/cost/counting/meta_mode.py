@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from torchstone.cost.counting.higher_order import run_higher_order
 from torchstone.cost.counting.operators import (
@@ -27,7 +25,10 @@ from torchstone.cost.counting.operators import (
 )
 from torchstone.cost.counting.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
-from torchstone.runtime.modules import Paths, graph_task
+from torchstone.observe.compat.autograd import graph_task
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.trees import tree_map_only
+from torchstone.runtime.modules import Paths
 from torchstone.runtime.on_meta.attention import attend
 from torchstone.runtime.on_meta.content import Content, adopted
 from torchstone.runtime.on_meta.kept import Kept

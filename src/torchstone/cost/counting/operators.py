@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
 
 from torchstone.cost.counters import Counter, counters
 from torchstone.cost.counters.movement import FREE
+from torchstone.observe.compat.operators import HigherOrderOperator, OpOverload, has_kernel
 from torchstone.runtime.on_meta.content import ASKING, SELECTING
 
 VIEW, IN_PLACE, FRESH, COMPOSITE, HIGHER_ORDER, RESHAPE = range(6)
@@ -119,7 +119,7 @@ def _writes(func: OpOverload) -> tuple[tuple[int, str], ...]:
 
 
 def _decomposes(func: OpOverload) -> bool:
-    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+    return has_kernel(func.name(), "CompositeImplicitAutograd")
 
 
 def _kind(func: OpOverload) -> tuple[int, int, str]:

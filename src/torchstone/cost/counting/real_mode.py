@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.counting.higher_order import plain_form
 from torchstone.cost.counting.operators import (
@@ -20,6 +18,8 @@ from torchstone.cost.counting.operators import (
 )
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
 from torchstone.cost.records.ledger import FORWARD, Tally
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.runtime.modules import Paths
 from torchstone.runtime.on_meta.storage import Storages
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.counting.assumed import Assumed
 from torchstone.cost.counting.ends import Arguments, Inputs, arguments_of, ends_of
@@ -26,6 +25,8 @@ from torchstone.cost.records.ledger import (
     Memory,
     thinned,
 )
+from torchstone.observe.compat.modes import set_grad_enabled
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.undo import Undo
 from torchstone.runtime.modules import Part, Paths, parts_of
 from torchstone.runtime.on_meta.attention import fused_attention
@@ -71,7 +72,7 @@ class Session:
         no_fast_path(undo)
         watch_threads(undo, self.paths.missed)
         self.paths.follow(undo)
-        torch._C._set_grad_enabled(train)
+        set_grad_enabled(train)
         self.paths.own()
         if replay:
             self.replay = Replay(self.parts, self.mode, self.books)

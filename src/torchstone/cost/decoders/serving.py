@@ -25,6 +25,8 @@ class Served:
     prefill: Cost
     decode: Cost
     cache_bytes: int
+    cache_heads: int
+    """The fewest key and value heads of a layer: more ranks than that keep copies."""
 
 
 def serve(model: nn.Module, batch: int, context: int, replay: bool = True) -> Served:
@@ -43,10 +45,13 @@ def serve(model: nn.Module, batch: int, context: int, replay: bool = True) -> Se
 
     decode = run(model, with_cache, replay=replay)
     size = sum(_bytes(shape, dtype, context) for shape, dtype in shapes)
-    return Served(batch, context, prefill, decode, size)
+    heads = min(shape[1] if len(shape) == _SPLIT else 1 for shape, _ in shapes)
+    return Served(batch, context, prefill, decode, size, heads)
 
 
 Shape = tuple[tuple[int, ...], torch.dtype]
+_SPLIT = 4
+"""Axes of keys that are split into heads: batch, heads, tokens, numbers of a head."""
 
 
 def _cache_shapes(model: nn.Module, batch: int) -> list[Shape]:

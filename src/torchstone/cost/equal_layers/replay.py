@@ -13,9 +13,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torchstone.cost.counting.meta_mode import MetaMode
 from torchstone.cost.equal_layers.copied import (
@@ -31,8 +28,11 @@ from torchstone.cost.equal_layers.copied import (
 from torchstone.cost.equal_layers.layers import has_hooks, stacks
 from torchstone.cost.records.books import Books
 from torchstone.cost.records.ledger import BACKWARD, FORWARD
+from torchstone.observe.compat.autograd import graph_task
+from torchstone.observe.compat.modes import disable_modes, function_modes
+from torchstone.observe.compat.trees import tree_flatten, tree_unflatten
 from torchstone.observe.undo import Undo
-from torchstone.runtime.modules import Part, graph_task
+from torchstone.runtime.modules import Part
 from torchstone.runtime.on_meta.autocast import MetaAutocast
 
 
@@ -80,7 +80,7 @@ class Replay:
             return original(layer, *args, **kwargs)
         if index in copied.called:
             raise Disagreement("a layer is called more than once")
-        if any(isinstance(mode, MetaAutocast) for mode in _get_current_function_mode_stack()):
+        if any(isinstance(mode, MetaAutocast) for mode in function_modes()):
             raise Disagreement("autocast keeps what it casts until its region ends")
         copied.called.add(index)
         self._settle(copied, index)
@@ -170,7 +170,7 @@ class Replay:
         given = flowing(leaves)
         assert given is not None
         scope = self.books.scope(copied.stack.paths[index], FORWARD)
-        with _disable_current_modes():
+        with disable_modes():
             shape, stride, dtype, grad, size = next(
                 item for item in copied.outputs if isinstance(item, tuple)
             )
@@ -245,7 +245,7 @@ class _Node(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         replay: Replay = ctx.replay
         ctx.held = None
-        with _disable_current_modes():
+        with disable_modes():
             passed = replay.made(ctx.copied.gradient) if ctx.wanted else None
             given = replay.gradients(ctx.copied)
             made = [

@@ -164,6 +164,7 @@ def fit(
     boundary_bytes: int | None = None,
     experts_per_token: int | None = None,
     cache_bytes: int = 0,
+    cache_heads: int = 1,
     suggest: bool = True,
     devices: Mapping[str, Device] | None = None,
 ) -> Fit:
@@ -171,7 +172,8 @@ def fit(
 
     `world` is the count of devices that the plan must use up. `boundary_bytes` says what a block
     hands to the next one where the cost does not show it. `experts_per_token` is needed with
-    expert parallelism, `cache_bytes` is the KV cache of one replica. `devices` are the user's own.
+    expert parallelism. `cache_bytes` is the KV cache of one replica, `cache_heads` its key and value
+    heads, which tensor parallelism divides; 1 for a latent. `devices` are the user's own.
     """
     cost = cost_of(source)
     chosen = device if isinstance(device, Device) else device_of(device, devices)
@@ -191,6 +193,7 @@ def fit(
         scale=scale,
         train=cost.train or bool(cost.total(BACKWARD).calls),
         cache_bytes=whole("cache_bytes", cache_bytes, least=0),
+        cache_heads=whole("cache_heads", cache_heads),
         idle_activations=cost.memory.activations,
         optimizer_rate=_optimizer_rate(cost),
         temporary_rate=_temporary_rate(cost),

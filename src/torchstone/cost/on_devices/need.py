@@ -64,6 +64,9 @@ class Load:
     """Samples of a micro-batch over the samples that were measured."""
     train: bool = True
     cache_bytes: int = 0
+    cache_heads: int = 1
+    """Key and value heads that the cache holds. Tensor parallelism gives each rank whole heads; a
+    latent (MLA) has one, which every rank keeps."""
     idle_activations: int = 0
     """Without training: the most that intermediate tensors take at once."""
     temporary_rate: Fraction = Fraction(0)
@@ -75,7 +78,8 @@ class Load:
 def need_of(stage: Sequence[Unit], index: int, plan: Plan, load: Load) -> Need:
     """What a device of one stage needs. The largest rank is meant where shares are uneven."""
     weights = [parameters_on(unit, plan) for unit in stage]
-    cache = share(load.cache_bytes, plan.tensor * plan.pipeline)
+    own_heads = share(load.cache_heads, plan.tensor)
+    cache = share(load.cache_bytes * own_heads, load.cache_heads * plan.pipeline)
     buffers = sum(unit.buffers for unit in stage)
     if not load.train:
         return Need(

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torchstone.cost.counting.operators import Operator
 from torchstone.cost.records.ledger import BACKWARD, FORWARD, RECOMPUTE, Key, Tally
-from torchstone.runtime.modules import Paths, graph_task
+from torchstone.observe.compat.autograd import graph_task, saved_tensor_hooks
+from torchstone.observe.compat.trees import tree_leaves
+from torchstone.runtime.modules import Paths
 
 
 class Entry:
@@ -120,7 +121,7 @@ class Pages:
 
 def _recomputing() -> bool:
     """Is a checkpointed function run again, inside the backward?"""
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    hooks = saved_tensor_hooks()
     return bool(hooks) and hooks[0].__module__ == "torch.utils.checkpoint"
 
 

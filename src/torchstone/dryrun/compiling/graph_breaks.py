@@ -25,6 +25,11 @@ from torchstone.dryrun.record import Compilation, CompileNote
 from torchstone.dryrun.script.autograd_engine import check_can_copy
 from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all
+from torchstone.observe.compat.compiler import (
+    explain_breaks,
+    forget_compiled,
+    report_recompilations,
+)
 from torchstone.observe.where import PROGRAM
 
 SECONDS = 60
@@ -131,7 +136,7 @@ def _breaks(item: Compiled, device: str, notes: Notes) -> int:
         return 0
     args, kwargs = call.made_on(device)
     with torch.set_grad_enabled(call.grad):
-        said = torch._dynamo.explain(item.target)(*args, **kwargs)
+        said = explain_breaks(item.target, args, kwargs)
     for reason in said.break_reasons:
         place = _place(reason.user_stack)
         _add(notes, CompileNote("break", place, *_parts(reason.reason)))
@@ -160,9 +165,9 @@ def _parts(reason: str) -> tuple[str, str, str]:
 
 def _recompilations(item: Compiled, device: str, notes: Notes) -> None:
     """All calls through one compiled function: each guard that fails compiles it again."""
-    torch._dynamo.reset()
+    forget_compiled()
     listener = _Listener(notes)
-    torch._logging.set_logs(recompiles=True)  # type: ignore[attr-defined]
+    report_recompilations()
     logger = logging.getLogger(_RECOMPILES)
     logger.handlers, logger.propagate = [listener], False
     options = {key: value for key, value in item.options.items() if key in ("dynamic", "fullgraph")}

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map_only
 
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.trees import tree_map_only
 
 MOST_CALLS = 8
 """Different calls kept of one function: a full batch, a remainder batch, evaluation, and some more."""

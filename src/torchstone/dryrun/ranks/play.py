@@ -39,6 +39,7 @@ from torchstone.dryrun.script.autograd_engine import check_can_copy, start_engin
 from torchstone.dryrun.script.fakes.lazy import make_mode
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
+from torchstone.observe.compat.groups import make_fake_store
 
 _fork = os.fork
 _ALWAYS = ("torch._dynamo", "torch.distributed.fsdp", "torch.distributed.tensor")
@@ -97,9 +98,8 @@ def _shard_once() -> None:
     """One sharded step in a world of one: what it imports and caches is shared by all ranks."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    dist.init_process_group("fake", store=make_fake_store(), rank=0, world_size=1)
     try:
         layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
         mesh = init_device_mesh("cpu", (1,))

@@ -13,6 +13,7 @@ from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.shapes.source_edits import fix_of
 from torchstone.dryrun.shapes.words import explain, shape_text
+from torchstone.observe.compat.messages import is_about_devices
 
 
 def refused_call(error: OperatorError, record: Record) -> Finding:
@@ -54,7 +55,7 @@ def _operand_text(item: Operand, rule: Rule) -> str:
 def rule_for(error: OperatorError) -> Rule:
     if "modified by an inplace operation" in error.message:
         return rules.IN_PLACE
-    if "same device" in error.message:
+    if is_about_devices(error.message):
         return rules.DEVICES
     if error.batch.startswith("remainder"):
         return rules.REMAINDER

@@ -5,18 +5,17 @@ from __future__ import annotations
 import traceback
 from dataclasses import replace
 
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
-)
-
 from torchstone.core.place import Place
 from torchstone.dryrun.harness import HarnessError
 from torchstone.dryrun.record import OperatorError, Record, Stop
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
+from torchstone.observe.compat.fakes import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
 from torchstone.starting.arguments import find_missing_arguments
 from torchstone.starting.diagnosis import chain_of, find_obstacle

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.place import Place
 from torchstone.core.text import Text, Words
 from torchstone.dryrun.record import Assumption, Hazard, Operand, OperatorError, Progress, Replica
 from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.where import PROGRAM
 
 

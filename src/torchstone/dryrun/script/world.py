@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.text import Text
@@ -31,14 +30,14 @@ from torchstone.dryrun.script.device.as_written import (
     run_as_written,
     script_as_written,
 )
-from torchstone.dryrun.script.device.cuda import pretend_cuda, register_backend
+from torchstone.dryrun.script.device.cuda import pretend_cuda
 from torchstone.dryrun.script.device.foreach import use_foreach_kernels
 from torchstone.dryrun.script.endings import ended, exited, failed
 from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.fakes.backward_hooks import hold_back_errors
 from torchstone.dryrun.script.fakes.calls import Calls, follow_modules
 from torchstone.dryrun.script.fakes.conversions import answer_conversions
-from torchstone.dryrun.script.fakes.lazy import PRETEND, convert_modules, fake_parameters, make_mode
+from torchstone.dryrun.script.fakes.lazy import convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
@@ -49,6 +48,8 @@ from torchstone.dryrun.script.trials import Trials
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
 from torchstone.dryrun.shapes.hazards import Hazards
+from torchstone.observe.compat.backends import FAKE_DEVICE, register_fake_device
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 from torchstone.observe.undo import Undo
 from torchstone.observe.where import PROGRAM
 from torchstone.runtime.on_meta.autocast import autocast_on_meta
@@ -102,7 +103,7 @@ def conclude(world: World, record: Record) -> None:
 def _leave(world: World) -> None:
     end = world.session.ended
     assert end is not None
-    with _disable_current_modes(), torch._C.DisableTorchFunction():
+    with disable_modes(), DisableTorchFunction():
         conclude(world, ended(end))
     os._exit(0)
 
@@ -153,11 +154,11 @@ def prepare(session: Session, sink: Sink) -> World:
     torch.backends.mha.set_fastpath_enabled(False)  # fused layers are kernels of real devices
     if settings.cuda:
         if not settings.play_ranks:  # ranks share the CPU under the name of CUDA
-            register_backend()
+            register_fake_device()
             hold_back_errors(session)
         pretend_cuda(session, calls)
         use_foreach_kernels()
-        autocast_on_meta(Undo(), lambda _: None, {PRETEND: "cuda"})
+        autocast_on_meta(Undo(), lambda _: None, {FAKE_DEVICE: "cuda"})
     limit_run(session)
     overlay = None
     if settings.scratch:

@@ -10,6 +10,8 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.dryrun.record import Made, Operand
+from torchstone.observe.compat.backends import FAKE_DEVICE
+from torchstone.observe.compat.operators import is_tensor_class
 from torchstone.observe.where import PROGRAM
 
 LONGEST = 12
@@ -39,7 +41,7 @@ def function_name(func: Any) -> str:
     """The name under which a user knows a function: `F.linear`, `Tensor.view`, `torch.cat`."""
     name = getattr(func, "__name__", str(func))
     owner = getattr(func, "__objclass__", None)
-    if owner is not None and issubclass(owner, torch._C.TensorBase):
+    if owner is not None and is_tensor_class(owner):
         return f"Tensor.{name}"
     home = getattr(func, "__module__", "") or ""
     if name in _FUNCTIONAL or home == "torch.nn.functional":
@@ -100,7 +102,7 @@ def history_of(tensor: torch.Tensor) -> tuple[Made, ...]:
 
 def operand(name: str, tensor: torch.Tensor) -> Operand:
     """A tensor as data."""
-    device = str(tensor.device).replace("pretend", "cuda")
+    device = str(tensor.device).replace(FAKE_DEVICE, "cuda")
     return Operand(
         name,
         tuple(int(size) for size in tensor.shape),

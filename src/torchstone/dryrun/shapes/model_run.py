@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchstone.core.place import NOWHERE
-from torchstone.dryrun.script.fakes.lazy import PRETEND
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.world import World
 from torchstone.dryrun.shapes.history import remember
+from torchstone.observe.compat.backends import FAKE_DEVICE
+from torchstone.observe.compat.fakes import FakeTensorMode
+from torchstone.observe.compat.modes import DisableTorchFunction
+from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.runtime.inputs import default_inputs, parse_inputs
 from torchstone.runtime.targets import build_target
 
@@ -22,7 +23,7 @@ from torchstone.runtime.targets import build_target
 def run_model(settings: ScriptSettings, world: World) -> None:
     """Forward, and with `train` the backward."""
     mode = world.session.mode
-    device = torch.device(PRETEND, 0) if settings.cuda else torch.device("cpu")
+    device = torch.device(FAKE_DEVICE, 0) if settings.cuda else torch.device("cpu")
     model, inputs = build(settings, mode, device)
     for index, tensor in enumerate(tree_leaves(inputs)):
         if isinstance(tensor, torch.Tensor):
@@ -47,7 +48,7 @@ def build(
         else default_inputs(target.model, target.config)
     )
     make = _maker(mode, device)
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         for module in target.model.modules():
             for holder in (module._parameters, module._buffers):
                 for name, tensor in holder.items():

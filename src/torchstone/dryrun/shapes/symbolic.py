@@ -13,10 +13,7 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
-from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
@@ -24,6 +21,8 @@ from torchstone.dryrun.record import Constraint
 from torchstone.dryrun.script.endings import last_place
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.shapes.model_run import build, call
+from torchstone.observe.compat.fakes import ConstantSource, FakeTensorMode
+from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 
 TRIED = tuple(range(2, 18))
 """Sizes run for each axis: enough to tell multiples of 2 to 8 and limits apart."""

@@ -8,6 +8,7 @@ from math import prod
 
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Operand, OperatorError
+from torchstone.observe.compat.messages import is_about_devices
 
 Explain = Callable[[OperatorError], Text | None]
 
@@ -15,7 +16,7 @@ Explain = Callable[[OperatorError], Text | None]
 def explain(error: OperatorError) -> Text:
     """What was expected, by operator; torch's own words where we have none."""
     devices = {item.device for item in error.operands}
-    if len(devices) > 1 and "same device" in error.message:
+    if len(devices) > 1 and is_about_devices(error.message):
         return _devices(error)
     name = error.op.rpartition(".")[2]
     explainer = _EXPLAINERS.get(name)

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map_only
 
+from torchstone.observe.compat.modes import DisableTorchFunction
+from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.observe.undo import Undo
 
 _LOW = frozenset(
@@ -212,5 +213,5 @@ class _Paused(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return func(*args, **(kwargs or {}))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, ValuesView
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchstone.core.text import Text
+from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.runtime.on_meta.shadow import FLOAT_LIMIT, LIMIT, Shadows, balanced
 
 _META = torch.device("meta")

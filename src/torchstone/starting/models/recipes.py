@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.starting.models.discovery import ModelClass
 from torchstone.starting.models.guesses import Settings, inputs_for, is_settings, value_for
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.operators import OpOverload
 from torchstone.tensors.compare.shadow.arguments import written_tensors
 from torchstone.tensors.compare.shadow.operators import operator_facts
 
@@ -58,7 +59,7 @@ class WriteGuardMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if isinstance(func, torch._ops.OpOverload):
+        if isinstance(func, OpOverload):
             facts = operator_facts(func)
             self._guard.before_write(written_tensors(facts, args, kwargs or {}))
         return func(*args, **(kwargs or {}))

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._C._functorch import is_functorch_wrapped_tensor
 
 from torchstone.core.errors import InputError, TorchstoneError, UsageError
 from torchstone.core.report import Report
 from torchstone.core.text import Text, locale_lang
+from torchstone.observe.compat.autograd import is_functorch_wrapped_tensor
 from torchstone.tensors.compare.as_found import (
     WriteGuardMode,
     model_as_found,

@@ -16,6 +16,7 @@ from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Text
+from torchstone.observe.compat.autograd import current_node
 from torchstone.runtime.number_formats import format_of
 from torchstone.tensors.compare.as_found import same_randomness
 from torchstone.tensors.compare.judge import (
@@ -28,7 +29,7 @@ from torchstone.tensors.compare.low_model import Original, in_low_precision
 from torchstone.tensors.compare.notes import notes_on_run, reason_for_no_backward
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.settings import Settings
-from torchstone.tensors.compare.shadow.places import Places, current_node
+from torchstone.tensors.compare.shadow.places import Places
 from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
 from torchstone.tensors.compare.step import (
     Batch,

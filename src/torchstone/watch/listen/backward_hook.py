@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from torchstone.watch.listen.outputs import is_batched
+from torchstone.observe.compat.autograd import is_batched
+from torchstone.observe.compat.layers import BatchNormBase, DropoutBase, NormBase
 from torchstone.watch.measure.update import TrainingCall
 from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
 
@@ -53,7 +54,7 @@ class BackwardHook:
         self._backwards = 0
         self._seen = 0
         self._in_eval: tuple[str, ...] = ()
-        kind = nn.modules.batchnorm._BatchNorm
+        kind = BatchNormBase
         norms = [(name, module) for name, module in self._modes if isinstance(module, kind)]
         self._norms = norms[:1] + norms[-1:] if len(norms) > 1 else norms  # two stand for all
         self._statistics: dict[str, tuple[float, ...]] = {}
@@ -197,7 +198,7 @@ def _is_the_same(new: NDArray[np.float32] | None, whole: NDArray[np.float32] | N
 def _modules_with_modes(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Modules that do something else in evaluation: batch norm and dropout, in all their forms."""
     kinds = (
-        nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RReLU,
+        NormBase, DropoutBase, nn.RReLU,
         nn.MultiheadAttention, nn.modules.rnn.RNNBase,
     )  # fmt: skip
     return [
@@ -208,7 +209,7 @@ def _modules_with_modes(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _differs_in_eval(module: nn.Module) -> bool:
-    if isinstance(module, nn.modules.dropout._DropoutNd):
+    if isinstance(module, DropoutBase):
         return module.p > 0
     if isinstance(module, (nn.MultiheadAttention, nn.modules.rnn.RNNBase)):
         return bool(module.dropout)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from torchstone.observe.compat.autograd import is_transformed
 from torchstone.observe.training import (
     TRAINING,
     ClipBegins,
@@ -117,9 +118,7 @@ def _answered(model: nn.Module, _: Any, output: Any) -> None:
 
 def _is_traced() -> bool:
     """The model is being compiled, or under a function transform: these are no real values."""
-    return bool(
-        torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
-    )
+    return bool(torch.compiler.is_compiling() or is_transformed())
 
 
 def _loaded(model: nn.Module, *_: Any) -> None:

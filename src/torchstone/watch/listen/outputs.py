@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchstone.observe.compat.autograd import is_batched
 from torchstone.watch.listen.discover import tensors_in
 from torchstone.watch.measure.update import TrainingCall
 from torchstone.watch.read.tensor_summary import is_readable, summarise_rows
@@ -118,9 +119,3 @@ class Outputs:
         call.output_scale, call.output_zeros, call.output_sign = self._last
         call.backward_gain, call.loss_slope = self._gain, self._slope
         call.classes = self._classes
-
-
-def is_batched(tensor: Tensor) -> bool:
-    """One of many gradients that are taken at once: it has no values of its own."""
-    functions = torch._C._functorch
-    return bool(functions.is_batchedtensor(tensor) or functions.is_legacy_batchedtensor(tensor))

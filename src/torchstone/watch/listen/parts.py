@@ -11,6 +11,7 @@ from torch import nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
+from torchstone.observe.compat.compiler import is_compiled
 from torchstone.observe.undo import Undo
 from torchstone.watch.judge.judge import Judge
 from torchstone.watch.listen import hooks
@@ -83,9 +84,7 @@ class TrainingParts:
             for name, parameter in model.named_parameters():
                 self._names.setdefault(id(parameter), head + _plain_name(name))
         for model in self.models:
-            compiled = isinstance(model, torch._dynamo.OptimizedModule) or (
-                model._compiled_call_impl is not None
-            )
+            compiled = is_compiled(model)
             try:
                 self._undo.later(hooks.follow_model(model, listener, calls=not compiled))
             except RuntimeError as error:  # a scripted module takes no hooks

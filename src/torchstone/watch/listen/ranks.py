@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from torchstone.core.text import Text
+from torchstone.observe.compat.groups import default_store
 from torchstone.watch.measure.update import RankRow, TrainingCall
 from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
 from torchstone.watch.record.log import log_line
@@ -53,7 +54,7 @@ class Ranks:
 
     def join(self) -> None:
         """Meet the other ranks; without all of them nothing is compared, and that is said."""
-        store = dist.distributed_c10d._get_default_store()
+        store = default_store()
         store.set(f"{self._names}/{self.rank}", "here")
         wanted = [f"{self._names}/{rank}" for rank in range(self.size)]
         end = time.monotonic() + _WAIT_SECONDS

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchstone.observe.compat.tensors import foreach_norm
 from torchstone.watch.read.fused import ROW
 from torchstone.watch.read.reading import WIDTH, Query, Reading, fill_norms, plain, size_of, spread
 
@@ -49,8 +50,8 @@ class DeviceReader:
             slice(None) if len(there) == len(dense) else where.to(self._device, non_blocking=True)
         )
         if there:
-            slot[0, columns] = torch.stack(list(torch._foreach_norm(there))).float()
-            slot[1, columns] = torch.stack(list(torch._foreach_norm(there, torch.inf))).float()
+            slot[0, columns] = torch.stack(list(foreach_norm(there))).float()
+            slot[1, columns] = torch.stack(list(foreach_norm(there, torch.inf))).float()
         self._waiting.append(Reading(update, np.zeros(len(dense), ROW), present, False))
         if len(self._waiting) == self._every:
             self._send(dense, query)

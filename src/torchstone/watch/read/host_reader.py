@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchstone.observe.compat.compiler import TensorGuards
+from torchstone.observe.compat.tensors import foreach_norm
 from torchstone.watch.read.fused import ROW, STEP, Fused, Pinned, Pool, load_fused
 from torchstone.watch.read.reading import (
     KINDS,
@@ -25,11 +27,6 @@ from torchstone.watch.read.reading import (
     torch_samples,
 )
 from torchstone.watch.read.tensor_summary import HIGH, address_of
-
-try:  # torch's own guard of compiled code; no part of its interface
-    from torch._C._dynamo.guards import TensorGuards
-except ImportError:
-    TensorGuards = None  # type: ignore[assignment,misc]
 
 _QUARTERS = 4
 _HABIT = 4  # gradients that change their layout again and again are how this program works
@@ -150,7 +147,7 @@ class HostReader:
             return Reading(update, rows, present, True, samples, histograms)
         rows = np.zeros(self._count, ROW)
         if present.any():
-            norms_only(rows, present, torch._foreach_norm([g for g in dense if g is not None]))
+            norms_only(rows, present, foreach_norm([g for g in dense if g is not None]))
         return Reading(update, rows, present, False, samples)
 
     def _pointers(

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchstone.observe.compat.tensors import foreach_norm
 from torchstone.watch.read.fused import LEVELS, ROW, STEP, Pinned
 
 WIDTH = 32
@@ -165,7 +166,7 @@ def all_finite(gradients: Sequence[Tensor | None]) -> bool:
     for gradient in dense:
         by_device.setdefault(gradient.device, []).append(gradient)
     return all(
-        bool(torch.stack([norm.float() for norm in torch._foreach_norm(some)]).isfinite().all())
+        bool(torch.stack([norm.float() for norm in foreach_norm(some)]).isfinite().all())
         for some in by_device.values()
     )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torchstone.core.place import Place
+from torchstone.observe.compat.trees import tree_flatten, tree_unflatten
 
 STEPS = 2
 """Optimizer steps that are compared: the second one sees what the first update did."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.experiments.recording.run import NonFinite, Run
 from torchstone.conductor.experiments.recording.training import EnoughError
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.where import Where
 
 _UNWRITTEN = ("empty", "new_empty", "resize", "set_")

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_flatten
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
@@ -23,6 +22,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
 from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.compat.trees import tree_flatten
 
 READ_BACK = ProbeRule(
     "EX118",

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.conductor.experiments.relations.samples_alone import difference
@@ -19,6 +18,7 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
 from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.compat.trees import tree_leaves
 
 PADDING = ProbeRule(
     "EX117",

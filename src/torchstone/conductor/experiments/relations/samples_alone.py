@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
@@ -16,6 +15,7 @@ from torchstone.conductor.probes.checks._text import ON_A_COPY
 from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.observe.compat.trees import tree_leaves
 
 ALONE = ProbeRule(
     "EX116",

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
-from torch._C import _distributed_c10d
 from torch.futures import Future
+
+from torchstone.observe.compat.groups import bindings
 
 NAME = "probes"
 _SECONDS = 30.0
@@ -243,7 +244,7 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
 def _done(value: Any) -> Any:
     future: Future[Any] = Future()
     future.set_result(value)
-    made: Any = _distributed_c10d
+    made: Any = bindings
     return made._create_work_from_future(future)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.where import Where
 
 _MOST_OPERATORS = 12_000

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from torchstone.observe.compat.tensors import set_mkldnn_enabled
 from torchstone.runtime.on_meta.autocast import MetaAutocast
 
 _CPU = torch.device("cpu")
@@ -129,4 +130,4 @@ def answer_for_accelerators() -> None:
         setattr(cuda, name, lambda *_, **__: 0)
     cuda.is_bf16_supported = lambda *_, **__: True
     torch.nn.Module.cuda = lambda module, *_: module  # type: ignore[method-assign]
-    torch._C._set_mkldnn_enabled(False)  # its half products are not on every CPU
+    set_mkldnn_enabled(False)  # its half products are not on every CPU

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.probes.harvest.listeners.values import digest_of
 from torchstone.conductor.probes.harvest.recording import (
@@ -21,6 +20,7 @@ from torchstone.conductor.probes.harvest.recording import (
     Save,
 )
 from torchstone.core.place import Place
+from torchstone.observe.compat.trees import tree_leaves
 
 NOWHERE = Place("", 0)
 _MASKS = 4

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
-from torch.utils._pytree import tree_leaves, tree_map
 
 from torchstone.conductor.probes.harvest.listeners import copied
 from torchstone.conductor.probes.harvest.operators import Operator, OperatorTrace
 from torchstone.conductor.probes.harvest.recording import ModuleCall, Recording
+from torchstone.observe.compat.trees import tree_leaves, tree_map
 from torchstone.observe.where import Where
 
 _LARGE_PARAMETERS = 30_000_000

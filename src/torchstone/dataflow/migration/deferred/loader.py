@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
-from torch.utils.data._utils import fetch
-from torch.utils.data._utils.collate import default_collate_fn_map
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.deferred.batch import (
@@ -55,6 +53,7 @@ from torchstone.dataflow.migration.patching.injector import PatchInjector
 from torchstone.dataflow.migration.specification import Arguments, Call
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
+from torchstone.observe.compat.loaders import IterableFetcher, MapFetcher, default_collate_fn_map
 from torchstone.observe.where import PROGRAM
 
 _STANDING_IN = (Deferred, DeviceArray)
@@ -81,7 +80,7 @@ def defer_in_loaders(
     open_session(name, Session(migration, target, wrappers, keep))
     recorder = migration.defer = _Recorder(name, wrappers, migration)
     injector.change(lambda: None, lambda: setattr(migration, "defer", None))
-    samples, stream = fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher
+    samples, stream = MapFetcher, IterableFetcher
     _change(injector, samples, "fetch", _recording_samples(samples.fetch, recorder))
     _change(injector, stream, "__init__", recording_stream(stream.__init__, recorder))
     _change(injector, stream, "fetch", _recording_stream(stream.fetch))

@@ -16,6 +16,8 @@ from torch import Tensor
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
 from torchstone.dataflow.migration.nested import map_leaves
+from torchstone.observe.compat.modes import DisableTorchFunctionSubclass
+from torchstone.observe.compat.tensors import make_wrapper_subclass
 
 _ARITHMETIC = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
@@ -38,7 +40,7 @@ class UncomputedTensor(Tensor):
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], dtype: torch.dtype) -> Self:
-        made: Self = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+        made: Self = make_wrapper_subclass(cls, shape, dtype=dtype)
         made._computed = None
         return made
 
@@ -54,7 +56,7 @@ class UncomputedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _FACTS and isinstance(args[0], cls) and args[0]._computed is None:
-            with torch._C.DisableTorchFunctionSubclass():
+            with DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         if not kwargs and (record := _RECORDED.get(func)) is not None:
             if (made := record(*args)) is not None:

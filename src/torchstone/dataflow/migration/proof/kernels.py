@@ -15,10 +15,10 @@ from importlib import resources
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from torchstone.dataflow.placement.catalogued import KernelCount
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.trees import tree_leaves
 
 _MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
 

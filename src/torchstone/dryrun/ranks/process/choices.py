@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.script.session import is_fake
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 MOST = 1 << 20
 """Indices that are made real: more are no routing."""
@@ -44,7 +44,7 @@ class Choices:
             return indices
         axis, count, of = _axis(name, args, source, indices)
         rows = indices.numel() // max(1, count)
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with disable_modes(), DisableTorchFunction():
             seed = self._number_of(source) & 0x7FFFFFFFFFFFFFFF
             generator = torch.Generator().manual_seed(seed)
             first = (torch.rand(rows, 1, generator=generator) ** 2 * of).long()

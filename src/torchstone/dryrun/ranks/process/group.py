@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Work
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.ranks.posts import ANY, RECV, SEND, Post
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.values import LARGEST, to_bytes, with_splits
 from torchstone.dryrun.ranks.process.work import DryWork, all_of, dtype_name
 from torchstone.dryrun.script.session import is_fake
+from torchstone.observe.compat.groups import Work, world
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 _ProcessGroup: Any = (
     dist.ProcessGroup
@@ -30,7 +30,7 @@ def _payload(link: Link, tensors: Sequence[torch.Tensor]) -> bytes | None:
         total += tensor.numel() * tensor.element_size()
     if total > LARGEST:
         return None
-    with _disable_current_modes(), torch._C.DisableTorchFunction():
+    with disable_modes(), DisableTorchFunction():
         return b"".join(to_bytes(tensor) for tensor in tensors)
 
 
@@ -80,7 +80,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
 
     @property
     def pg_name(self) -> str:
-        return str(dist.distributed_c10d._world.pg_names[self])
+        return str(world().pg_names[self])
 
     @property
     def group_name(self) -> str:

@@ -25,6 +25,13 @@ from torchstone.dryrun.ranks.process.work import DryWork
 from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.observe.compat.groups import (
+    default_device_of,
+    device_of_objects,
+    make_fake_store,
+    sharding_modules,
+)
+from torchstone.observe.compat.groups import new_group_with_tag as new_group_with_tag_of_torch
 
 BACKEND = "dry"
 _HOLDERS = ("torch.distributed", "torch.nn.parallel", "torch.testing", "accelerate", "transformers.train",
@@ -113,7 +120,6 @@ find_names = _names
 
 def _replace_init(groups: Groups) -> None:
     original = c10d.init_process_group
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     def init_process_group(
         backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
@@ -128,15 +134,15 @@ def _replace_init(groups: Groups) -> None:
                 f"init_process_group was asked for world_size={asked}; "
                 f"the job has {groups.world_size} ranks"
             )
-        original(BACKEND, store=FakeStore(), rank=own, world_size=asked)
+        original(BACKEND, store=make_fake_store(), rank=own, world_size=asked)
 
     def get_backend(group: Any = None) -> str:
         return groups.asked_backend
 
     replace_everywhere(original, init_process_group)
     replace_everywhere(c10d.get_backend, get_backend)
-    replace_everywhere(c10d._get_object_coll_device, lambda group=None: "cpu")
-    replace_everywhere(c10d._get_pg_default_device, lambda group=None: torch.device("cpu"))
+    replace_everywhere(device_of_objects, lambda group=None: "cpu")
+    replace_everywhere(default_device_of, lambda group=None: torch.device("cpu"))
     replace_everywhere(c10d.monitored_barrier, _monitored_barrier)
 
 
@@ -155,7 +161,7 @@ def _from_environment(name: str) -> int:
 
 def _replace_new_group(groups: Groups) -> None:
     """The making of a group is posted: all ranks must make the same groups in the same order."""
-    original = c10d._new_group_with_tag
+    original = new_group_with_tag_of_torch
 
     def new_group_with_tag(ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any,
                            **kwargs: Any) -> Any:  # fmt: skip
@@ -252,18 +258,16 @@ def _replace_fsdp(session: Session) -> None:
 def _share_empty_chunks() -> None:
     """fully_shard makes an empty tensor for each rank beyond the rows of a parameter: in a world of
     a thousand that is most of its work. One is enough."""
-    with contextlib.suppress(ImportError, AttributeError):
-        from torch.distributed.fsdp._fully_shard import _fsdp_common, _fsdp_param
 
-        def chunk_with_empty(tensor: torch.Tensor, num_chunks: int, dim: int) -> list[torch.Tensor]:
-            chunks = list(torch.chunk(tensor, num_chunks, dim=dim))
-            if len(chunks) < num_chunks:
-                chunks += [chunks[0].new_empty(0)] * (num_chunks - len(chunks))
-            return chunks
+    def chunk_with_empty(tensor: torch.Tensor, num_chunks: int, dim: int) -> list[torch.Tensor]:
+        chunks = list(torch.chunk(tensor, num_chunks, dim=dim))
+        if len(chunks) < num_chunks:
+            chunks += [chunks[0].new_empty(0)] * (num_chunks - len(chunks))
+        return chunks
 
-        for home in (_fsdp_common, _fsdp_param):
-            if hasattr(home, "_chunk_with_empty"):
-                put(home, "_chunk_with_empty", chunk_with_empty)
+    for home in sharding_modules():
+        if hasattr(home, "_chunk_with_empty"):
+            put(home, "_chunk_with_empty", chunk_with_empty)
 
 
 def _resolve(name: Any) -> Any:

@@ -14,6 +14,7 @@ from torchstone.core.place import Place
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.autograd import graph_task
 from torchstone.observe.where import OWN, PROGRAM
 
 
@@ -57,11 +58,7 @@ class Link:
 
     def post(self, payload: bytes | None = None, **facts: Any) -> Post:
         stack, inside = _own_stack()
-        phase = (
-            "backward"
-            if torch._C._current_graph_task_id() != -1
-            else ("forward" if self.session.modules else "")
-        )
+        phase = "backward" if graph_task() != -1 else ("forward" if self.session.modules else "")
         post = Post(
             rank=self.rank, number=self._count, stack=stack, inside=inside, phase=phase,
             step=self.session.counts.optimizer_steps, **facts,

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import is_fake, tensors_in
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 from torchstone.observe.where import PROGRAM
 
 Number = int
@@ -77,7 +77,7 @@ class Provenance:
 
     def _draw(self, generator: Any) -> Number:
         self._draws += 1
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with disable_modes(), DisableTorchFunction():
             source = torch.default_generator if generator is None else generator
             state = zlib.crc32(source.get_state().numpy().tobytes())
         own = -1 if self._seeded or generator is not None else self._rank
@@ -100,7 +100,7 @@ class Provenance:
         known = self._contents.get(key)
         if known is not None and known[0] == version:
             return known[1]
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with disable_modes(), DisableTorchFunction():
             flat = tensor.detach().reshape(-1)
             flat = flat[
                 :: max(1, flat.numel() // _SAMPLED)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch._C._distributed_c10d import Work
 from torch.futures import Future
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.values import from_bytes
 from torchstone.dryrun.script.session import is_fake
+from torchstone.observe.compat.groups import Work
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 _Work: Any = Work  # torch's stubs give it signatures that its own callers do not keep
 
@@ -81,7 +81,7 @@ def fill(link: Link, outputs: list[torch.Tensor], value: bytes | None) -> None:
         piece, at = value[at : at + size], at + size
         if is_fake(tensor) or len(piece) != size or not size:
             continue
-        with torch.no_grad(), _disable_current_modes(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), disable_modes(), DisableTorchFunction():
             tensor.copy_(from_bytes(piece, dtype_name(tensor)).reshape(tensor.shape))
         link.mark_known(tensor)
 

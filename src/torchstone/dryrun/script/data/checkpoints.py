@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torchstone.dryrun.script.data.shared_checkpoints import SharedCheckpoints
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.observe.compat.trees import tree_leaves
 from torchstone.starting.replacements.imports import when_imported
 
 _HOLDERS = ("accelerate.", "transformers.modeling", "transformers.trainer", "diffusers.", "peft.")

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map_only
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.trees import tree_map_only
 from torchstone.starting.replacements.imports import when_imported
 
 _RUNS = Text("the Python code is run", "直接运行 Python 代码")

@@ -10,9 +10,7 @@ import sys
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.attention import flex_attention
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from torchstone.dryrun.script.device.as_written import run_on_one_device
 from torchstone.dryrun.script.device.cuda_module import answer_module
@@ -20,16 +18,12 @@ from torchstone.dryrun.script.device.legacy_types import answer_legacy_types
 from torchstone.dryrun.script.device.names import PretendCuda
 from torchstone.dryrun.script.device.recurrent import take_recurrent_apart
 from torchstone.dryrun.script.fakes.calls import Calls
-from torchstone.dryrun.script.fakes.lazy import PRETEND as NAME
 from torchstone.dryrun.script.fakes.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.observe.compat.backends import FAKE_DEVICE as NAME
+from torchstone.observe.compat.fakes import FakeTensor
 from torchstone.observe.where import HIDDEN, PROGRAM
-
-
-def register_backend() -> None:
-    """Once per process, after the autograd engine was started."""
-    _setup_privateuseone_for_python_backend(NAME)
 
 
 def pretend_cuda(session: Session, calls: Calls) -> PretendCuda:

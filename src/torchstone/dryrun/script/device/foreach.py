@@ -5,17 +5,17 @@ It is what the real job does, with the temporary memory that this takes, and a f
 
 from __future__ import annotations
 
-import torch.optim.optimizer as optimizers
-import torch.utils._foreach_utils as utilities
-from torch._subclasses.fake_tensor import FakeTensor
-
 from torchstone.dryrun.script.patches import put
+from torchstone.observe.compat.fakes import FakeTensor
+from torchstone.observe.compat.optimizers import (
+    DEVICES_BY_OPTIMIZERS,
+    add_foreach_type,
+    devices_with_foreach_kernels,
+)
 
 
 def use_foreach_kernels() -> None:
     """Fake parameters count as CUDA's do: for the default of optimizers and of gradient clipping."""
-    known = utilities._get_foreach_kernels_supported_devices()
-    put(optimizers, "_get_foreach_kernels_supported_devices", lambda: [*known, "cpu"])
-    for types in (optimizers._foreach_supported_types, utilities._foreach_supported_types):
-        if FakeTensor not in types:
-            types.append(FakeTensor)
+    known = devices_with_foreach_kernels()
+    put(*DEVICES_BY_OPTIMIZERS, lambda: [*known, "cpu"])
+    add_foreach_type(FakeTensor)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.fakes.lazy import PRETEND as NAME
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.backends import FAKE_DEVICE as NAME
 
 
 class PretendCuda:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._decomp import get_decompositions
 
 from torchstone.dryrun.script.fakes.calls import Calls, Handler
 from torchstone.dryrun.script.fakes.lazy import is_pretend
+from torchstone.observe.compat.compiler import find_decompositions
+from torchstone.observe.compat.operators import function_of_torch
 
 aten = torch.ops.aten
 _NAMES = ("gru", "lstm", "rnn_tanh", "rnn_relu")
@@ -20,7 +21,7 @@ _NAMES = ("gru", "lstm", "rnn_tanh", "rnn_relu")
 def take_recurrent_apart(calls: Calls) -> None:
     """From now on recurrent layers run step by step where they are on the pretend device."""
     for name in _NAMES:
-        calls.handlers[getattr(torch._C._VariableFunctions, name)] = _handler(calls, name)
+        calls.handlers[function_of_torch(name)] = _handler(calls, name)
 
 
 def _handler(calls: Calls, name: str) -> Handler:
@@ -40,7 +41,7 @@ def _named(name: str, overload: str) -> Any:
     operator = getattr(getattr(aten, name), overload)
 
     def run(*args: Any) -> Any:
-        return get_decompositions([operator])[operator](*args)  # 10 ms, where there is such a layer
+        return find_decompositions([operator])[operator](*args)
 
     run.__name__, run.__module__ = name, "torch"
     return run

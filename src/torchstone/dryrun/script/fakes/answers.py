@@ -8,15 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-)
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.fakes.assertions import asserted_value
@@ -25,6 +17,14 @@ from torchstone.dryrun.script.fakes.writes import written_tensors
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 from torchstone.dryrun.shapes.history import step_of
 from torchstone.dryrun.shapes.refusals import CHECKS, check_out
+from torchstone.observe.compat.fakes import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+)
+from torchstone.observe.compat.modes import TorchDispatchMode, fake_mode_on_top
+from torchstone.observe.compat.operators import HigherOrderOperator
+from torchstone.observe.compat.trees import tree_map_only
 from torchstone.observe.where import PROGRAM
 
 aten = torch.ops.aten
@@ -36,7 +36,6 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 _ALL = ("Tensor.all", "torch.all", "torch._is_all_true")
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
-_FAKE = torch._C._TorchDispatchModeKey.FAKE
 
 
 class Answers(TorchDispatchMode):
@@ -76,7 +75,7 @@ class Answers(TorchDispatchMode):
         if isinstance(func, HigherOrderOperator):
             with self.session.mode:
                 return func(*args, **(kwargs or {}))
-        other = torch._C._get_dispatch_mode(_FAKE)
+        other = fake_mode_on_top()
         if other is not None and other is not self.session.mode:
             return func(
                 *args, **(kwargs or {})

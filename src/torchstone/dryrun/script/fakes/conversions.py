@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.text import Text
@@ -14,6 +13,7 @@ from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.observe.compat.fakes import FakeTensor
 
 _CTC = ("log_probs", "targets", "input_lengths", "target_lengths")
 _SPECIAL_DTYPES = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)

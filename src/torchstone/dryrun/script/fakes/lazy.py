@@ -11,21 +11,19 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
-
-PRETEND = "pretend"
-"""The name of the backend that answers for CUDA."""
-
+from torchstone.observe.compat.backends import FAKE_DEVICE
+from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
+from torchstone.observe.compat.tensors import has_compatible_impl, swap_impl
 
 _META = torch.device("meta")
 
 
 def is_pretend(device: object) -> bool:
-    return isinstance(device, torch.device) and device.type == PRETEND
+    return isinstance(device, torch.device) and device.type == FAKE_DEVICE
 
 
 def make_mode() -> FakeTensorMode:
@@ -37,7 +35,7 @@ def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
     """A fake of the same shape, strides, number format and gradient flag."""
     if is_fake(tensor):
         return tensor
-    with _disable_current_modes(), torch._C.DisableTorchFunction():
+    with disable_modes(), DisableTorchFunction():
         return mode.from_tensor(tensor, static_shapes=True)
 
 
@@ -47,7 +45,7 @@ def fake_input(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
         return make_fake(mode, tensor)
     if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
         return make_fake(mode, tensor)
-    with _disable_current_modes():
+    with disable_modes():
         meta = torch.ops.aten.empty_strided.default(
             tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META
         )
@@ -107,7 +105,7 @@ def _exchange(parameter: Any, fn: Any) -> Any:
         changed = fn(parameter)
     if changed is parameter:
         return parameter
-    if not is_fake(changed) and torch._has_compatible_shallow_copy_type(parameter, changed):
+    if not is_fake(changed) and has_compatible_impl(parameter, changed):
         parameter.data = changed
         return parameter
     if not (is_fake(changed) and is_fake(parameter)):
@@ -118,7 +116,7 @@ def _exchange(parameter: Any, fn: Any) -> Any:
 
 def _swap(parameter: torch.Tensor, changed: torch.Tensor) -> None:
     requires_grad = parameter.requires_grad
-    torch._C._swap_tensor_impl(parameter, changed)
+    swap_impl(parameter, changed)
     mine, theirs = parameter.__dict__, changed.__dict__
     for name in (
         "_fake_device",

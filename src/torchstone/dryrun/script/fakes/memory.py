@@ -12,6 +12,7 @@ from torch import nn
 from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.record import Memory, MemoryPart
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.observe.compat.autograd import graph_task
 from torchstone.observe.training import TRAINING, StepBegins, StepEnds
 from torchstone.observe.where import PROGRAM
 
@@ -86,7 +87,7 @@ class DeviceMemory:
     def phase(self) -> str:
         if self.in_step:
             return "optimizer"
-        if torch._C._current_graph_task_id() != -1:
+        if graph_task() != -1:
             return "backward"
         return "forward" if self._session.modules else "other"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 _modes: list[FakeTensorMode] = []
 """The mode of the run that goes on in this process: pickled bytes name a function, not an object."""
@@ -41,7 +41,7 @@ def rebuild_fake(
     is_parameter: bool,
 ) -> torch.Tensor:
     """A fake of these fields in the mode of this process."""
-    with _disable_current_modes(), torch._C.DisableTorchFunction(), _modes[0]:
+    with disable_modes(), DisableTorchFunction(), _modes[0]:
         made = torch.empty_strided(shape, stride, dtype=dtype, device=device)
     if is_parameter:
         return torch.nn.Parameter(made, requires_grad)

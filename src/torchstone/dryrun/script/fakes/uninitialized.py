@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import UninitializedTensorMixin, is_lazy  # type: ignore[attr-defined]
 
 from torchstone.dryrun.script.fakes.lazy import make_fake
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.observe.compat.fakes import FakeTensor
+from torchstone.observe.compat.tensors import swap_impl
 
 _EXAMPLE = "_dryrun_example"
 """Where such a tensor keeps an empty one of the device and number format that it was sent to."""
@@ -51,7 +52,7 @@ def _example_of(tensor: Any) -> torch.Tensor:
 def _become(tensor: Any, made: torch.Tensor, is_parameter: bool) -> None:
     """The same object with the contents of a fake tensor: its module and its optimizer hold it."""
     requires_grad = is_parameter and tensor.requires_grad
-    torch._C._swap_tensor_impl(tensor, made)
+    swap_impl(tensor, made)
     tensor.__class__ = FakeTensor
     tensor.__dict__.update(made.__dict__)
     if is_parameter:

@@ -12,6 +12,7 @@ import torch
 from torchstone.kernels.harness.calling import monitor
 from torchstone.kernels.harness.reference.running import as_tensor
 from torchstone.kernels.harness.values import raw_bytes
+from torchstone.observe.compat.arrays import byte_bounds
 
 MOST_ANSWERS = 24
 """A ring of fewer buffers comes around while its first answer is still kept."""
@@ -29,7 +30,7 @@ def digest_of(leaf: Any) -> str:
 def span_of(leaf: Any) -> Span:
     """Addresses that a leaf reaches; (0, 0) for a plain number."""
     if isinstance(leaf, np.ndarray):
-        low, high = np.lib.array_utils.byte_bounds(leaf)
+        low, high = byte_bounds(leaf)
         return (int(low), int(high)) if leaf.size else (0, 0)
     if not isinstance(leaf, torch.Tensor) or not leaf.numel():
         return 0, 0

@@ -10,7 +10,8 @@ from unittest import mock
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 MOVES = frozenset(
     "empty empty_like empty_strided new_empty new_empty_strided new_zeros new_ones new_full zeros "

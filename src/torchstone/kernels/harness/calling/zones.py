@@ -14,6 +14,7 @@ import torch
 
 from torchstone.kernels.harness.calling.unwritten import fill_as_unwritten
 from torchstone.kernels.harness.values import Tree, dtype_of, from_raw, plain_place
+from torchstone.observe.compat.arrays import byte_bounds
 
 MARGIN_BYTES = 16 << 10
 _TORCH = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like",
@@ -178,14 +179,13 @@ def bound_views() -> None:
     """`as_strided` of numpy stays inside of the memory of its array: numpy itself does not look."""
     home: Any = importlib.import_module("numpy.lib.stride_tricks")
     original = home.as_strided
-    reach = importlib.import_module("numpy.lib.array_utils").byte_bounds
 
     def as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
         found = original(x, *args, **kwargs)
         owner = np.asarray(x)
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        (low, high), (first, last) = reach(owner), reach(found)
+        (low, high), (first, last) = byte_bounds(owner), byte_bounds(found)
         if found.size and not low <= first <= last <= high:
             raise ValueError("as_strided reaches beyond the memory of its array")
         return found

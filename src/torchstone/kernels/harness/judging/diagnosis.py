@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.oracle import reduced
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 Cause = dict[str, Any]
 """`code` and what fills its blanks; the words stand in `causes`."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.reference.running import Reference, leaves_of, rebuilt
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 
 def written_inputs(reference: Reference, inputs: list[Any]) -> list[bool]:

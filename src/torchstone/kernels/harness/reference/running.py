@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.kits import mindspore_kit
 from torchstone.kernels.harness.seeding import seed_everything, weights_of
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 LOW = (torch.float32, torch.float16, torch.bfloat16)
 Leaf = torch.Tensor

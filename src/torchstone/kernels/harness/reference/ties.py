@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of, rebuilt
+from torchstone.observe.compat.modes import TorchDispatchMode
 
 _FIRST = frozenset({"argmax", "argmin", "max.dim", "min.dim"})
 _OPEN = frozenset({"topk", "kthvalue", "median.dim", "nanmedian.dim", "mode", "argsort", "sort"})

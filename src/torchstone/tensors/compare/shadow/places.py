@@ -14,12 +14,8 @@ from torch.nn.modules.module import (
 )
 
 from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.compat.autograd import current_node, next_sequence_number
 from torchstone.observe.where import Where
-
-
-def current_node() -> Any:
-    """The autograd node that runs now; None in the forward pass."""
-    return torch._C._current_autograd_node()
 
 
 class Places:
@@ -56,7 +52,7 @@ class Places:
     def _forward(self) -> int:
         module = self._stack[-1] if self._stack else ""
         number = self._number(self._where.nearest(4), module, "forward")
-        self._nodes[torch.autograd._get_sequence_nr() - 1] = number  # type: ignore[attr-defined]
+        self._nodes[next_sequence_number() - 1] = number
         return number
 
     def number_of(self, place: Place) -> int:

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from torch.nn import Module
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.operators import OpOverload
 from torchstone.tensors.compare.shadow.operators import operator_facts
 from torchstone.tensors.compare.shadow.places import Places
 from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
@@ -26,7 +27,7 @@ class RoundedMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if not isinstance(func, torch._ops.OpOverload):
+        if not isinstance(func, OpOverload):
             return func(*args, **(kwargs or {}))
         facts = operator_facts(func)
         if facts.view:

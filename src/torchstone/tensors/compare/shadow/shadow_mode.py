@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.core.place import Place
+from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.compat.operators import OpOverload
 from torchstone.tensors.compare.shadow.arguments import (
     as_returned,
     flat,
@@ -75,7 +76,7 @@ class ShadowMode(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not isinstance(func, torch._ops.OpOverload):  # such as flex_attention: it has no schema
+        if not isinstance(func, OpOverload):  # such as flex_attention: it has no schema
             self.ledger.unsupported.setdefault(str(func), "a higher-order operator")
             return func(*args, **kwargs)
         facts = operator_facts(func)

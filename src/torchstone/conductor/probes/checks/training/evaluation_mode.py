@@ -16,6 +16,7 @@ from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
 from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.compat.layers import BatchNormBase, DropoutBase
 
 RULE = ProbeRule(
     "PR104", "evaluation-in-training-mode", Severity.HIGH, "wrong result",
@@ -46,7 +47,7 @@ def check(run: Recording) -> Iterator[Shown]:
 
 def mode_layers(module: nn.Module) -> int:
     """Layers that act differently in training."""
-    kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+    kinds = (DropoutBase, BatchNormBase)
     return sum(isinstance(item, kinds) and getattr(item, "p", 1.0) > 0 for item in module.modules())
 
 

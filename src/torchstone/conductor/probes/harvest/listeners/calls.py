@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils._pytree import tree_leaves
 
 from torchstone.conductor.probes.harvest.listeners.state import (
     TRACED_STEPS,
@@ -29,6 +28,7 @@ from torchstone.conductor.probes.harvest.recording import (
     TopCall,
 )
 from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.compat.trees import tree_leaves
 
 _MOST_CALLS = {True: 2, False: 4}
 """Kept calls of one module in training and in evaluation."""

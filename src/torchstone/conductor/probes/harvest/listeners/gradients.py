@@ -53,7 +53,8 @@ def _start(tensor: torch.Tensor, gradient: Any) -> tuple[Any, Any]:
     if not tensor.requires_grad or (gradient is None and tensor.numel() != 1):
         return tensor, gradient  # torch says what is wrong
     edge = torch.autograd.graph.get_gradient_edge(tensor)
-    return edge, torch.ones_like(tensor) if gradient is None else gradient
+    given = torch.ones_like(tensor) if gradient is None else gradient
+    return (edge,), (given,)  # torch 2.6 takes an edge alone, a tuple, for several tensors
 
 
 def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from torchstone.conductor.probes.harvest.recording import Signature
+from torchstone.observe.compat.trees import tree_leaves, tree_map
 
 _MOST_ELEMENTS = 1 << 21
 
