@@ -170,7 +170,7 @@ class Reading:
         if not borrowed and b"torch" not in data:
             # a helper may go backward and never name torch; other libraries have a backward too
             trains = b"backward" in words or b".half()" in data or b".bfloat16()" in data
-            trains = trains or b"__getitem__" in words
+            trains = trains or b"__getitem__" in words or b"state_dict" in words
             if not trains or not words.isdisjoint(_OTHERS):
                 return []
         words |= borrowed

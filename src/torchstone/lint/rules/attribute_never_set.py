@@ -12,6 +12,7 @@ from torchstone.lint.facts.members import (
     is_completed_elsewhere,
     members_of,
 )
+from torchstone.lint.facts.signatures import is_ambiguous
 from torchstone.lint.knowledge.torch_names import closest
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -108,6 +109,56 @@ def check(scene: Scene) -> Iterator[Hit]:
         near = closest(node.attr, tuple(members))
         meant = f" (`self.{near}`?)" if near else ""
         yield RULE.at(node, name=node.attr, owner=owner.name, meant=meant)
+
+
+_NOT_IN_MODULE = Text(
+    en="the module `{owner}` of this project has no `{name}`{meant}",
+    zh="本项目的模块 `{owner}` 中没有 `{name}`{meant}",
+)
+
+
+@RULE.on_file
+def check_modules(scene: Scene) -> Iterator[Hit]:
+    """`models.ImageModel` where the project's `models` has no such name."""
+    project = scene.project
+    locals_ = {
+        local
+        for local, full in scene.imports.aliases.items()
+        if full.partition(".")[0] in project.tops and not full.startswith("torch.")
+    }
+    reported: set[str] = set()
+    for node in scene.all(ast.Attribute) if locals_ else ():
+        base = node.value
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id not in locals_:
+            continue
+        full = scene.qualified(node)
+        module, _, name = full.rpartition(".")
+        if full in reported or not isinstance(node.ctx, ast.Load) or name.startswith("__"):
+            continue
+        other = _module_without(scene, module, name)
+        if other is None or is_ambiguous(scene, node) or _is_expected(scene, node):
+            continue
+        reported.add(full)
+        near = closest(name, tuple(other.bound))
+        meant = f" (`{near}`?)" if near else ""
+        yield RULE.at(node, say=_NOT_IN_MODULE, name=name, owner=module, meant=meant)
+
+
+def _module_without(scene: Scene, module: str, name: str) -> Scene | None:
+    """The file of a module of the project that does not have a name in any way that can be seen."""
+    project = scene.project
+    # a bare `logging` inside a package is Python's own, whatever file stands beside it
+    path = project.find(module, scene.path) if "." in module else None
+    other = project.load(path, scene) if path else None
+    if other is None or name in other.bound or name in other.imports.aliases:
+        return None
+    if other.imports.stars or "__getattr__" in other.bound or "globals" in other.calls:
+        return None
+    if project.find(f"{module}.{name}", scene.path) or "__all__" in other.bound:
+        return None
+    return None if is_bound_elsewhere(project, name, by_subclass=False) else other
 
 
 def _is_state_of_module(name: str) -> bool:

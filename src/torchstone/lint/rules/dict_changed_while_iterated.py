@@ -36,7 +36,7 @@ RULE = Rule(
         en="Reported for `del`, `pop` and stores under another key when the loop goes on afterwards. A loop over `list(…)` or a copy is quiet.",
         zh="当循环之后继续执行时，报告 `del`、`pop` 以及写入其他键。遍历 `list(…)` 或副本时不报告。",
     ),
-    words=("torch",),
+    words=("torch", "state_dict"),
     bad=(
         """\
 import torch
