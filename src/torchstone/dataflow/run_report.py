@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchstone.core.answer import Answer, State, Tile
+from torchstone.core.answer import Answer, Tile
+from torchstone.core.evidence import State
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
