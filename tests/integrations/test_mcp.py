@@ -358,6 +358,13 @@ def test_a_check_and_a_change_without_a_review(root: Path, tmp_path: Path) -> No
             seen = answer(await client.call_tool("observe_run", run))["text"]["text"]
             assert "train.py:11" in seen
             assert "float32[4, 8]" in seen
+            done = answer(await client.call_tool("run_experiments", run))
+            assert "EX101" in done["held"]
+            around = {"path": "project", "file": "train.py", "line": 11}
+            graph = answer(await client.call_tool("call_graph", around))
+            assert (graph["function"], graph["every_step"]) == ("train", False), graph
+            assert "train.py:27" in graph["callers"]
+            assert "model.py:14 Net.forward" in graph["calls"]
             other = [{"path": "train.py", "old": "lr=0.1", "new": "lr=0.2"}]
             same = answer(await client.call_tool("compare_variants", run))
             parts = answer(

@@ -13,10 +13,12 @@ from torch.nn.utils import clip_grad, clip_grad_norm_
 from torchstone.observe import training as module
 from torchstone.observe.training import (
     BackwardBegins,
+    BackwardEnds,
     ClipBegins,
     ClipEnds,
     Event,
     GradientsCleared,
+    LoaderMade,
     LossScaled,
     OptimizerMade,
     SaveBegins,
@@ -25,6 +27,7 @@ from torchstone.observe.training import (
     ScaleUpdates,
     SchedulerMade,
     SchedulerSteps,
+    StateLoads,
     StepBegins,
     StepEnds,
     Training,
@@ -45,7 +48,10 @@ REPLACED = (
     (torch.amp.GradScaler, "update"),
     (torch.optim.lr_scheduler.LRScheduler, "__init__"),
     (torch.optim.lr_scheduler.LRScheduler, "step"),
+    (torch.optim.lr_scheduler.SequentialLR, "__init__"),
     (torch, "save"),
+    (nn.Module, "load_state_dict"),
+    (torch.utils.data.DataLoader, "__init__"),
 )
 
 
@@ -61,6 +67,7 @@ def training() -> Iterator[Training]:
 
 
 def run_program() -> None:
+    torch.utils.data.DataLoader([1])
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
@@ -73,12 +80,13 @@ def run_program() -> None:
     scaler.update()
     scheduler.step()
     torch.save(model.state_dict(), io.BytesIO())
+    model.load_state_dict(model.state_dict())
 
 
 IN_ORDER = [
-    OptimizerMade, SchedulerMade, GradientsCleared, LossScaled, BackwardBegins, UnscaleBegins,
-    UnscaleEnds, ClipBegins, ClipEnds, ScalerStepBegins, StepBegins, StepEnds, ScalerStepEnds,
-    ScaleUpdates, SchedulerSteps, SaveBegins,
+    LoaderMade, OptimizerMade, SchedulerMade, GradientsCleared, LossScaled, BackwardBegins, BackwardEnds,
+    UnscaleBegins, UnscaleEnds, ClipBegins, ClipEnds, ScalerStepBegins, StepBegins, StepEnds, ScalerStepEnds,
+    ScaleUpdates, SchedulerSteps, SaveBegins, StateLoads,
 ]  # fmt: skip
 
 

@@ -30,10 +30,10 @@ def call(scene: Scene, name: str) -> ast.Call:
 
 
 def settled(scene: Scene, ask: Callable[[], object]) -> object:
-    """Ask once to note the question, let the project answer, and ask again."""
-    ask()
-    scene.project.answer()
-    return ask()
+    """Ask twice: what was looked up stays the same."""
+    first = ask()
+    assert ask() == first
+    return first
 
 
 @pytest.mark.parametrize(

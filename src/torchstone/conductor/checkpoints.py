@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from torchstone.conductor.words import counted
-from torchstone.core.answer import State
+from torchstone.core.evidence import State
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.text import Text
 

@@ -20,9 +20,9 @@ from torchstone.conductor.project.copying import Copy, copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder, known_folder
 from torchstone.conductor.run import RunInfo
-from torchstone.core.answer import Answer, State
+from torchstone.core.answer import Answer
 from torchstone.core.errors import InputError, UsageError
-from torchstone.core.evidence import Diff
+from torchstone.core.evidence import Diff, State
 from torchstone.core.finding import Finding
 from torchstone.core.options import unknown
 from torchstone.core.report import Report

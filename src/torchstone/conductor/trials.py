@@ -18,17 +18,21 @@ from torchstone.conductor.changes.patches import (
 )
 from torchstone.conductor.changes.policy import refuse_reach
 from torchstone.conductor.choices import TextEdit, refuse_size
+from torchstone.conductor.experiments import HOLDS, against_one
 from torchstone.conductor.experiments.checks.check import Check, make_check
 from torchstone.conductor.experiments.results import Result
 from torchstone.conductor.phases.confirmation import Proof, refuse_proof
 from torchstone.conductor.phases.execute import Conditions, run_job
 from torchstone.conductor.project.copying import copied
+from torchstone.conductor.project.reach import map_reach
 from torchstone.conductor.tools import checks, experiments
-from torchstone.core.finding import Severity
+from torchstone.core.finding import Finding, Severity
 from torchstone.core.pictures import Table
 from torchstone.core.report import Report
+from torchstone.sources.program.outline import Key
 
 _FRESH = Conditions(use_cache=False)
+_MOST_NEIGHBOURS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,67 @@ def observe_run(root: Path, variant: Variant) -> Report:
         write_changes(copy.project, changes)
         job = experiments.observe_job(variant.script, variant.arguments)
         return run_job(job, copy, _FRESH).report
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Built-in relations on one program."""
+
+    broken: tuple[Finding, ...] = ()
+    held: tuple[str, ...] = ()
+    said: str = ""
+
+
+def run_relations(root: Path, variant: Variant, ranks: bool) -> Relations:
+    """All of them on a script with any arguments; `ranks`: two ranks against one process instead."""
+    check_path(root, variant.script)
+    with copied(root) as copy:
+        job = experiments.relations_job(variant.script, variant.arguments, ranks)
+        report = run_job(job, copy, _FRESH).report
+    names = {item.name: item.value for item in report.measures}
+    held = [
+        name.removeprefix(HOLDS)
+        for name, value in names.items()
+        if name.startswith(HOLDS) and value
+    ]
+    held += ["EX201", "EX202"] if names.get(against_one.HELD) else []
+    rows = [f"optimizer steps: {names['steps']:.0f}"] if "steps" in names else []
+    rows += [gap.reason.say("en") for gap in report.gaps]
+    return Relations(report.findings, tuple(held), "; ".join(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A function of the project and its neighbours."""
+
+    function: str = ""
+    every_step: bool = False
+    callers: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+def look_around(root: Path, file: str, line: int) -> Around:
+    """Who calls the function around a line, and what it calls. Nothing is run."""
+    check_path(root, file)
+    program = map_reach(root, ()).program
+    function = program.function_at(file, line)
+    key = function.key if function is not None else Key(file, "")
+    callers = [
+        f"{edge.caller.path}:{program.line_of(edge)} {edge.caller.scope}".rstrip()
+        for edge in program.edges
+        if edge.called == key
+    ]
+    calls = [
+        f"{edge.called.path}:{program.first_line(edge.called)} {edge.called.scope}".rstrip()
+        for edge in program.edges
+        if edge.caller == key and edge.called.scope
+    ]
+    return Around(
+        key.scope,
+        program.runs_in_every_step(file, line),
+        tuple(dict.fromkeys(callers))[:_MOST_NEIGHBOURS],
+        tuple(dict.fromkeys(calls))[:_MOST_NEIGHBOURS],
+    )
 
 
 @dataclass(frozen=True, slots=True)

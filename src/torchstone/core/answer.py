@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from torchstone.core.evidence import State
 from torchstone.core.text import Text, Words
 
 if TYPE_CHECKING:
     from torchstone.core.pictures import Evidence
-
-State = Literal["good", "bad", "warning", "plain"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,12 @@ Each kind is drawn by one file of its own name in `render/draw/`, for the termin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Literal
 
 from torchstone.core.text import Words
 
-if TYPE_CHECKING:
-    from torchstone.core.pictures import Evidence
-
-__all__ = ["Command", "Diff", "Evidence", "Number", "Snippet"]
+State = Literal["good", "bad", "warning", "plain"]
+"""How something stands, as its colour says it."""
 
 
 @dataclass(frozen=True, slots=True)

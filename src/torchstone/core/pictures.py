@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from torchstone.core.answer import State
-from torchstone.core.evidence import Command, Diff, Number, Snippet
+from torchstone.core.evidence import Command, Diff, Number, Snippet, State
 from torchstone.core.text import Text, Words
 
 Cell = Text | str | int | float | bool | None

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchstone.core.answer import Answer, State, Tile
+from torchstone.core.answer import Answer, Tile
+from torchstone.core.evidence import State
 from torchstone.core.finding import Confidence, Finding, Location, Severity, fingerprint
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
@@ -300,9 +301,12 @@ def _fell_back(runs: Runs) -> Iterator[Finding]:
     yield Finding(
         FELL_BACK.id, FELL_BACK.name, FELL_BACK.severity, Confidence.CERTAIN,
         Message(FELL_BACK.name, _reason_of_fallbacks(runs)), Message("why", FELL_BACK.why),
-        Message("remedy", most.edit), _place(most.line, runs), tuple(_fallbacks(runs)),
+        Message("remedy", most.edit if most.edit.en else _PLAN_AGAIN), _place(most.line, runs), tuple(_fallbacks(runs)),
         fingerprint(FELL_BACK.id, runs.subject, most.function), tool=TOOL,
     )  # fmt: skip
+
+
+_PLAN_AGAIN = Text("take these calls out of the plan", "请从计划中去掉这些调用")
 
 
 def _reason_of_fallbacks(runs: Runs) -> Text:

@@ -1,4 +1,4 @@
-"""The files of one check, read once, and those again that asked about their callers."""
+"""The files of one check, each read once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def no_collector() -> Iterator[None]:
 
 
 class Reading:
-    """One pass over the files, and a second over those that asked about their callers."""
+    """One pass over the files."""
 
     def __init__(
         self,
@@ -68,7 +68,6 @@ class Reading:
         project.torch = torch
         self.results: dict[str, Result] = {}
         self.lending = Lending(())
-        self._second = False
         self._by_word: dict[bytes, list[Rule]] = {}
         self._always: list[Rule] = []
         for rule in self.rules:
@@ -124,39 +123,31 @@ class Reading:
         self.lending = Lending(loans)
 
     def some(self, files: list[File], progress: Progress | None) -> dict[str, Result]:
-        """Read these files, and those again that asked about their callers."""
-        asking: list[File] = []
+        """Read these files."""
         for number, file in enumerate(files):
             if progress is not None:
                 progress(number, len(files), file.name)
             data = file.read()
             if isinstance(data, Gap):
                 self.results[file.name] = Result(gaps=[data])
-            elif self.read(data, file.name):
-                asking.append(file)
-        if asking:
-            self.project.answer()
-            self._second = True
-            for file in asking:
-                data = file.read()
-                if isinstance(data, bytes):
-                    self.read(data, file.name)
+            else:
+                self.read(data, file.name)
         return {file.name: self.results[file.name] for file in files}
 
-    def read(self, data: bytes, name: str) -> bool:
-        """Check one file; True when its rules asked what only the whole project can answer."""
+    def read(self, data: bytes, name: str) -> None:
+        """Check one file."""
         result = self.results[name] = Result()
         text = decode(data, name)
         if isinstance(text, Gap):
             result.gaps.append(text)
-            return False
+            return
         source: Source | None = Source(name, text)
         if name.endswith(".ipynb"):
             from torchstone.sources.notebook import read_notebook
 
             source, result.gaps[:] = read_notebook(text, name)
             if source is None:
-                return False
+                return
             data = source.text.encode()
         assert source is not None
         result.lines = data.count(b"\n") + (not data.endswith(b"\n"))
@@ -164,15 +155,13 @@ class Reading:
         tree = parse(source) if kept is None else kept.root
         if isinstance(tree, Gap):
             result.gaps.append(tree)
-            return False
+            return
         active = self._active(data)
         marked = comments.MARK in data
         if not active and not marked:
-            return False
+            return
         self.project.begin_file()
-        # answers that were kept before the callers were known may be too early
-        scene = kept if kept and not self._second else self.project.scene(source, tree)
-        return self._run(active, scene, result, marked)
+        self._run(active, kept or self.project.scene(source, tree), result, marked)
 
     def _active(self, data: bytes) -> list[Rule]:
         """The rules whose words the file holds."""
@@ -181,6 +170,7 @@ class Reading:
         if not borrowed and b"torch" not in data:
             # a helper may go backward and never name torch; other libraries have a backward too
             trains = b"backward" in words or b".half()" in data or b".bfloat16()" in data
+            trains = trains or b"__getitem__" in words or b"state_dict" in words
             if not trains or not words.isdisjoint(_OTHERS):
                 return []
         words |= borrowed
@@ -193,7 +183,7 @@ class Reading:
         }
         return [*found.values(), *self._always]
 
-    def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> bool:
+    def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> None:
         project = self.project
         hits: list[Hit] = []
         for rule in active:
@@ -206,7 +196,6 @@ class Reading:
             found = apply_ignores(found, scene, {rule.code for rule in self.rules})
         result.findings = found
         result.shared, result.missing = project.is_shared(scene.path), project.missing(scene.path)
-        return project.asked
 
 
 def _broken(rule: Rule, path: str, error: Exception) -> Gap:

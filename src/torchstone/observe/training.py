@@ -19,6 +19,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from torch.utils.data import DataLoader
 
 from torchstone.observe.compat.optimizers import CLIPPING_STEP
 from torchstone.observe.undo import Undo
@@ -63,6 +64,13 @@ class BackwardBegins(Event):
 
     roots: Any
     """What it starts from: a tensor, or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardEnds(Event):
+    """A backward pass has run."""
+
+    roots: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,21 @@ class SaveBegins(Event):
 
     value: Any
     file: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StateLoads(Event):
+    """A module is about to be given other weights."""
+
+    module: nn.Module
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderMade(Event):
+    """A loader was made."""
+
+    loader: DataLoader[Any]
 
 
 Handler = Callable[[Any], None]
@@ -248,6 +271,7 @@ def _follow_backward(training: Training, undo: Undo) -> None:
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         training.report(BackwardBegins(tensors))
         original(tensors, *args, **kwargs)
+        training.report(BackwardEnds(tensors))
 
     undo.set(torch.autograd, "backward", backward)
 
@@ -351,6 +375,8 @@ def _follow_schedules(training: Training, undo: Undo) -> None:
         return step
 
     undo.set(base, "__init__", made)
+    several = torch.optim.lr_scheduler.SequentialLR  # which does not call what it is derived from
+    undo.set(several, "__init__", _then(several.__init__, training, SchedulerMade))
     for kind in vars(torch.optim.lr_scheduler).values():
         if isinstance(kind, type) and issubclass(kind, base) and "step" in vars(kind):
             undo.set(kind, "step", followed(kind.step))
@@ -367,12 +393,28 @@ def _follow_saving(training: Training, undo: Undo) -> None:
     undo.set(torch, "save", save)
 
 
+def _follow_loading(training: Training, undo: Undo) -> None:
+    original = nn.Module.load_state_dict
+
+    @functools.wraps(original)
+    def load(module: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        training.report(StateLoads(module, state_dict))
+        return original(module, state_dict, *args, **kwargs)
+
+    undo.set(nn.Module, "load_state_dict", load)
+
+
+def _follow_loaders(training: Training, undo: Undo) -> None:
+    undo.set(DataLoader, "__init__", _then(DataLoader.__init__, training, LoaderMade))
+
+
 _INSTALLED_BY: dict[type[Event], Callable[[Training, Undo], None]] = {
     OptimizerMade: _follow_making,
     StepBegins: _follow_steps,
     StepEnds: _follow_steps,
     GradientsCleared: _follow_clearing,
     BackwardBegins: _follow_backward,
+    BackwardEnds: _follow_backward,
     ClipBegins: _follow_clipping,
     ClipEnds: _follow_clipping,
     LossScaled: _follow_scalers,
@@ -384,6 +426,8 @@ _INSTALLED_BY: dict[type[Event], Callable[[Training, Undo], None]] = {
     SchedulerMade: _follow_schedules,
     SchedulerSteps: _follow_schedules,
     SaveBegins: _follow_saving,
+    StateLoads: _follow_loading,
+    LoaderMade: _follow_loaders,
 }
 """What replaces the functions of torch that an event comes from."""
 

@@ -1,28 +1,24 @@
 """Whether every call of a function stands inside a region.
 
-Only files that hold one of the names in question are looked at, a bounded number of callers deep,
-and a name that is called in too many places is simply not known.
+Only files that call the name in question are looked at, a bounded number of callers deep, and a name that
+is called in too many places is simply not known.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.sources.regions import Region, lexical
 
 if TYPE_CHECKING:
-    from torchstone.sources.discover import File
     from torchstone.sources.scene import Scene
 
 _DEPTH = 3
 _MOST = 60
 _FILES = 12
-_FEW = 40
 _IMPLICIT = ("forward", "__call__")
 WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
 
@@ -50,6 +46,7 @@ class Site(NamedTuple):
 
 
 Sites = dict[Key, list[Site] | None]
+Homes = Callable[[str], list[str]]
 Load = Callable[[str], "Scene | None"]
 Find = Callable[[str, str], "str | None"]
 
@@ -61,68 +58,51 @@ def key_of(scene: Scene, function: ast.AST) -> Key:
 
 
 class Callers:
-    """Questions about functions, noted in a first pass and answered together."""
+    """The calls of functions, looked up when a rule asks and then kept."""
 
-    def __init__(self) -> None:
-        self._questions: set[Key] = set()
+    def __init__(self, homes: Homes, load: Load, find: Find) -> None:
+        self._homes, self._load, self._find = homes, load, find
+        self._sites: Sites = {}
         self._answers: dict[Key, Region | None] = {}
-        self.answered = False
-
-    def ask(self, scene: Scene, function: ast.AST) -> None:
-        self._questions.add(key_of(scene, function))
 
     def region(self, scene: Scene, function: ast.AST) -> Region | None:
-        return self._answers.get(key_of(scene, function))
+        """The region that every call of a function stands in; None when that is not known."""
+        key = key_of(scene, function)
+        if key not in self._answers:
+            self._look_up(key)
+            self._answers[key] = _common(key, self._sites, _DEPTH, {})
+        return self._answers[key]
 
-    def answer(self, files: Mapping[str, File], load: Load, find: Find) -> None:
-        self.answered = True
-        known: Sites = {}
-        pending = set(self._questions)
+    def _look_up(self, key: Key) -> None:
+        """Find the calls of a function, and of its callers as far as they can have a say."""
+        pending = {key}
         for _ in range(_DEPTH):
-            if not pending:
-                break
-            sites = _sites(pending, files, load, find)
-            known.update(sites)
+            for item in pending - self._sites.keys():
+                self._sites[item] = self._calls_of(item)
             pending = {
                 site.caller
-                for rows in sites.values()
-                if rows and _open(rows)
+                for item in pending
+                if (rows := self._sites[item]) and _open(rows)
                 for site in rows
-                if site.caller is not None and site.caller not in known
+                if site.caller is not None
             }
-        found: dict[tuple[Key, int], Region | None] = {}
-        for key in self._questions:
-            self._answers[key] = _common(key, known, _DEPTH, found)
 
-
-def _sites(keys: set[Key], files: Mapping[str, File], load: Load, find: Find) -> Sites:
-    """Every call of the functions; None where there are too many or one cannot be followed."""
-    by_word: dict[str, list[Key]] = defaultdict(list)
-    for key in keys:
-        by_word[key.called_as].append(key)
-    wanted = {word.encode() for word in by_word}
-    few = len(wanted) <= _FEW  # then a search for each is cheaper than the set of all words
-    homes: dict[str, list[str]] = defaultdict(list)
-    for path, file in files.items():
-        data = file.read()
-        if isinstance(data, bytes):
-            present = wanted if few else wanted.intersection(data.translate(WORDS).split())
-            for needle in present:
-                if needle + b"(" in data and re.search(rb"\b" + needle + rb"\(", data):
-                    homes[needle.decode()].append(path)
-    sites: Sites = {}
-    asked: dict[str, list[str]] = defaultdict(list)
-    for word, group in by_word.items():
-        known = len(homes[word]) <= _FILES  # what is called everywhere is called outside, too
-        sites.update((key, [] if known else None) for key in group)
-        for path in homes[word] if known else ():
-            asked[path].append(word)
-    for path, words in asked.items():
-        scene = load(path)
-        if scene is not None:
-            for word in words:
-                _collect(scene, word, by_word[word], sites, find)
-    return sites
+    def _calls_of(self, key: Key) -> list[Site] | None:
+        """Every call of a function; None where there are too many or one cannot be followed."""
+        homes = self._homes(key.called_as)
+        if len(homes) > _FILES:  # what is called everywhere is called outside, too
+            return None
+        rows: list[Site] = []
+        for path in homes:
+            scene = self._load(path)
+            found = _calls_in(scene, key, self._find) if scene is not None else []
+            if found is None or len(rows) + len(found) > _MOST:
+                return None
+            for call in found:
+                assert scene is not None
+                region, function = lexical(scene, call)
+                rows.append(Site(region, key_of(scene, function) if function is not None else None))
+        return rows
 
 
 def _open(rows: list[Site]) -> bool:
@@ -132,31 +112,17 @@ def _open(rows: list[Site]) -> bool:
     )
 
 
-def _collect(scene: Scene, word: str, keys: list[Key], sites: Sites, find: Find) -> None:
-    """Add the calls that stand in one file."""
-    made = None
-    for key in keys:
-        rows = sites[key]
-        if rows is None:
-            continue
-        if key.owner and key.name in _IMPLICIT:
-            made = _instance_calls(scene, word) if made is None else made
-            calls = made
-        elif key.owner:
-            calls = [c for c in scene.calls.get(word, ()) if isinstance(c.func, ast.Attribute)]
-        elif _same(scene, key, find):
-            calls = [c for c in scene.calls.get(word, ()) if not scene.method(c)]
-            if _escapes(scene, word):
-                sites[key] = None
-                continue
-        else:
-            calls = [c for c in scene.calls.get(word, ()) if _through_module(scene, c, key, find)]
-        if len(rows) + len(calls) > _MOST:
-            sites[key] = None
-            continue
-        for call in calls:
-            region, function = lexical(scene, call)
-            rows.append(Site(region, key_of(scene, function) if function is not None else None))
+def _calls_in(scene: Scene, key: Key, find: Find) -> list[ast.Call] | None:
+    """The calls of a function in one file; None when it is handed on there as a value."""
+    word = key.called_as
+    if key.owner and key.name in _IMPLICIT:
+        return _instance_calls(scene, word)
+    calls = scene.calls.get(word, [])
+    if key.owner:
+        return [call for call in calls if isinstance(call.func, ast.Attribute)]
+    if not _same(scene, key, find):
+        return [call for call in calls if _through_module(scene, call, key, find)]
+    return None if _escapes(scene, word) else [call for call in calls if not scene.method(call)]
 
 
 def _same(scene: Scene, key: Key, find: Find) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -107,6 +108,9 @@ def _syntax_gap(source: Source, error: SyntaxError) -> Gap:
     )
 
 
+_CALLED = re.compile(rb"([\w\x80-\xff]+)\(")
+
+
 class Project:
     """The files of one check and what they know of each other."""
 
@@ -121,8 +125,8 @@ class Project:
         self._resolved: dict[tuple[str, str], str] = {}
         self._exports: dict[str, dict[str, str]] = {}
         self._words: dict[str, bool] = {}
-        self._called: dict[str, list[str]] = {}
-        self._callers = Callers()
+        self._called: dict[bytes, list[str]] | None = None
+        self._callers = Callers(self.files_that_call, self._load, self.find)
         self._packages: dict[str, bool] = {}
         self._missing: dict[str, set[str]] = defaultdict(set)
         self._importers: set[str] = set()
@@ -141,8 +145,6 @@ class Project:
 
     def begin_file(self) -> None:
         """Start to note what the next file needs of the others."""
-        self.asked = False
-        """Set when a file asked something that only `answer` can tell."""
         self.shared = False
         """Set when another file had a say."""
 
@@ -243,14 +245,13 @@ class Project:
     def files_that_call(self, name: str) -> list[str]:
         """The paths of the files in which a name is followed by a bracket."""
         self.shared = True
-        if name not in self._called:
-            needle = f"{name}(".encode("utf-8", "surrogateescape")
-            self._called[name] = [
-                path
-                for path, file in self._files.items()
-                if isinstance(data := file.read(), bytes) and needle in data
-            ]
-        return self._called[name]
+        if self._called is None:
+            self._called = defaultdict(list)
+            for path, file in self._files.items():
+                if isinstance(data := file.read(), bytes):
+                    for word in set(_CALLED.findall(data)):
+                        self._called[word].append(path)
+        return self._called.get(name.encode("utf-8", "surrogateescape"), [])
 
     def path_of(self, scene: Scene) -> str:
         """The path under which the project knows a file."""
@@ -430,15 +431,7 @@ class Project:
     def region_of_callers(self, scene: Scene, function: ast.AST) -> Region | None:
         """The region that every call of a function stands in; None when that is not known."""
         self.shared = True
-        if self._callers.answered:
-            return self._callers.region(scene, function)
-        self._callers.ask(scene, function)
-        self.asked = True
-        return None
-
-    def answer(self) -> None:
-        """Answer the questions about callers that were noted so far."""
-        self._callers.answer(self._files, self._load, self.find)
+        return self._callers.region(scene, function)
 
 
 def _module_level(tree: ast.Module) -> list[ast.AST]:

@@ -183,7 +183,7 @@ Source = tuple[ast.expr, int | None]
 
 
 def attribute_sources(scene: Scene, owner: ast.ClassDef, name: str) -> list[Source]:
-    """Every expression that the class assigns to `self.name`, alone or by unpacking."""
+    """Every expression that the class assigns to `self.name`, alone, by unpacking or by name."""
     table: dict[tuple[ast.ClassDef, str], list[Source]] | None = scene.cache.get("attributes")
     if table is None:
         table = scene.cache["attributes"] = defaultdict(list)
@@ -196,6 +196,12 @@ def attribute_sources(scene: Scene, owner: ast.ClassDef, name: str) -> list[Sour
                     home = scene.class_of(statement)
                     if home is not None:
                         table[home, attribute].append((value, place))
+        for call in (*scene.calls.get("add_module", ()), *scene.calls.get("register_module", ())):
+            given = scene.literal(call.args[0]) if len(call.args) == 2 else None
+            home = scene.class_of(call)
+            if isinstance(given, str) and home is not None:
+                if scene.dotted(scene.receiver(call)) == "self":
+                    table[home, given].append((call.args[1], None))
     return table.get((owner, name), [])
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from torchstone._version import __version__
-from torchstone.core.answer import Answer, State, Tile
+from torchstone.core.answer import Answer, Tile
 from torchstone.core.errors import InputError
+from torchstone.core.evidence import State
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import (

@@ -99,6 +99,8 @@ def found(folder: Path, **changes: str) -> dict[str, str]:
     (folder / "train.py").write_text(text)
     report = run_experiments(Start(folder, "train.py"))
     held = {item.name.removeprefix("held:") for item in report.measures}
+    (backwards,) = (item.value for item in report.measures if item.name == "backwards_per_step")
+    assert backwards == 4.0
     lines = text.splitlines()
     shown = {item.rule: lines[item.line - 1].strip() for item in report.findings}
     assert set(FAULTS) <= held | set(shown), (held, shown, report.gaps)

@@ -11,11 +11,9 @@ import functools
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import BatchSampler
 
 from torchstone.conductor.experiments.recording.noise import (
     switch_autocast_off,
@@ -33,6 +31,13 @@ from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
 from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.observe.training import (
+    TRAINING,
+    BackwardEnds,
+    LoaderMade,
+    OptimizerMade,
+    StepBegins,
+)
 from torchstone.observe.where import Where
 
 UNEVEN = ProbeRule(
@@ -138,45 +143,26 @@ class _Player:
     """All gradients after each backward pass."""
 
     def install(self) -> None:
-        self._watch_optimizers()
-        self._watch_backward()
+        TRAINING.subscribe(self._optimizer_made, OptimizerMade)
+        TRAINING.subscribe(self._keep, BackwardEnds)
+        TRAINING.subscribe(self._stop, StepBegins)
         if self.joined > 1:
-            self._join_batches()
+            TRAINING.subscribe(self._join_batches, LoaderMade)
 
-    def _watch_optimizers(self) -> None:
-        init = torch.optim.Optimizer.__init__
+    def _optimizer_made(self, event: OptimizerMade) -> None:
+        self.optimizers += 1
+        groups = event.optimizer.param_groups
+        self.parameters += [item for group in groups for item in group["params"]]
 
-        def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            init(optimizer, *args, **kwargs)
-            self.optimizers += 1
-            self.parameters += [
-                item for group in optimizer.param_groups for item in group["params"]
-            ]
+    def _stop(self, _: StepBegins) -> None:
+        raise EnoughError
 
-        def stop(*_: Any) -> None:
-            raise EnoughError
+    def _join_batches(self, event: LoaderMade) -> None:
+        sampler = event.loader.batch_sampler
+        if type(sampler) is BatchSampler:
+            sampler.batch_size *= self.joined
 
-        torch.optim.Optimizer.__init__ = recorded  # type: ignore[method-assign, assignment]
-        register_optimizer_step_pre_hook(stop)
-
-    def _watch_backward(self) -> None:
-        backward: Any = torch.Tensor.backward
-        inside = [False]
-
-        def recorded(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if inside[0]:
-                return backward(tensor, *args, **kwargs)
-            inside[0] = True
-            try:
-                value = backward(tensor, *args, **kwargs)
-            finally:
-                inside[0] = False
-            self._keep()
-            return value
-
-        torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
-
-    def _keep(self) -> None:
+    def _keep(self, _: BackwardEnds) -> None:
         elements = sum(item.numel() for item in self.parameters)
         if self.optimizers != 1 or elements * (len(self.sums) + 1) > _MOST_ELEMENTS:
             raise EnoughError
@@ -192,16 +178,6 @@ class _Player:
         )
         if self.joined > 1 or len(self.sums) > MOST_BATCHES:
             raise EnoughError
-
-    def _join_batches(self) -> None:
-        init = DataLoader.__init__
-
-        def recorded(loader: Any, *args: Any, **kwargs: Any) -> None:
-            init(loader, *args, **kwargs)
-            if type(loader.batch_sampler) is BatchSampler:
-                loader.batch_sampler.batch_size *= self.joined
-
-        DataLoader.__init__ = recorded  # type: ignore[method-assign, assignment]
 
 
 def _write(start: Start, joined: int, path: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch  # noqa: F401  loaded once, before the forks
 
-from torchstone.conductor.experiments import FIRST_LOSS, accumulation
+from torchstone.conductor.experiments import BACKWARDS, FIRST_LOSS, HOLDS, accumulation
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, record
 from torchstone.conductor.experiments.relations import all_relations
@@ -104,10 +104,20 @@ def run_experiments(start: Start) -> Report:
         Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
         Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
         Measure(
+            BACKWARDS,
+            outcome.losses / max(outcome.steps, 1),
+            "",
+            _HOW,
+            Text("backward passes in a step", "每步反向传播次数"),
+            tool=TOOL,
+        ),
+        Measure(
             FIRST_LOSS, outcome.first_loss, "", _HOW, Text("first loss", "首个损失"), tool=TOOL
         ),
         *(
-            Measure(f"held:{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL)
+            Measure(
+                f"{HOLDS}{name}", 1.0, "", _HOW, Text(f"{name} holds", f"{name} 成立"), tool=TOOL
+            )
             for name in outcome.held
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from torchstone.conductor.experiments import BACKWARDS, FIRST_LOSS, against_one
+from torchstone.conductor.experiments import ASKED, BACKWARDS, FIRST_LOSS, HOLDS, against_one
 from torchstone.conductor.jobs.job import Job
 from torchstone.conductor.phases.before import SHOWN, is_shown_by_calls
 from torchstone.conductor.phases.design import Solution
@@ -111,8 +111,9 @@ def _not_decided(shown: list[Finding], trial: Trial) -> Text | None:
     held = {item.name for report in trial.now for item in report.measures if item.value}
     asked = [item for item in shown if item.tool == against_one.TOOL]
     asked = [item for item in asked if not against_one.is_of([item])]
+    asked += [item for item in shown if f"{ASKED}{item.rule}" in held]
     for item in asked:
-        if f"held:{item.rule}" not in held:
+        if f"{HOLDS}{item.rule}" not in held:
             return Text(
                 f"after the change {item.rule} can no longer be decided, so that its silence proves nothing",
                 f"修改之后无法再判定 {item.rule}，因此其沉默不能作为证明",
@@ -174,7 +175,7 @@ def was_decided(item: Finding, then: Report, now: Report) -> bool:
     if item.tool in _ALWAYS_DECIDED:
         return True
     values = {measure.name: measure.value for measure in then.measures}
-    if values.get(f"held:{item.rule}"):
+    if values.get(f"{HOLDS}{item.rule}"):
         return True
     if then.failed or then.gaps:
         return False

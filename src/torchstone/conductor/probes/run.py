@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch  # noqa: F401  loaded once, before the forks
 
-from torchstone.conductor.experiments import FIRST_LOSS
+from torchstone.conductor.experiments import ASKED, BACKWARDS, FIRST_LOSS, HOLDS
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.harvest.recording import Backward, OptimizerStep, Recording
 from torchstone.conductor.probes.processes import answers_of, used_by_children
@@ -79,6 +79,8 @@ class Outcome:
     modules: int = 0
     ended: str = ""
     first_loss: float = 0.0
+    held: tuple[str, ...] = ()
+    """Rules that can say by themselves that they hold, and do."""
     backwards: float = 0.0
     """Backward passes for each optimizer step."""
     rank: RankFacts = RankFacts()
@@ -161,6 +163,25 @@ def _progress(outcome: Outcome) -> tuple[Measure, ...]:
             Text("optimizer steps seen by the probes", "探针所见的优化步数"),
             tool=TOOL,
         ),
+        Measure(
+            BACKWARDS,
+            outcome.backwards,
+            "",
+            how,
+            Text("backward passes in a step", "每步反向传播次数"),
+            tool=TOOL,
+        ),
+        *(
+            Measure(f"{ASKED}{name}", 1.0, "", how, Text(name, name), tool=TOOL)
+            for name, module in all_checks().items()
+            if hasattr(module, "holds")
+        ),
+        *(
+            Measure(
+                f"{HOLDS}{name}", 1.0, "", how, Text(f"{name} holds", f"{name} 成立"), tool=TOOL
+            )
+            for name in outcome.held
+        ),
         Measure(FIRST_LOSS, outcome.first_loss, "", how, Text("first loss", "首个损失"), tool=TOOL),
         Measure(
             "modules",
@@ -188,13 +209,17 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
         harvest_tests(hooks, subject.tests, _TEST_SECONDS)
     shown: list[Shown] = []
     gaps: list[Gap] = []
+    held: list[str] = []
     if run.ended not in ("", "time"):
         gaps.append(
             _gap(subject, f"the script ended early: {run.ended}", f"脚本提前结束：{run.ended}")
         )
     for module in all_checks().values():
         try:
-            shown += list(module.check(run))
+            found = list(module.check(run))
+            shown += found
+            if not found and hasattr(module, "holds") and module.holds(run):
+                held.append(module.RULE.id)
         except Exception as error:  # one property that cannot be checked leaves the others
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
@@ -215,6 +240,7 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
         len(run.modules),
         run.ended,
         first if math.isfinite(first) else 0.0,
+        tuple(sorted(held)),
         _backwards_per_step(run),
         facts_of(run),
         run.obstacle,

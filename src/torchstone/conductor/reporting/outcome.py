@@ -13,7 +13,7 @@ from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import Interpretation, Problem
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.reporting.coverage import Coverage
-from torchstone.core.answer import State
+from torchstone.core.evidence import State
 from torchstone.core.pictures import Document
 from torchstone.core.text import Text
 

@@ -8,8 +8,7 @@ from torchstone.conductor.phases.problems import EffectWords, EvidenceWords, Pro
 from torchstone.conductor.phases.verdicts import OutcomeWords, StateWords, Verdict
 from torchstone.conductor.reporting.first_screen import first_screen
 from torchstone.conductor.reporting.outcome import PATCH_STATES, Outcome, who_is_hit
-from torchstone.core.answer import State
-from torchstone.core.evidence import Diff
+from torchstone.core.evidence import Diff, State
 from torchstone.core.finding import Finding
 from torchstone.core.gap import Gap
 from torchstone.core.measure import Measure

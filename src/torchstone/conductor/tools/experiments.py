@@ -84,6 +84,13 @@ def observe_job(script: str, arguments: Sequence[str]) -> Job:
     return Job(f"{NAME}-observe", NAME, LAYER, words, _SECONDS, nothing, nothing, runs_project=True)
 
 
+def relations_job(script: str, arguments: Sequence[str], ranks: bool) -> Job:
+    """All relations on a script of somebody's choice."""
+    words = (*((_WITH_ONE,) if ranks else ()), script, *arguments)
+    nothing = Text("", "")
+    return Job(f"{NAME}-asked", NAME, LAYER, words, _SECONDS, nothing, nothing, runs_project=True)
+
+
 def run(job: Job) -> Report:
     from torchstone.conductor.experiments.against_one.running import compare_with_one
     from torchstone.conductor.experiments.observing import observe

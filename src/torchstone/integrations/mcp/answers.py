@@ -155,6 +155,32 @@ class ObservedAnswer(BaseModel):
     text: Untrusted
 
 
+class BrokenRow(BaseModel):
+    """A relation that does not hold."""
+
+    rule: str
+    severity: str
+    place: str
+    said: Untrusted
+
+
+class ExperimentsAnswer(BaseModel):
+    """Built-in relations on one program."""
+
+    broken: list[BrokenRow]
+    held: list[str] = Field(description="rules that were decided and hold")
+    said: Untrusted = Field(description="how far the program came, and what could not be decided")
+
+
+class GraphAnswer(BaseModel):
+    """A function of the project and its neighbours, each as file:line and name."""
+
+    function: str = Field(description="empty at the top level of a file")
+    every_step: bool
+    callers: list[str]
+    calls: list[str]
+
+
 class ComparedAnswer(BaseModel):
     """Two runs side by side."""
 

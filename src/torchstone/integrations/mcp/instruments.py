@@ -46,6 +46,48 @@ def add_instruments(server: MCPServer, runs: Runs) -> None:
         return a.ObservedAnswer(text=a.untrusted(render(report, "agent", lang="en")))
 
     @add_tool(server, RUNS)
+    def run_experiments(
+        path: Annotated[str, Field(description="folder of the project, below the server's root")],
+        script: Annotated[str, Field(description="script of the project to start")],
+        arguments: list[str] | None = None,
+        ranks: Annotated[
+            bool, Field(description="two ranks against one process with the same data, instead")
+        ] = False,
+    ) -> a.ExperimentsAnswer:
+        """Every built-in relation on a script with arguments of your choice: which are broken and where, which
+        were decided and hold. What is in neither list could not be asked of this program."""
+        root = runs.project(path)
+        done = trials.run_relations(root, trials.Variant(script, tuple(arguments or ())), ranks)
+        return a.ExperimentsAnswer(
+            broken=[
+                a.BrokenRow(
+                    rule=item.rule,
+                    severity=item.severity.value,
+                    place=f"{item.path}:{item.line}",
+                    said=a.untrusted(item.what.say("en")),
+                )
+                for item in done.broken
+            ],
+            held=list(done.held),
+            said=a.untrusted(done.said),
+        )
+
+    @add_tool(server, READS)
+    def call_graph(
+        path: Annotated[str, Field(description="folder of the project, below the server's root")],
+        file: Annotated[str, Field(description="file of the project, relative to it")],
+        line: Annotated[int, Field(ge=1)],
+    ) -> a.GraphAnswer:
+        """The function around a line: who calls it, what it calls, and whether it runs in every training step."""
+        found = trials.look_around(runs.project(path), file, line)
+        return a.GraphAnswer(
+            function=found.function,
+            every_step=found.every_step,
+            callers=list(found.callers),
+            calls=list(found.calls),
+        )
+
+    @add_tool(server, RUNS)
     def compare_variants(
         path: Annotated[str, Field(description="folder of the project, below the server's root")],
         script: Annotated[str, Field(description="script of the project to start")],

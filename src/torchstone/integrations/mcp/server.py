@@ -179,6 +179,24 @@ def _work(server: MCPServer, runs: Runs) -> None:
         )
 
     @add_tool(server, RUNS)
+    def submit_check(
+        run_id: RunId, problem: str, check: Annotated[str, Field(description=CHECK_FORM)]
+    ) -> a.FindingAnswer:
+        """A check of your own for a problem that is known already: where it fails on the project as it is, the
+        problem counts as shown by a run, and a change can be proven with it."""
+        steps = Steps(runs.folder(run_id))
+        found = _problem(steps, problem).finding
+        done = steps.submit_finding(
+            found.path, max(found.line, 1), found.what.say("en"), found.severity.value, check
+        )
+        return a.FindingAnswer(
+            problem=done.problem,
+            evidence="shown" if done.problem else "none",
+            check=done.state,
+            said=a.untrusted(done.said),
+        )
+
+    @add_tool(server, RUNS)
     def submit_solution(
         run_id: RunId, problem: str, edits: list[TextEdit], reason: str
     ) -> a.SubmitAnswer:

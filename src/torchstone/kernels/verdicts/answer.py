@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchstone.core.answer import Answer, Fact, State, Tile
-from torchstone.core.evidence import Number
+from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.evidence import Number, State
 from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text, shortened_both

@@ -88,7 +88,7 @@ with torch.no_grad():
     w -= 0.1 * w.grad
 """,
     ),
-    words=("requires_grad", "Parameter", "parameters", "named_parameters"),
+    words=("requires_grad", "Parameter", "parameters", "named_parameters", "bias", "weight"),
     needs=("torch",),
 )
 
@@ -178,7 +178,19 @@ def _is_leaf(leaf: ast.Name | ast.Attribute, scene: Scene) -> bool:
     if len(rows) == 1 and rows[0].how in ("loop", "unpack"):
         return _is_parameter_of(leaf, scene)
     value = settled(scene, leaf)
-    return value is not None and _requires_grad(scene, value)
+    return value is not None and (_requires_grad(scene, value) or _is_view_of_weight(scene, value))
+
+
+def _is_view_of_weight(scene: Scene, value: ast.expr) -> bool:
+    """`layer.bias.view(3, -1)`: a view of a leaf is no more to be written than the leaf."""
+    if not isinstance(value, ast.Call) or scene.method(value) not in ("view", "reshape", "view_as"):
+        return False
+    source = scene.receiver(value)
+    return (
+        isinstance(source, ast.Attribute)
+        and source.attr in ("weight", "bias")
+        and scene.dotted(source.value) != "self"
+    )
 
 
 def _is_parameter_of(leaf: ast.Name, scene: Scene) -> bool:

@@ -100,16 +100,40 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.is_test or scene.rank_branch(call) is not None or not _is_state(scene, call):
         return
-    if not _has_ranks(scene) and not _called_with_ranks(scene, call):
-        return
-    if _other_arm(scene, call) or _runs_alone(scene) or _names_rank(scene, call.args[0]):
+    if _other_arm(scene, call) or _names_rank(scene, call.args[0]):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
+    alone = not _has_ranks(scene) and not _called_with_ranks(scene, call)
+    if alone or _runs_alone(scene):
+        if _chooses_device(scene) and scene.cache.setdefault("loads", call) is call:
+            yield RULE.at(call, say=_NO_GPU, why=_NO_GPU_WHY, call=scene.brief(call), fix=fix)
+        return
     yield RULE.at(
         call,
         confidence=POSSIBLE if _saved_from_host(scene, call) else None,
         call=scene.brief(call),
         fix=fix,
+    )
+
+
+_NO_GPU = Text(
+    en="`{call}` fails on a machine without a GPU, although the program allows for one",
+    zh="`{call}` 在没有 GPU 的机器上会失败，而程序本身允许这种机器",
+)
+_NO_GPU_WHY = Text(
+    en="torch.load puts tensors back on the device they were saved from: a checkpoint of a GPU run cannot be "
+    "loaded without one, and with several GPUs lands on the one that saved it",
+    zh="torch.load 会把张量放回保存时的设备：GPU 上保存的检查点在没有 GPU 时无法加载，有多块 GPU 时会落到保存它的那一块",
+)
+
+
+def _chooses_device(scene: Scene) -> bool:
+    """Whether the file runs with and without a GPU, as it asks which of them there is."""
+    return any(
+        isinstance(up, (ast.IfExp, ast.If, ast.Assign, ast.BoolOp))
+        for call in scene.calls.get("is_available", ())
+        if scene.qualified(call.func) == "torch.cuda.is_available"
+        for up in (scene.parent(call),)
     )
 
 

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.activations import called_loss
 from torchstone.lint.knowledge.flow import before, made, own_nodes, settled
-from torchstone.lint.knowledge.layers import LOSSES
+from torchstone.lint.knowledge.layers import LOSSES, nn_class
 from torchstone.lint.rule import LIKELY, LOW, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -144,11 +143,15 @@ def _is_mean(scene: Scene, loss: ast.expr) -> bool:
     call = settled(scene, loss) if isinstance(loss, ast.Name) else loss
     if not isinstance(call, ast.Call):
         return False
-    name = called_loss(scene, call)
+    full = scene.qualified(call.func)
+    source = call.func if isinstance(call.func, ast.Call) else made(scene, call.func)
+    if full:
+        name = full.rpartition(".")[2] if full.startswith("torch.nn.functional.") else ""
+    else:
+        name = nn_class(scene, source.func) if isinstance(source, ast.Call) else ""
     if name in _FUNCTIONS:
         given: ast.Call | None = call
     elif name in LOSSES:
-        source = call.func if isinstance(call.func, ast.Call) else made(scene, call.func)
         given = source if isinstance(source, ast.Call) else None
     else:
         return False

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
+from torchstone.lint.facts.members import members_of
 from torchstone.lint.knowledge.layers import is_parameter, nn_class
 from torchstone.lint.rule import HIGH, Hit, Rule, safe
 from torchstone.sources.scene import Scene
@@ -99,12 +100,14 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
             break
         if first is None and _needs_init(scene, statement):
             first = statement
+    if first is None and when == len(init.body):
+        first = next((item for item in init.body if _sets_attribute(scene, item)), None)
     template = PurePath(scene.path).name.startswith("modular_")
     if first is None or template or not scene.is_module_class(owner):
         return
     missing = when == len(init.body)
     direct = len(owner.bases) == 1 and scene.qualified(owner.bases[0]) == "torch.nn.Module"
-    if missing and (not direct or owner.decorator_list):
+    if missing and (len(owner.bases) > 1 or owner.decorator_list or not _is_module(scene, owner)):
         return
     yield RULE.at(
         first,
@@ -112,6 +115,17 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
         owner=owner.name,
         fix=_fix(scene, init, when, missing, direct),
     )
+
+
+def _is_module(scene: Scene, owner: ast.ClassDef) -> bool:
+    """Whether all of its bases are known, so that none of them sets the module up in another way."""
+    return members_of(scene, owner) is not None
+
+
+def _sets_attribute(scene: Scene, statement: ast.stmt) -> bool:
+    """`self.module = module`: what the caller gives may be a module."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return isinstance(target, ast.Attribute) and scene.dotted(target.value) == "self"
 
 
 def _calls_init(scene: Scene, statement: ast.stmt) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.activations import last_activation, loss_calls
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.values.losses import loss_calls
 from torchstone.sources.scene import Scene
 
-CLASSES = frozenset(("NLLLoss", "KLDivLoss"))
-NAMES = frozenset(("nll_loss", "kl_div"))
+LOSSES = frozenset("NLLLoss KLDivLoss CTCLoss nll_loss kl_div ctc_loss".split())
 
 RULE = Rule(
     "TS223",
@@ -33,18 +32,18 @@ RULE = Rule(
         zh="第一个参数改用 log_softmax，而不是 {activation}",
     ),
     title=Text(
-        en="A loss such as nll_loss or kl_div is given probabilities instead of log-probabilities",
-        zh="nll_loss、kl_div 等损失收到的是概率而不是对数概率",
+        en="A loss such as nll_loss, kl_div or ctc_loss is not given log-probabilities",
+        zh="nll_loss、kl_div、ctc_loss 等损失收到的不是对数概率",
     ),
     page=Text(
-        en="The first argument of `F.nll_loss`, `F.kl_div` and of anything made from `nn.NLLLoss` "
-        "or `nn.KLDivLoss` is followed back to the activation it came from, as in "
+        en="The first argument of `F.nll_loss`, `F.kl_div`, `F.ctc_loss` and of anything made from "
+        "their classes is followed back to the activation it came from, as in "
         "softmax-before-cross-entropy.\n\n"
         "- `softmax(x).log()` is quiet here: right in value, if less exact than `log_softmax`.\n"
         "- The target of `kl_div` holds probabilities unless `log_target=True`; that argument is "
         "not looked at.",
-        zh="与 softmax-before-cross-entropy 相同，追溯 `F.nll_loss`、`F.kl_div` 以及由 `nn.NLLLoss`、"
-        "`nn.KLDivLoss` 创建的对象的第一个参数来自哪个激活函数。\n\n"
+        zh="与 softmax-before-cross-entropy 相同，追溯 `F.nll_loss`、`F.kl_div`、`F.ctc_loss` 以及由"
+        "相应的类创建的对象的第一个参数来自哪个激活函数。\n\n"
         "- `softmax(x).log()` 不报告：数值正确，只是不如 `log_softmax` 精确。\n"
         "- `kl_div` 的目标默认就是概率（除非 `log_target=True`），不检查。",
     ),
@@ -64,14 +63,27 @@ def loss_of(model, x, y):
     return F.nll_loss(F.log_softmax(model(x), dim=1), y)
 """,
     ),
-    words=tuple(CLASSES | NAMES),
+    words=tuple(sorted(LOSSES)),
+)
+
+
+_RAW = Text(
+    en="{loss} expects log-probabilities, but `{value}` is what a layer gives",
+    zh="{loss} 需要对数概率，而 `{value}` 是某一层的直接输出",
 )
 
 
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
-    for call, loss in loss_calls(scene, CLASSES, NAMES):
-        value = scene.argument(call, 0, "input")
-        activation = last_activation(scene, value)
-        if value is not None and activation in ("softmax", "sigmoid"):
-            yield RULE.at(value, value=scene.brief(value), activation=activation, loss=loss)
+    for loss in loss_calls(scene, LOSSES):
+        wrong = sorted(loss.content & {"softmax", "sigmoid", "logits"}, reverse=True)
+        if wrong:
+            raw = wrong[0] == "logits"
+            yield RULE.at(
+                loss.value,
+                severity=HIGH if len(loss.content) == 1 else MEDIUM,
+                say=_RAW if raw else None,
+                value=scene.brief(loss.value),
+                activation="raw output" if raw else wrong[0],
+                loss=loss.name,
+            )

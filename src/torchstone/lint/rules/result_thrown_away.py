@@ -89,6 +89,32 @@ def decay(parameters, rate):
 )
 
 
+_PURE = frozenset(
+    f"torch.{name}"
+    for name in "sum mean cat stack abs exp log sqrt clamp where matmul mul add sub div softmax sigmoid "
+    "tanh relu norm max min argmax squeeze unsqueeze transpose permute reshape flatten masked_select".split()
+)
+
+
+@RULE.on(ast.Expr)
+def check_functions(statement: ast.Expr, scene: Scene) -> Iterator[Hit]:
+    """`torch.sum(x)` as a statement."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or scene.qualified(call.func) not in _PURE:
+        return
+    timed = scene.enclosing(statement, ast.For, ast.While, ast.With)
+    if scene.source.cell_starts or scene.is_test or scene.keyword(call, "out") or timed:
+        return  # a loop or a `with` around it may measure it
+    yield RULE.at(
+        call,
+        severity=MEDIUM,
+        call=scene.brief(call),
+        name=scene.last_name(call.func),
+        twin="",
+        twin_zh="",
+    )
+
+
 @RULE.on(ast.Expr)
 def check(statement: ast.Expr, scene: Scene) -> Iterator[Hit]:
     call = statement.value

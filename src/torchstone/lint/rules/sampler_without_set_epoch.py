@@ -61,7 +61,7 @@ RULE = Rule(
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-def main(data, epochs):
+def main(data, epochs, step):
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=32, sampler=sampler)
     for epoch in range(epochs):
@@ -80,7 +80,7 @@ def main(data, epochs):
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-def main(data, epochs):
+def main(data, epochs, step):
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=32, sampler=sampler)
     for epoch in range(epochs):

@@ -58,7 +58,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-def main(net, loader, optimizer):
+def main(net, loader, optimizer, train):
     dist.init_process_group("nccl")
     model = DDP(net)
     for epoch in range(10):
@@ -72,7 +72,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-def main(net, loader, optimizer):
+def main(net, loader, optimizer, train):
     dist.init_process_group("nccl")
     model = DDP(net)
     for epoch in range(10):

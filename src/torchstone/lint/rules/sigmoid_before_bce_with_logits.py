@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.activations import last_activation, loss_calls
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.lint.values.losses import loss_calls
 from torchstone.sources.scene import Scene
 
-CLASSES = frozenset(("BCEWithLogitsLoss", "MultiLabelSoftMarginLoss"))
-NAMES = frozenset(("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"))
+LOSSES = frozenset(
+    "BCEWithLogitsLoss MultiLabelSoftMarginLoss binary_cross_entropy_with_logits "
+    "multilabel_soft_margin_loss".split()
+)
 
 RULE = Rule(
     "TS204",
@@ -74,14 +76,17 @@ def loss_of(model, x, y):
     return criterion(out, y)
 """,
     ),
-    words=tuple(CLASSES | NAMES),
+    words=tuple(sorted(LOSSES)),
 )
 
 
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
-    for call, loss in loss_calls(scene, CLASSES, NAMES):
-        value = scene.argument(call, 0, "input")
-        activation = last_activation(scene, value)
-        if value is not None and activation:
-            yield RULE.at(value, value=scene.brief(value), activation=activation, loss=loss)
+    for loss in loss_calls(scene, LOSSES):
+        wrong = sorted(loss.content - {"", "logits"})
+        if wrong:
+            level = HIGH if len(loss.content) == 1 else MEDIUM
+            value = scene.brief(loss.value)
+            yield RULE.at(
+                loss.value, severity=level, value=value, activation=wrong[0], loss=loss.name
+            )

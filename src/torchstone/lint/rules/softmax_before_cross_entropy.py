@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.activations import last_activation, loss_calls
-from torchstone.lint.rule import HIGH, LIKELY, LOW, Hit, Rule
+from torchstone.lint.rule import HIGH, LIKELY, LOW, MEDIUM, Hit, Rule
+from torchstone.lint.values.losses import loss_calls
 from torchstone.sources.scene import Scene
 
-CLASSES = frozenset(("CrossEntropyLoss",))
-NAMES = frozenset(("cross_entropy",))
+LOSSES = frozenset(("CrossEntropyLoss", "cross_entropy"))
 
 RULE = Rule(
     "TS203",
@@ -86,17 +85,17 @@ _TWICE = Text(
 
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
-    for call, loss in loss_calls(scene, CLASSES, NAMES):
-        value = scene.argument(call, 0, "input")
-        activation = last_activation(scene, value)
-        if value is None or activation not in ("softmax", "log_softmax"):
+    for loss in loss_calls(scene, LOSSES):
+        wrong = loss.content & {"softmax", "log_softmax"}
+        if not wrong:
             continue
-        twice = activation == "log_softmax"
+        twice = "softmax" not in wrong
+        level = LOW if twice else HIGH if len(loss.content) == 1 else MEDIUM
         yield RULE.at(
-            value,
-            severity=LOW if twice else HIGH,
+            loss.value,
+            severity=level,
             why=_TWICE if twice else None,
-            value=scene.brief(value),
-            activation=activation,
-            loss=loss,
+            value=scene.brief(loss.value),
+            activation="log_softmax" if twice else "softmax",
+            loss=loss.name,
         )

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.sources.scene import Scene
-from torchstone.sources.training import step_loops
+from torchstone.sources.scene import FUNCTIONS, Scene
 
 RULE = Rule(
     "TS239",
@@ -22,33 +21,31 @@ RULE = Rule(
         zh="`{name}` 在此处可见的范围内没有定义",
     ),
     why=Text(
-        en="the step ends with a NameError as soon as this line runs",
-        zh="执行到这一行时，训练步会以 NameError 结束",
+        en="the program ends with a NameError as soon as this line runs",
+        zh="执行到这一行时，程序会以 NameError 结束",
     ),
     suggest=Text(
         en="pass `{name}` as an argument, or correct the name",
         zh="把 `{name}` 作为参数传入，或更正名字",
     ),
     title=Text(
-        en="Training code reads a name that no scope around it binds",
-        zh="训练代码读取了周围任何作用域都没有定义的名字",
+        en="A function reads a name that no scope around it binds",
+        zh="函数读取了周围任何作用域都没有定义的名字",
     ),
     page=Text(
         en="""\
-Reported in functions that hold a training step, and in the `forward` of an `nn.Module`: a name that
-neither the function, nor the functions around it, nor the file binds, imports or declares global, and
-that is not built in. A `model` that only `main` binds is not visible in `train`.
+Reported in functions of files that use torch: a name that neither the function, nor the functions
+around it, nor the file binds, imports or declares global, and that is not built in. A `model` that only `main` binds is not visible in `train`.
 
-Quiet in notebooks, whose names may come from other cells or the shell; in files with `import *`, `exec`
-or `globals()`, which bind names that nobody can see; where a `NameError` is expected.""",
+Quiet in notebooks, whose names may come from other cells or the shell; in files with `exec`, `globals()` or
+`import *` from other packages, which bind names that nobody can see; where a `NameError` is expected.""",
         zh="""\
-检查包含训练步的函数，以及 `nn.Module` 的 `forward`：若一个名字既不由该函数、外层函数或文件定义、导入或声明为 global，
-也不是内置名，就会报告。只在 `main` 中定义的 `model` 在 `train` 中不可见。
+检查使用 torch 的文件中的函数：若一个名字既不由该函数、外层函数或文件定义、导入或声明为 global，也不是内置名，就会报告。只在 `main` 中定义的 `model` 在 `train` 中不可见。
 
-不报告：notebook（名字可能来自其他单元或 shell）；含有 `import *`、`exec` 或 `globals()` 的文件（会定义看不到的名字）；预期会出现
+不报告：notebook（名字可能来自其他单元或 shell）；含有 `exec`、`globals()` 或从其他包 `import *` 的文件（会定义看不到的名字）；预期会出现
 `NameError` 的地方。""",
     ),
-    words=("backward", "forward"),
+    words=("torch", "__getitem__"),
     bad=(
         """\
 import torch
@@ -88,35 +85,88 @@ _GIVEN = frozenset(dir(builtins)) | frozenset(
     "reduce reload cmp execfile WindowsError reveal_type".split()
 )
 """What every module has, and what Python 2 had: such files are another matter."""
-_HIDING = ("exec", "globals", "locals", "vars", "setattr", "execfile")
+_HIDING = ("exec", "globals", "execfile")
 
 
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
-    """One finding for each name of a function."""
-    if scene.imports.stars or scene.source.cell_starts or any(map(scene.calls.get, _HIDING)):
+    """One finding for each name of a file."""
+    if scene.source.cell_starts or any(map(scene.calls.get, _HIDING)):
         return
-    functions = _training_functions(scene)
-    known = _known_names(scene) if functions else frozenset()
-    told: set[tuple[ast.AST, str]] = set()
-    for node in scene.all(ast.Name) if functions else ():
+    stars = scene.imports.stars
+    if any(scene.project.find(star, scene.path) is None for star in stars):
+        return  # names that come from other packages cannot be seen
+    known = _known_names(scene)
+    reported: set[str] = set()
+    for node in scene.all(ast.Name):
         if node.id in known or not isinstance(node.ctx, ast.Load):
             continue
-        function = scene.function(node)
-        if function not in functions or (function, node.id) in told or scene.bindings(node):
+        if scene.function(node) is None or node.id in reported or scene.bindings(node):
             continue
-        if function is not None and not _expects_it(scene, node):
-            told.add((function, node.id))
+        if any(scene.project.star(star, node.id, scene.path) for star in stars):
+            continue
+        if not _expects_it(scene, node) and not _is_annotation(scene, node):
+            reported.add(node.id)
             yield RULE.at(node, name=node.id)
 
 
-def _training_functions(scene: Scene) -> set[ast.AST | None]:
-    """The functions that hold a training step, and the `forward` of modules."""
-    found: set[ast.AST | None] = set()
-    for loop in step_loops(scene):
-        found.add(loop if isinstance(loop, ast.FunctionDef) else scene.function(loop))
-    found.update(item for item in scene.all(ast.FunctionDef) if item.name == "forward")
-    return found - {None}
+@RULE.on(ast.Assign)
+def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
+    """`resnet = getattr(resnet, name)` where `resnet` is an import: the function's own name hides it."""
+    target = statement.targets[0]
+    function = scene.function(statement)
+    if (
+        function is None
+        or not isinstance(target, ast.Name)
+        or scene.parent(statement) is not function
+    ):
+        return
+    reads = [
+        node
+        for node in scene.inside(statement.value)
+        if isinstance(node, ast.Name) and node.id == target.id and scene.scope(node) is function
+    ]
+    if any(not isinstance(node.ctx, ast.Load) for node in reads):
+        return  # a comprehension has the name for itself
+    if not reads or any(target.id in item.names for item in scene.all(ast.Global)):
+        return
+    rows = scene.bindings(target)
+    if (
+        rows
+        and rows[0].statement is statement
+        and not _is_imported_inside(scene, function, target.id)
+    ):
+        yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
+
+
+def _is_annotation(scene: Scene, node: ast.AST) -> bool:
+    """Whether a name stands in an annotation, which need not be evaluated."""
+    child = node
+    for up in scene.ancestors(node):
+        if isinstance(up, (ast.arg, ast.AnnAssign)) and child is up.annotation:
+            return True
+        if isinstance(up, FUNCTIONS) and child is up.returns:
+            return True
+        if isinstance(up, ast.stmt):
+            return False
+        child = up
+    return False
+
+
+def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
+    """Whether the function itself imports or defines the name."""
+    inner: list[ast.Import | ast.ImportFrom] = [*scene.all(ast.Import)]
+    return any(
+        scene.function(item) is function
+        and any((alias.asname or alias.name).partition(".")[0] == name for alias in item.names)
+        for item in [*inner, *scene.all(ast.ImportFrom)]
+    ) or any(item.name == name and scene.function(item) is function for item in scene.definitions)
+
+
+_TOO_EARLY = Text(
+    en="`{name}` is read before this function binds it; a name of the file is hidden by it",
+    zh="`{name}` 在本函数绑定之前就被读取；文件中的同名对象被它遮住了",
+)
 
 
 def _known_names(scene: Scene) -> frozenset[str]:

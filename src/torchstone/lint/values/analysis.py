@@ -15,8 +15,23 @@ from dataclasses import replace
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.flow import passed
 from torchstone.lint.values.halved import is_halved
-from torchstone.lint.values.reach import half_may_reach, is_called_near_half, is_speaker
-from torchstone.lint.values.value import NO_TYPE, UNKNOWN, Home, Kind, Mark, Value, joined
+from torchstone.lint.values.reach import (
+    half_may_reach,
+    hands_on,
+    is_called_near_half,
+    is_speaker,
+    tells,
+)
+from torchstone.lint.values.value import (
+    NO_TYPE,
+    UNKNOWN,
+    UNKNOWN_TYPE,
+    Home,
+    Kind,
+    Mark,
+    Value,
+    joined,
+)
 from torchstone.lint.values.walk import Walk
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
@@ -124,7 +139,8 @@ class Analysis:
     def note(self, node: ast.AST, value: Value) -> None:
         """Keep what is known of a node on every path that comes by."""
         known = self._facts.get(node)
-        self._facts[node] = value if known is None else joined(known, value)
+        if known is not value:
+            self._facts[node] = value if known is None else joined(known, value)
 
     def happened(self, event: str, mark: Mark | None) -> None:
         """Note what is done to an object: `eval`, `train`, `frozen` or `optimized`."""
@@ -138,13 +154,18 @@ class Analysis:
         rows = [*given.posonlyargs, *given.args, *given.kwonlyargs]
         owner = self.scene.parent(function)
         names: dict[str, Value] = {}
+        inside = False
+        """Whether tensors that it is given are where the module is."""
         if isinstance(owner, ast.ClassDef) and rows and rows[0].arg == "self":
             names["self"] = self._own(owner)
+            inside = names["self"].kind is Kind.MODULE and function.name != "__init__"
             rows = rows[1:]
         if rows:
             sites = self._sites(function, owner)
             for row in rows:
                 found = self._parameter(function, row.arg, sites)
+                if inside and not found.device:
+                    found = replace(found, device="given")
                 own = (self.scene.path, row.lineno, row.col_offset)
                 names[row.arg] = replace(found, mark=found.mark or own)
         return names
@@ -180,6 +201,7 @@ class Analysis:
                 continue
             # a caller that says nothing of half precision is walked for what objects are made of
             wanted = function.name == "__init__" or half_may_reach(scene, site)
+            wanted = wanted or hands_on(scene)
             rows.append(analysis_of(scene).at(given) if wanted else UNKNOWN)
         return joined(*rows) if rows else UNKNOWN
 
@@ -274,9 +296,10 @@ class Analysis:
         there = self._there(callee.home) if callee.home else None
         if there is None or isinstance(there[1], ast.ClassDef):
             return UNKNOWN
-        if region.autocast is None and not is_speaker(self.scene.project, there[1].name):
-            return UNKNOWN  # nothing that it says could make its answer half
-        return replace(analysis_of(there[0]).returned_by(there[1]), mark=None)
+        speaks = is_speaker(self.scene.project, there[1].name) or tells(*there)
+        if region.autocast is None and not speaks:
+            return UNKNOWN  # nothing that it says could make its answer half, or tell more of it
+        return replace(_settled(analysis_of(there[0]).returned_by(there[1])), mark=None)
 
     def forward_of(self, module: Value) -> Value:
         """What a module of the project gives when it is called."""
@@ -284,7 +307,7 @@ class Analysis:
         if there is None or not isinstance(there[1], ast.ClassDef):
             return UNKNOWN
         found = method_of(there[0], there[1], "forward")
-        return analysis_of(found[0]).returned_by(found[1]) if found is not None else UNKNOWN
+        return _settled(analysis_of(found[0]).returned_by(found[1])) if found else UNKNOWN
 
     def attribute(self, base: Value, name: str) -> Value:
         """What `object.name` stands for: a method, or what its class sets."""
@@ -292,6 +315,8 @@ class Analysis:
         if there is None or not isinstance(there[1], ast.ClassDef):
             return UNKNOWN
         found = analysis_of(there[0]).class_attribute(there[1], name)
+        if found.device == "cpu":
+            found = replace(found, device="")  # moved, perhaps, since it was set
         if found.kind is Kind.MODULE and base.kind is Kind.MODULE and base.may_be_half:
             return replace(found, dtypes=base.dtypes)
         return found
@@ -329,3 +354,11 @@ class Analysis:
                 if value != UNKNOWN:
                     return value
         return UNKNOWN
+
+
+def _settled(value: Value) -> Value:
+    """What a function gives: where its returns differ in what the numbers are (probabilities in
+    evaluation alone, say), nobody can tell which of them a caller gets."""
+    if len(value.content) > 1:
+        return replace(value, content=UNKNOWN_TYPE)
+    return value

@@ -11,6 +11,7 @@ from torchstone.lint.values.dtypes import CASTS, TENSOR_TYPES, half_of
 from torchstone.lint.values.torch_calls import (
     Given,
     cast_of,
+    device_of,
     layer_called,
     layer_made,
     method_called,
@@ -92,7 +93,7 @@ class Evaluation:
             self.value(node.test)
             return joined(self.value(node.body), self.value(node.orelse))
         if isinstance(node, ast.UnaryOp):
-            return replace(self.value(node.operand), mark=None)
+            return replace(self.value(node.operand), mark=None, content=UNKNOWN_TYPE)
         if isinstance(node, ast.BoolOp):
             return joined(*map(self.value, node.values))
         if isinstance(node, ast.NamedExpr):
@@ -105,7 +106,8 @@ class Evaluation:
             rows = [self.value(node.left), *map(self.value, node.comparators)]
             number = all(row.kind is not Kind.TENSOR for row in rows)
             types = frozenset(("bool",))
-            return Value(Kind.UNKNOWN if number else Kind.TENSOR, dtypes=types, graph=False)
+            kind = Kind.UNKNOWN if number else Kind.TENSOR
+            return Value(kind, dtypes=types, graph=False, device=device_of(rows))
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
             self._comprehend(node.generators)
             return _container([(0, self.value(node.elt))])
@@ -187,6 +189,8 @@ class Evaluation:
         for key, part in base.parts:
             if key == name:
                 return part
+        if name == "module" and base.wrapped:
+            return replace(base, wrapped="")
         if base.home is not None and base.kind in (Kind.OBJECT, Kind.MODULE, Kind.CLASS):
             return self.analysis.attribute(base, name)
         if name in _NUMBERS:
@@ -211,7 +215,10 @@ class Evaluation:
             return base.part(key)
         if base.kind is Kind.NUMBER:
             return NUMBER
-        return replace(base, mark=_part_mark(base, key) if isinstance(key, (str, int)) else None)
+        part = _part_mark(base, key) if isinstance(key, (str, int)) else None
+        # one element may have no dimension left, and then meets tensors of every device
+        device = base.device if isinstance(node.slice, (ast.Slice, ast.Tuple)) else ""
+        return replace(base, mark=part, device=device)
 
     # -- stores -----------------------------------------------------------------------------------
 
@@ -276,8 +283,9 @@ class Evaluation:
             return given.positional[0] if given.positional else UNKNOWN
         if name == "Parameter":
             inner = given.positional[0] if given.positional else UNKNOWN
+            mark = self.mark(call)
             return replace(
-                inner, kind=Kind.TENSOR, graph=True, constant=False, mark=self.mark(call)
+                inner, kind=Kind.TENSOR, graph=True, constant=False, mark=mark, device="given"
             )
         if full.startswith("torch.nn.") and name[:1].isupper():
             return layer_made(full, given, self.mark(call))

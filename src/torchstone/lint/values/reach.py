@@ -39,6 +39,29 @@ def speaks_of_half(scene: Scene) -> bool:
     return bool(found)
 
 
+_LOSS_WORDS = ("Loss", "softmax", "Softmax", "sigmoid", "Sigmoid", "DataParallel")
+_TOLD_BY = ("softmax", "sigmoid", "Softmax", "Sigmoid", "torch.arange(", "torch.zeros(", "torch.ones(",
+            "torch.linspace(", "torch.eye(", "torch.rand(", "torch.randn(", "from_numpy(")  # fmt: skip
+
+
+def hands_on(scene: Scene) -> bool:
+    """Whether a file makes losses, probabilities or wrapped models, which it may hand on."""
+    found = scene.cache.get("hands on")
+    if found is None:
+        text = scene.source.text
+        found = scene.cache["hands on"] = any(word in text for word in _LOSS_WORDS)
+    return bool(found)
+
+
+def tells(scene: Scene, function: ast.AST) -> bool:
+    """Whether a function's own words tell something of its answer: probabilities, or where it is."""
+    known: dict[ast.AST, bool] = scene.cache.setdefault("tells", {})
+    if function not in known:
+        text = scene.text(function)
+        known[function] = any(word in text for word in _TOLD_BY)
+    return known[function]
+
+
 def half_may_reach(scene: Scene, node: ast.AST) -> bool:
     """Whether half precision can come to a place."""
     if not scene.project.path_of(scene):

@@ -21,9 +21,10 @@ class State:
 
     def bind(self, name: str, value: Value) -> None:
         """A name stands for something else from here on, and so do its attributes."""
-        prefix = f"{name}."
-        for known in [known for known in self.names if known.startswith(prefix)]:
-            del self.names[known]
+        if name in self.names:
+            prefix = f"{name}."
+            for known in [known for known in self.names if known.startswith(prefix)]:
+                del self.names[known]
         self.names[name] = value
 
     def change(self, mark: Mark | None, change: Callable[[Value], Value]) -> None:
@@ -44,10 +45,16 @@ def merged(states: Iterable[State], before: State) -> State:
         return State(dict(before.names), live=False)
     if len(live) == 1:
         return live[0]
-    names: dict[str, Value] = {}
-    for name in {name for state in live for name in state.names}:
-        rows = [state.names[name] for state in live if name in state.names]
-        if len(rows) < len(live):  # bound on some of the paths alone
-            rows.append(before.names.get(name, NONE if "." not in name else UNKNOWN))
-        names[name] = joined(*rows)
+    names = dict(live[0].names)
+    for state in live[1:]:
+        for name, value in state.names.items():
+            known = names.get(name)
+            if known is None:  # bound on some of the paths alone
+                known = before.names.get(name, NONE if "." not in name else UNKNOWN)
+            if known is not value:
+                names[name] = joined(known, value)
+        for name in names.keys() - state.names.keys():
+            names[name] = joined(
+                names[name], before.names.get(name, NONE if "." not in name else UNKNOWN)
+            )
     return State(names)

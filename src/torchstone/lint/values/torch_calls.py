@@ -47,7 +47,7 @@ _TOUCHED_BY_WEIGHTS = pattern(
 )
 _NORMS = pattern(r"^(?:Lazy)?(?:LayerNorm|GroupNorm|RMSNorm)$")
 _KEEPS = pattern(
-    r"^(?:ReLU6?|GELU|SiLU|Mish|Tanh|Sigmoid|LeakyReLU|ELU|Hardswish|Hardtanh|Identity|Flatten"
+    r"^(?:ReLU6?|GELU|SiLU|Mish|Tanh|LeakyReLU|ELU|Hardswish|Hardtanh|Identity|Flatten"
     r"|Unflatten|(?:Alpha)?Dropout\w*|\w*Pool\dd|\w*Pad\dd|PixelShuffle|Upsample|BatchNorm\dd"
     r"|SyncBatchNorm|InstanceNorm\dd|CELU|SELU|PReLU|Softsign)$"
 )
@@ -57,8 +57,25 @@ _OPERATORS = {
     "Softplus": "softplus",
     "Softmax2d": "softmax",
     "Softmin": "softmin",
+    "Sigmoid": "sigmoid",
+    "LogSigmoid": "logsigmoid",
 }
 _LOSS = re.compile(r"Loss$")
+_ACTIVATIONS = {
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "sigmoid": "sigmoid",
+    "sigmoid_": "sigmoid",
+    "expit": "sigmoid",
+    "logsigmoid": "logsigmoid",
+    "linear": "logits",
+}
+_RESHAPES = frozenset(
+    "view reshape squeeze unsqueeze flatten permute transpose contiguous clone view_as t movedim "
+    "swapaxes expand detach".split()
+)
+_SAME = ("Identity", "Flatten", "Unflatten")
+"""Layers that leave the numbers as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +111,7 @@ def layer_made(full: str, given: Given, mark: Mark) -> Value:
         else:
             parts = tuple(enumerate(given.positional)) or tuple(given.named.items())
     if name == "DataParallel" or name == "DistributedDataParallel":
-        return given.positional[0] if given.positional else UNKNOWN
+        return replace(given.positional[0], wrapped=name) if given.positional else UNKNOWN
     dtype = given.named.get("dtype")
     types = frozenset((_dtype_name(dtype),)) if dtype is not None else frozenset(("float32",))
     return Value(Kind.MODULE, full, None, types, graph=True, mark=mark, parts=parts)
@@ -121,12 +138,19 @@ def layer_called(layer: Value, given: Given, region: Region) -> Value:
     if _TOUCHED_BY_WEIGHTS.match(name):
         types, lowered = result_types("linear", layer.dtypes, region)
         trained = not region.without_grad and not layer.frozen
-        return Value(Kind.TENSOR, "", None, types, lowered, True if trained else graph)
+        content = frozenset(("logits",))
+        attached = True if trained else graph
+        return Value(
+            Kind.TENSOR, "", None, types, lowered, attached, content=content, device="given"
+        )
     if _NORMS.match(name):
         types, _ = result_types("layer_norm", promoted((*first, layer)), region)
         return Value(Kind.TENSOR, dtypes=types, graph=graph)
     if _KEEPS.match(name) and first:
-        return replace(first[0], kind=Kind.TENSOR, graph=graph, constant=False, mark=None)
+        content = first[0].content if name in _SAME else UNKNOWN_TYPE
+        return replace(
+            first[0], kind=Kind.TENSOR, graph=graph, constant=False, mark=None, content=content
+        )
     half = half_of(region)
     return Value(
         dtypes=frozenset((half,)) if half else UNKNOWN_TYPE, lowered=bool(half), graph=graph
@@ -161,15 +185,28 @@ def operated(operator: str, given: Given, region: Region) -> Value:
     if name == "where" and len(tensors) == 3:
         tensors = tensors[1:]
     dtype = given.named.get("dtype")
+    content = UNKNOWN_TYPE
+    if name in _ACTIVATIONS:
+        content = frozenset((_ACTIVATIONS[name],))
+    elif name in _RESHAPES and tensors:
+        content = tensors[0].content
+    device = device_of(tensors[:1] if name in _RESHAPES else tensors)
     if dtype is not None and dtype.kind is not Kind.NONE:
-        return Value(Kind.TENSOR, dtypes=frozenset((_dtype_name(dtype),)), graph=graph)
+        types = frozenset((_dtype_name(dtype),))
+        return Value(Kind.TENSOR, dtypes=types, graph=graph, content=content, device=device)
     types, lowered = result_types(operator, promoted(tensors), region)
     kept = lowered or (
         any(value.lowered for value in tensors)
         and not types.isdisjoint({"float16", "bfloat16", "half"})
     )
     kind = Kind.UNKNOWN if name in _SEVERAL else Kind.TENSOR
-    return Value(kind, "", None, types, kept, graph, constant)
+    return Value(kind, "", None, types, kept, graph, constant, content, device)
+
+
+def device_of(tensors: Sequence[Value]) -> str:
+    """Where the result of an operator is: where all of its inputs are."""
+    known = {value.device for value in tensors if value.kind is not Kind.NUMBER}
+    return known.pop() if len(known) == 1 else ""
 
 
 def _made(name: str, given: Given) -> Value:
@@ -187,7 +224,11 @@ def _made(name: str, given: Given) -> Value:
     else:
         types = frozenset(("int64" if name in _WHOLE_FACTORIES else "float32",))
     constant = name not in _OF_DATA or source.constant or source.kind is Kind.CONTAINER
-    return Value(Kind.TENSOR, dtypes=types, graph=leaf, constant=constant)
+    device = source.device if name in _OF_ANOTHER else ""
+    if "device" not in given.named and name not in _OF_ANOTHER and name != "as_tensor":
+        # a single number has no dimension and may meet tensors of every device
+        device = "cpu" if name != "tensor" or source.kind is Kind.CONTAINER else ""
+    return Value(Kind.TENSOR, dtypes=types, graph=leaf, constant=constant, device=device)
 
 
 def _attached(tensors: Sequence[Value], region: Region) -> bool | None:
@@ -222,12 +263,15 @@ def method_called(receiver: Value, method: str, given: Given, region: Region) ->
     if dtype is not None:
         types = frozenset((dtype,)) if dtype or method == "type" else receiver.dtypes | UNKNOWN_TYPE
         same = receiver.mark if receiver.kind is Kind.UNKNOWN else None  # a network keeps its place
-        return replace(receiver, dtypes=types, lowered=False, mark=same, parts=())
+        moved = "" if method in ("to", "type", "type_as") else receiver.device
+        return replace(receiver, dtypes=types, lowered=False, mark=same, parts=(), device=moved)
     if method in ("detach", "detach_"):
         return replace(receiver, graph=False, mark=None)
     if method in ("cuda", "cpu", "to", "contiguous", "clone", "pin_memory", "requires_grad_"):
         graph = True if method == "requires_grad_" else receiver.graph
-        return replace(receiver, graph=graph, mark=receiver.mark if method != "clone" else None)
+        device = "" if method in ("cuda", "cpu", "to") else receiver.device
+        same = receiver.mark if method != "clone" else None
+        return replace(receiver, graph=graph, mark=same, device=device)
     if method in ("numpy", "tolist", "item"):
         return replace(NUMBER, constant=receiver.constant)
     found = operated(method, Given((receiver, *given.positional), given.named), region)

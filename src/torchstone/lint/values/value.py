@@ -59,8 +59,16 @@ class Value:
     """Whether it is part of an autograd graph."""
     constant: bool = False
     """Whether it was made of written numbers alone."""
+    content: frozenset[str] = UNKNOWN_TYPE
+    """What its numbers are, one for each path: `softmax`, `log_softmax`, `sigmoid` or `logsigmoid` of
+    something, `logits` out of a layer with weights; "" when that is not known."""
+    device: str = ""
+    """`cpu` for a tensor that was made there and not moved, `given` for what comes from the caller or
+    from parameters; "" when that is not known."""
     mode: str = ""
     """`train` or `eval`, for a module that was switched."""
+    wrapped: str = ""
+    """`DataParallel` or `DistributedDataParallel`, for a module inside of one on some path."""
     frozen: bool = False
     """Whether the parameters of a module take no gradients."""
     mark: Mark | None = None
@@ -114,12 +122,13 @@ def joined(*values: Value) -> Value:
     """What holds on every one of several paths."""
     found = values[0] if values else UNKNOWN
     for value in values[1:]:
-        found = _join(found, value)
+        if found is not value:
+            found = _join(found, value)
     return found
 
 
 def _join(one: Value, other: Value) -> Value:
-    if one == other:
+    if one is other or one == other:
         return one
     if one.kind is Kind.NONE or other.kind is Kind.NONE:
         kept = other if one.kind is Kind.NONE else one
@@ -135,7 +144,10 @@ def _join(one: Value, other: Value) -> Value:
         one.lowered or other.lowered,
         one.graph if one.graph == other.graph else None,
         one.constant and other.constant,
+        one.content | other.content,
+        one.device if one.device == other.device else "",
         one.mode if one.mode == other.mode else "",
+        one.wrapped or other.wrapped,
         one.frozen and other.frozen,
         one.mark if one.mark == other.mark else None,
         tuple(parts.items())[-PARTS:],

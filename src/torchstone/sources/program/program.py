@@ -47,6 +47,15 @@ class Program:
         """Places that call a function."""
         return self._callers.get(key, 0)
 
+    def line_of(self, edge: Edge) -> int:
+        """The line of a call; the first one of the caller for what runs without a call."""
+        function = self._functions[edge.caller]
+        return function.sites[edge.site].line if edge.site >= 0 else function.first
+
+    def first_line(self, key: Key) -> int:
+        """Where a function begins; 0 for what is not of the project."""
+        return self._functions[key].first if key in self._functions else 0
+
     def runs_in_every_step(self, path: str, line: int) -> bool:
         """Whether a line is part of a training step."""
         function = self.function_at(path, line)

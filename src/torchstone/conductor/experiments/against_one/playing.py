@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 from torchstone.conductor.experiments.against_one.tape import (
@@ -36,6 +35,7 @@ from torchstone.conductor.experiments.recording.training import EnoughError
 from torchstone.conductor.probes.harvest.group import FileGroup
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.observe.compat.layers import BatchNormBase
+from torchstone.observe.training import TRAINING, OptimizerMade, StepBegins
 from torchstone.observe.where import Where
 
 _DRAWS = (
@@ -76,7 +76,8 @@ class Player:
         prepare(self.start, self.rank, self.world, self.exchange)
         switch_dropout_off()
         switch_autocast_off()
-        self._watch_optimizers(places)
+        TRAINING.subscribe(self._optimizer_made, OptimizerMade)
+        TRAINING.subscribe(lambda _: self._before_step(places), StepBegins)
         self._watch_loaders()
         self._watch_draws(places)
         FileGroup.heard = staticmethod(self._heard)
@@ -90,38 +91,31 @@ class Player:
         self.tape.ended = run.ended
         return self.tape
 
-    def _watch_optimizers(self, places: Where) -> None:
-        init = torch.optim.Optimizer.__init__
+    def _optimizer_made(self, event: OptimizerMade) -> None:
+        own = [item for group in event.optimizer.param_groups for item in group["params"]]
+        if self.given:
+            self._put_weights(own, len(self._parameters))
+        for item, first in zip(own, self.weights[len(self._parameters) :], strict=False):
+            item.data.copy_(first)
+        self._parameters += own
 
-        def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            init(optimizer, *args, **kwargs)
-            own = [item for group in optimizer.param_groups for item in group["params"]]
-            if self.given:
-                self._put_weights(own, len(self._parameters))
-            for item, first in zip(own, self.weights[len(self._parameters) :], strict=False):
-                item.data.copy_(first)
-            self._parameters += own
-
-        def before_step(*_: Any) -> None:
-            tape = self.tape
-            if not tape.gradients:
-                tape.weights = [item.detach().clone() for item in self._parameters]
-                here = places.own(2)
-                tape.step_at = (here.path, here.line)
-            tape.gradients.append(
-                [
-                    None
-                    if item.grad is None or item.grad.is_sparse
-                    else item.grad.detach().float().clone()
-                    for item in self._parameters
-                ]
-            )
-            self._open = False  # what is returned after the first step is not compared
-            if len(tape.gradients) >= STEPS:
-                raise EnoughError
-
-        torch.optim.Optimizer.__init__ = recorded  # type: ignore[method-assign, assignment]
-        register_optimizer_step_pre_hook(before_step)
+    def _before_step(self, places: Where) -> None:
+        tape = self.tape
+        if not tape.gradients:
+            tape.weights = [item.detach().clone() for item in self._parameters]
+            here = places.own(2)
+            tape.step_at = (here.path, here.line)
+        tape.gradients.append(
+            [
+                None
+                if item.grad is None or item.grad.is_sparse
+                else item.grad.detach().float().clone()
+                for item in self._parameters
+            ]
+        )
+        self._open = False  # what is returned after the first step is not compared
+        if len(tape.gradients) >= STEPS:
+            raise EnoughError
 
     def _put_weights(self, own: list[torch.Tensor], offset: int) -> None:
         for place, item in enumerate(own, offset):

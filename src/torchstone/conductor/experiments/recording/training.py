@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 
@@ -25,6 +24,15 @@ from torchstone.conductor.experiments.recording.run import (
     Step,
 )
 from torchstone.conductor.experiments.recording.samples import Collated, CollateWithDigests
+from torchstone.observe.training import (
+    TRAINING,
+    BackwardBegins,
+    LoaderMade,
+    OptimizerMade,
+    SchedulerMade,
+    StateLoads,
+    StepBegins,
+)
 from torchstone.observe.where import Where
 
 _LIVE_AT = (4, 8, 16, 32)
@@ -58,51 +66,48 @@ class TrainingRecorder:
     _backwards: int = 0
     _last_loader: int = 0
     """The one that gave the last batch."""
-    _inside: bool = False
     _watched: set[int] = field(default_factory=set)
     _until: float = field(default_factory=time.process_time)
 
     def install(self) -> None:
         self._until = time.process_time() + self.cpu_seconds
-        self._watch_backward()
-        self._watch_optimizers()
-        self._watch_schedulers()
-        self._watch_restores()
-        self._watch_loaders()
+        TRAINING.subscribe(self._backward, BackwardBegins)
+        TRAINING.subscribe(self._optimizer_made, OptimizerMade)
+        TRAINING.subscribe(self._before_step, StepBegins)
+        TRAINING.subscribe(self._scheduler_made, SchedulerMade)
+        TRAINING.subscribe(self._loads, StateLoads)
+        TRAINING.subscribe(self._loader_made, LoaderMade)
+        self._watch_batches()
 
-    def _watch_backward(self) -> None:
-        backward: Any = torch.Tensor.backward
+    def _backward(self, event: BackwardBegins) -> None:
+        self.backwards += 1
+        if self.quiet:
+            return
+        self._backwards += 1
+        if self._last_loader:
+            self.run.trained.add(self._last_loader)
+        loss = event.roots
+        if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+            value = float(loss.detach())
+            self.run.losses.append(Loss(value, len(self.run.steps), self.places.own(2)))
 
-        def recorded(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._inside:  # a function mode hands the same call on, through this very function
-                return backward(tensor, *args, **kwargs)
-            self.backwards += 1
-            if not self.quiet:
-                self._backwards += 1
-                if self._last_loader:
-                    self.run.trained.add(self._last_loader)
-                if tensor.numel() == 1:
-                    loss = Loss(float(tensor.detach()), len(self.run.steps), self.places.own(2))
-                    self.run.losses.append(loss)
-            self._inside = True
-            try:
-                return backward(tensor, *args, **kwargs)
-            finally:
-                self._inside = False
+    def _optimizer_made(self, event: OptimizerMade) -> None:
+        for group in event.optimizer.param_groups:
+            for item in group["params"]:
+                self._follow(item)
 
-        torch.Tensor.backward = recorded  # type: ignore[method-assign, assignment]
+    def _scheduler_made(self, event: SchedulerMade) -> None:
+        if not self.quiet:
+            owner = id(event.scheduler.optimizer)
+            self.run.schedules.append(Schedule(event.scheduler, owner, self.places.own(2)))
 
-    def _watch_optimizers(self) -> None:
-        init = torch.optim.Optimizer.__init__
+    def _loads(self, event: StateLoads) -> None:
+        if not self.quiet and _is_own(event.module, event.state):
+            self.run.restores.append(self.places.own(2))
 
-        def recorded(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            init(optimizer, *args, **kwargs)
-            for group in optimizer.param_groups:
-                for item in group["params"]:
-                    self._follow(item)
-
-        torch.optim.Optimizer.__init__ = recorded  # type: ignore[method-assign, assignment]
-        register_optimizer_step_pre_hook(self._before_step)
+    def _loader_made(self, event: LoaderMade) -> None:
+        if not self.quiet:
+            self.run.loaders[id(event.loader)] = Loader(event.loader.dataset, self.places.own(2))
 
     def _follow(self, item: torch.Tensor) -> None:
         """Keep the sum of what backward passes give a parameter since its gradient was cleared."""
@@ -122,7 +127,8 @@ class TrainingRecorder:
 
         item.register_hook(note)
 
-    def _before_step(self, optimizer: Any, *_: Any) -> None:
+    def _before_step(self, event: StepBegins) -> None:
+        optimizer = event.optimizer
         self.optimizer_steps += 1
         if self.quiet:
             return
@@ -145,41 +151,10 @@ class TrainingRecorder:
         if time.process_time() > self._until:
             raise EnoughError
 
-    def _watch_schedulers(self) -> None:
-        kinds = torch.optim.lr_scheduler
-
-        def watch(kind: Any) -> None:
-            init = kind.__init__
-
-            def recorded(scheduler: Any, *args: Any, **kwargs: Any) -> None:
-                init(scheduler, *args, **kwargs)
-                if not self.quiet:
-                    made = Schedule(scheduler, id(scheduler.optimizer), self.places.own(2))
-                    self.run.schedules.append(made)
-
-            kind.__init__ = recorded
-
-        watch(kinds.LRScheduler)
-        watch(kinds.SequentialLR)  # which does not call what it is derived from
-
-    def _watch_restores(self) -> None:
-        load = nn.Module.load_state_dict
-
-        def recorded(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.quiet and _is_own(module, state):
-                self.run.restores.append(self.places.own(2))
-            return load(module, state, *args, **kwargs)
-
-        nn.Module.load_state_dict = recorded  # type: ignore[method-assign, assignment]
-
-    def _watch_loaders(self) -> None:
-        iterate, init = DataLoader.__iter__, DataLoader.__init__
+    def _watch_batches(self) -> None:
+        """Batches pass through here: what they are made of is written down on their way."""
+        iterate = DataLoader.__iter__
         turns: dict[int, int] = {}
-
-        def made(loader: Any, *args: Any, **kwargs: Any) -> None:
-            init(loader, *args, **kwargs)
-            if not self.quiet:
-                self.run.loaders[id(loader)] = Loader(loader.dataset, self.places.own(2))
 
         def recorded(loader: Any) -> Any:
             if self.quiet:
@@ -193,7 +168,6 @@ class TrainingRecorder:
             finally:
                 loader.collate_fn = own  # the iterator has taken what it needs
 
-        DataLoader.__init__ = made  # type: ignore[method-assign, assignment]
         DataLoader.__iter__ = recorded  # type: ignore[method-assign]
 
     def _batches(self, loader: Any, batches: Iterator[Any], turn: int) -> Iterator[Any]:

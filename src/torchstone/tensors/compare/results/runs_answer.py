@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchstone.core.answer import Answer, Fact, State, Tile
+from torchstone.core.answer import Answer, Fact, Tile
+from torchstone.core.evidence import State
 from torchstone.core.finding import Finding
 from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text

@@ -28,6 +28,9 @@ RULE = ProbeRule(
 _LEAST_STEPS = 2
 """One step with several backward passes may be two losses of one batch."""
 
+_CLOSE = 0.05
+"""Of the sum of all weights: a weight is measured in float32, and a last group may be short."""
+
 
 def check(run: Recording) -> Iterator[Shown]:
     groups = list(_groups(run))
@@ -54,6 +57,17 @@ def check(run: Recording) -> Iterator[Shown]:
          number("expected weight", "应有权重", 1 / count, "x", IN_THE_RUN)),
         offered(run.root, place, _divide),
     )  # fmt: skip
+
+
+def holds(run: Recording) -> bool:
+    """Several losses of one line enter each step, and their known weights sum to one."""
+    groups = [group for group in _groups(run) if group[0].step < WEIGHED_STEPS]
+    sums = [sum(item.weight for item in group) for group in groups]
+    return (
+        len(groups) > 0
+        and min(map(len, groups)) >= 2
+        and all(abs(total - 1) <= _CLOSE for total in sums)
+    )
 
 
 def _groups(run: Recording) -> Iterator[list[Backward]]:
