@@ -85,6 +85,8 @@ class Runs:
     verdicts: tuple[Text, ...] = ()
     allows_rounding: bool = False
     culprits: tuple[Culprit, ...] = ()
+    are_told_apart: bool = True
+    """False where the runs did not suffice: some culprits may change nothing."""
     fallbacks: tuple[Fallback, ...] = ()
 
     @property
@@ -338,6 +340,15 @@ def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
 
 
+_BECAUSE = Text(
+    "{name} differs: {how}; it does because of {cause}", "{name} 不同：{how}；原因在于 {cause}"
+)
+_AMONG = Text(
+    "{name} differs: {how}; it does because of some of {count} entries, {cause} perhaps among them",
+    "{name} 不同：{how}；原因在于 {count} 个条目中的某些，可能包括 {cause}",
+)
+
+
 def _finding(runs: Runs, item: Difference) -> Finding:
     rows = (("as it is", item.before), ("with the plan", item.after))
     columns = (Text("run", "运行"), Text("value", "值"))
@@ -347,10 +358,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
     if runs.culprits:
         first = runs.culprits[0]
         cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
-        said = Text(
-            "{name} differs: {how}; it does because of {cause}",
-            "{name} 不同：{how}；原因在于 {cause}",
-        )
+        said = _BECAUSE if runs.are_told_apart else _AMONG
         where = _place(first.lines[0] if first.lines else "", runs)
         listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
         heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
@@ -370,7 +378,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
     )
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
-        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause}),
+        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause, "count": str(len(runs.culprits))}),
         Message("why", DIFFERENT.why), Message("remedy", remedy), where, tuple(evidence),
         fingerprint(DIFFERENT.id, runs.subject, item.name), tool=TOOL,
     )  # fmt: skip
