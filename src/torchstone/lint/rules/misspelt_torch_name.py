@@ -118,8 +118,13 @@ def _method_meant(name: str) -> str:
     known = names_of("torch.Tensor")
     if len(name) < _SHORT or name in known or name in _OTHERS or name.startswith("_"):
         return ""
-    near = tuple(item for item in known if item[0] == name[0] and len(item) >= _SHORT)
-    return closest(name, near)
+    return closest(name, _methods_with(name[0]))
+
+
+@cache
+def _methods_with(letter: str) -> tuple[str, ...]:
+    known = names_of("torch.Tensor")
+    return tuple(item for item in known if item[0] == letter and len(item) >= _SHORT)
 
 
 def _is_used_as_tensor(scene: Scene, call: ast.Call, receiver: str) -> bool:
