@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 RULE = Rule(
     "TS239",
@@ -105,7 +105,7 @@ def check(scene: Scene) -> Iterator[Hit]:
             continue
         if any(scene.project.star(star, node.id, scene.path) for star in stars):
             continue
-        if not _expects_it(scene, node) and not _is_annotation(scene, node):
+        if not _expects_it(scene, node) and not _is_unread_annotation(scene, node):
             reported.add(node.id)
             yield RULE.at(node, name=node.id)
 
@@ -139,18 +139,24 @@ def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
 
 
-def _is_annotation(scene: Scene, node: ast.AST) -> bool:
-    """Whether a name stands in an annotation, which need not be evaluated."""
+def _is_unread_annotation(scene: Scene, node: ast.AST) -> bool:
+    """Whether a name stands in an annotation that Python does not evaluate."""
     child = node
     for up in scene.ancestors(node):
-        if isinstance(up, (ast.arg, ast.AnnAssign)) and child is up.annotation:
-            return True
+        if isinstance(up, ast.AnnAssign) and child is up.annotation:
+            return True  # of a local variable
         if isinstance(up, FUNCTIONS) and child is up.returns:
-            return True
+            return _puts_annotations_off(scene)
+        if isinstance(up, ast.arg):
+            return _puts_annotations_off(scene)
         if isinstance(up, ast.stmt):
             return False
         child = up
     return False
+
+
+def _puts_annotations_off(scene: Scene) -> bool:
+    return "__future__.annotations" in scene.imports.aliases.values()
 
 
 def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
@@ -161,6 +167,76 @@ def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
         and any((alias.asname or alias.name).partition(".")[0] == name for alias in item.names)
         for item in [*inner, *scene.all(ast.ImportFrom)]
     ) or any(item.name == name and scene.function(item) is function for item in scene.definitions)
+
+
+_ONE_ARM = Text(
+    en="`{name}` is bound in one arm of a condition only and read after it in any case",
+    zh="`{name}` 只在条件的一个分支中绑定，之后却无条件读取",
+)
+
+
+@RULE.on(ast.If)
+def check_arms(choice: ast.If, scene: Scene) -> Iterator[Hit]:
+    """`if normalize: advantages = …` and then `advantages` in any case."""
+    function = scene.function(choice)
+    chained = len(choice.orelse) == 1 and isinstance(choice.orelse[0], ast.If)
+    if function is None or chained or scene.parent(choice) is not function:
+        return
+    for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
+        if other and isinstance(other[-1], (ast.Return, ast.Raise)):
+            continue
+        for target in {t.id: t for item in arm for t in _plain_targets(item)}.values():
+            read = _first_read_after(scene, function, choice, target)
+            if read is not None:
+                yield RULE.at(read, say=_ONE_ARM, severity=MEDIUM, name=target.id)
+
+
+def _plain_targets(statement: ast.stmt) -> list[ast.Name]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def _first_read_after(
+    scene: Scene, function: Function, choice: ast.If, target: ast.Name
+) -> ast.Name | None:
+    """A read that every way through the function comes by, of a name that nothing else binds."""
+    name, rows = target.id, scene.bindings(target)
+    arm = choice.body if any(scene.within(target, item) for item in choice.body) else choice.orelse
+    declared: list[ast.Global | ast.Nonlocal] = [*scene.all(ast.Global)]
+    outer = any(name in item.names for item in [*declared, *scene.all(ast.Nonlocal)])
+    if outer or any(row.statement not in arm for row in rows):
+        return None
+    if _ends_program(scene, choice) or _is_imported_inside(scene, function, name):
+        return None
+    later = function.body[function.body.index(choice) + 1 :]
+    for statement in later:
+        if isinstance(statement, (ast.Return, ast.Assign, ast.Expr, ast.AugAssign)):
+            for node in scene.inside(statement):
+                if isinstance(node, ast.Name) and node.id == name and _is_certain(scene, node):
+                    return node
+        elif isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            return None  # what they test may be what the first condition asked
+    return None
+
+
+def _ends_program(scene: Scene, choice: ast.If) -> bool:
+    """Whether an arm ends by a call that does not come back."""
+    return any(
+        isinstance(item, ast.Expr)
+        and isinstance(item.value, ast.Call)
+        and scene.last_name(item.value.func) in ("exit", "_exit", "fail", "error", "abort", "usage")
+        for arm in (choice.body, choice.orelse)
+        for item in arm
+    )
+
+
+def _is_certain(scene: Scene, node: ast.Name) -> bool:
+    """Whether a read is not behind a condition of its own expression."""
+    return isinstance(node.ctx, ast.Load) and not any(
+        isinstance(up, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension, ast.ListComp))
+        for up in scene.ancestors(node)
+        if not isinstance(up, ast.stmt)
+    )
 
 
 _TOO_EARLY = Text(
