@@ -19,12 +19,6 @@ def build(name):
 """,
     """\
 import torch
-
-def split(data, sizes: Tuple[float, float] = (0.8, 0.2)):
-    return torch.utils.data.random_split(data, sizes)
-""",
-    """\
-import torch
 from torch import nn
 
 class Net(nn.Module):
@@ -113,5 +107,3 @@ def train(model, loader, optimizer):
         optimizer.step()
 """,
 )
-
-FIXED = ("", "")

@@ -44,7 +44,7 @@ defined more than once, where a subclass may override the method, and under a qu
 
 不报告：参数是展开的（`*args`、`**kwargs`）；函数带有未知的装饰器或被多次定义；子类可能覆盖该方法；位于版本判断之下。""",
     ),
-    words=("torch", "__getitem__"),
+    words=("torch", "__getitem__", "model"),
     bad=(
         """\
 import torch

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, Function, Scene
+from torchstone.sources.scene import Function, Scene
 
 RULE = Rule(
     "TS239",
@@ -45,7 +45,7 @@ Quiet in notebooks, whose names may come from other cells or the shell; in files
 不报告：notebook（名字可能来自其他单元或 shell）；含有 `exec`、`globals()` 或从其他包 `import *` 的文件（会定义看不到的名字）；预期会出现
 `NameError` 的地方。""",
     ),
-    words=("torch", "__getitem__"),
+    words=("torch", "__getitem__", "model"),
     bad=(
         """\
 import torch
@@ -105,7 +105,7 @@ def check(scene: Scene) -> Iterator[Hit]:
             continue
         if any(scene.project.star(star, node.id, scene.path) for star in stars):
             continue
-        if not _expects_it(scene, node) and not _is_unread_annotation(scene, node):
+        if not _expects_it(scene, node):
             reported.add(node.id)
             yield RULE.at(node, name=node.id)
 
@@ -137,26 +137,6 @@ def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         and not _is_imported_inside(scene, function, target.id)
     ):
         yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
-
-
-def _is_unread_annotation(scene: Scene, node: ast.AST) -> bool:
-    """Whether a name stands in an annotation that Python does not evaluate."""
-    child = node
-    for up in scene.ancestors(node):
-        if isinstance(up, ast.AnnAssign) and child is up.annotation:
-            return True  # of a local variable
-        if isinstance(up, FUNCTIONS) and child is up.returns:
-            return _puts_annotations_off(scene)
-        if isinstance(up, ast.arg):
-            return _puts_annotations_off(scene)
-        if isinstance(up, ast.stmt):
-            return False
-        child = up
-    return False
-
-
-def _puts_annotations_off(scene: Scene) -> bool:
-    return "__future__.annotations" in scene.imports.aliases.values()
 
 
 def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:

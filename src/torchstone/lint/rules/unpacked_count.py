@@ -40,7 +40,7 @@ RULE = Rule(
         en="Compared are tuples that are written out, and functions, methods and modules of the project whose every `return` gives a tuple of one and the same length.",
         zh="比较直接写出的元组，以及项目中每个 `return` 都返回同样长度元组的函数、方法和模块。",
     ),
-    words=("torch",),
+    words=("torch", "model"),
     bad=(
         """\
 import torch
