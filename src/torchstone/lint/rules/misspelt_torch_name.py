@@ -133,6 +133,8 @@ def _method_meant(name: str) -> str:
     known = names_of("torch.Tensor")
     if len(name) < _SHORT or name in known or name in _OTHERS or name.startswith("_"):
         return ""
+    if name in names_of("torch.nn.Module"):
+        return ""  # a model that torch is given may look like a tensor
     return closest(name, _methods_with(name[0]))
 
 

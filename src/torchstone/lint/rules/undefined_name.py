@@ -160,15 +160,31 @@ def check_arms(choice: ast.If, scene: Scene) -> Iterator[Hit]:
     """`if normalize: advantages = …` and then `advantages` in any case."""
     function = scene.function(choice)
     chained = len(choice.orelse) == 1 and isinstance(choice.orelse[0], ast.If)
-    if function is None or chained or scene.parent(choice) is not function:
+    if function is None or chained or not _is_settled(scene, choice, function):
         return
     for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
-        if other and isinstance(other[-1], (ast.Return, ast.Raise)):
+        if other and isinstance(other[-1], (ast.Return, ast.Raise, ast.Assert)):
             continue
         for target in {t.id: t for item in arm for t in _plain_targets(item)}.values():
             read = _first_read_after(scene, function, choice, target)
             if read is not None:
                 yield RULE.at(read, say=_ONE_ARM, severity=MEDIUM, name=target.id)
+
+
+def _is_settled(scene: Scene, choice: ast.If, function: Function) -> bool:
+    """Whether a condition has one answer for all rounds of the loops around it: in others, an earlier
+    round may have bound the name."""
+    names = [node for node in scene.inside(choice.test) if isinstance(node, ast.Name)]
+    for up in scene.ancestors(choice):
+        if up is function:
+            return True
+        if isinstance(up, (ast.For, ast.While)):
+            asks = any(isinstance(node, ast.Call) for node in scene.inside(choice.test))
+            if asks or any(scene.within(row.node, up) for n in names for row in scene.bindings(n)):
+                return False
+        elif not isinstance(up, ast.With):
+            return False
+    return False
 
 
 def _plain_targets(statement: ast.stmt) -> list[ast.Name]:
@@ -188,15 +204,19 @@ def _first_read_after(
         return None
     if _ends_program(scene, choice) or _is_imported_inside(scene, function, name):
         return None
-    later = function.body[function.body.index(choice) + 1 :]
+    block = scene.block_of(choice)
+    later = block[block.index(choice) + 1 :]
     for statement in later:
         if isinstance(statement, (ast.Return, ast.Assign, ast.Expr, ast.AugAssign)):
             for node in scene.inside(statement):
                 if isinstance(node, ast.Name) and node.id == name and _is_certain(scene, node):
                     return node
-        elif isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
-            return None  # what they test may be what the first condition asked
+        elif any(isinstance(node, _LEAVES) for node in scene.inside(statement)):
+            return None  # what it asks may be what the first condition asked
     return None
+
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Assert)
 
 
 def _ends_program(scene: Scene, choice: ast.If) -> bool:
