@@ -22,7 +22,7 @@ from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof import kernels
 from torchstone.dataflow.migration.proof.kernels import KernelCounter
 from torchstone.dataflow.migration.specification import OpSpec, Refusal
-from torchstone.dataflow.placement.catalogued import KernelCount
+from torchstone.dataflow.placement.kernel_count import KernelCount
 from torchstone.dataflow.plan import MigrationPlan
 
 DRAWS = 160

@@ -59,6 +59,18 @@ def call_function(count):
     return total
 
 
+class _Counter:
+    def add(self, number):
+        return number + 1
+
+
+def call_method(count):
+    counter, total = _Counter(), 0
+    for _ in range(count):
+        total = counter.add(total)
+    return total
+
+
 def small_arrays(count):
     values = np.ones(8, np.float32)
     for _ in range(count):
@@ -74,4 +86,4 @@ def items_of_an_array(count):
     return total
 
 
-HOT_LOOPS = (sum_numbers, split_words, call_function, small_arrays, items_of_an_array)
+HOT_LOOPS = (sum_numbers, split_words, call_function, call_method, small_arrays, items_of_an_array)

@@ -32,7 +32,7 @@ def bisect(plan: MigrationPlan, differs: Callable[[MigrationPlan], bool]) -> Bis
     moving = [key for key, device in plan.context_device_map.items() if device != STAYS]
     search = _Search(plan, differs)
     found = search.culprits(moving)
-    return Bisection(tuple(found), search.runs < MOST_RUNS)
+    return Bisection(tuple(found), not search.gave_up)
 
 
 class _Search:
@@ -40,10 +40,11 @@ class _Search:
         self._plan = plan
         self._differs = differs
         self.runs = 0
+        self.gave_up = False
 
     def culprits(self, keys: Sequence[str]) -> list[str]:
         """Of entries that change the results together."""
-        if len(keys) < 2 or self.runs >= MOST_RUNS:
+        if len(keys) < 2:
             return list(keys)
         middle = len(keys) // 2
         found: list[str] = []
@@ -54,6 +55,7 @@ class _Search:
 
     def _is_guilty(self, keys: Sequence[str]) -> bool:
         if self.runs >= MOST_RUNS:
+            self.gave_up = True
             return True
         self.runs += 1
         return self._differs(only(self._plan, keys))

@@ -63,15 +63,15 @@ def run_command(options: RunOptions) -> Report:
         fallbacks=migrator.fallbacks(),
     )
     if runs.wrong and not runs.failure:
-        runs = replace(runs, culprits=_culprits(plan, options, runs, migrator.lines()))
+        runs = _with_culprits(plan, options, runs, migrator.lines())
     if options.save_profile:
         _save_profile(migrator, runs.subject, Path(options.save_profile))
     return report_on_runs(plan, runs)
 
 
-def _culprits(
+def _with_culprits(
     plan: MigrationPlan, options: RunOptions, runs: Runs, lines: Mapping[str, list[str]]
-) -> tuple[Culprit, ...]:
+) -> Runs:
     """The entries of the plan that change results, found by running with fewer of them."""
     wrong = {item.name for item in runs.wrong}
 
@@ -82,7 +82,8 @@ def _culprits(
 
     called = {key: device for key, device in plan.context_device_map.items() if key in lines}
     found = bisect(replace(plan, context_device_map=called), differs)
-    return tuple(Culprit(key, tuple(lines.get(key, ()))) for key in found.keys)
+    culprits = tuple(Culprit(key, tuple(lines.get(key, ()))) for key in found.keys)
+    return replace(runs, culprits=culprits, are_told_apart=found.is_finished)
 
 
 def _save_profile(migrator: Any, subject: str, path: Path) -> None:

@@ -85,6 +85,8 @@ class Runs:
     verdicts: tuple[Text, ...] = ()
     allows_rounding: bool = False
     culprits: tuple[Culprit, ...] = ()
+    are_told_apart: bool = True
+    """False where the runs did not suffice: some culprits may change nothing."""
     fallbacks: tuple[Fallback, ...] = ()
 
     @property
@@ -301,9 +303,12 @@ def _fell_back(runs: Runs) -> Iterator[Finding]:
     yield Finding(
         FELL_BACK.id, FELL_BACK.name, FELL_BACK.severity, Confidence.CERTAIN,
         Message(FELL_BACK.name, _reason_of_fallbacks(runs)), Message("why", FELL_BACK.why),
-        Message("remedy", most.edit), _place(most.line, runs), tuple(_fallbacks(runs)),
+        Message("remedy", most.edit if most.edit.en else _PLAN_AGAIN), _place(most.line, runs), tuple(_fallbacks(runs)),
         fingerprint(FELL_BACK.id, runs.subject, most.function), tool=TOOL,
     )  # fmt: skip
+
+
+_PLAN_AGAIN = Text("take these calls out of the plan", "请从计划中去掉这些调用")
 
 
 def _reason_of_fallbacks(runs: Runs) -> Text:
@@ -335,6 +340,15 @@ def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
 
 
+_BECAUSE = Text(
+    "{name} differs: {how}; it does because of {cause}", "{name} 不同：{how}；原因在于 {cause}"
+)
+_AMONG = Text(
+    "{name} differs: {how}; it does because of some of {count} entries, {cause} perhaps among them",
+    "{name} 不同：{how}；原因在于 {count} 个条目中的某些，可能包括 {cause}",
+)
+
+
 def _finding(runs: Runs, item: Difference) -> Finding:
     rows = (("as it is", item.before), ("with the plan", item.after))
     columns = (Text("run", "运行"), Text("value", "值"))
@@ -344,10 +358,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
     if runs.culprits:
         first = runs.culprits[0]
         cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
-        said = Text(
-            "{name} differs: {how}; it does because of {cause}",
-            "{name} 不同：{how}；原因在于 {cause}",
-        )
+        said = _BECAUSE if runs.are_told_apart else _AMONG
         where = _place(first.lines[0] if first.lines else "", runs)
         listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
         heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
@@ -367,7 +378,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
     )
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
-        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause}),
+        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause, "count": str(len(runs.culprits))}),
         Message("why", DIFFERENT.why), Message("remedy", remedy), where, tuple(evidence),
         fingerprint(DIFFERENT.id, runs.subject, item.name), tool=TOOL,
     )  # fmt: skip

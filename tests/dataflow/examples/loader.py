@@ -2,9 +2,10 @@
 
 # ruff: noqa
 from torch.utils.data import Dataset, DataLoader
-from torchstone.dataflow import EnhancedTracer
-from torchstone.dataflow import OptimizerManager
-from torchstone.dataflow import PipelineMigrator
+import torchstone.aliases
+from core.enhanced_tracer import EnhancedTracer
+from optimizer import OptimizerManager
+from migration import PipelineMigrator
 
 class ImageDataset(Dataset):
     def __init__(self, size=100):

@@ -5,9 +5,10 @@ import cv2
 import json
 from pathlib import Path
 
-from torchstone.dataflow import EnhancedTracer
-from torchstone.dataflow import OptimizerManager
-from torchstone.dataflow import PipelineMigrator
+import torchstone.aliases
+from core.enhanced_tracer import EnhancedTracer
+from optimizer import OptimizerManager
+from migration import PipelineMigrator
 
 # ========== 定义数据处理管道 ==========
 def image_pipeline(images):
@@ -109,7 +110,7 @@ for partition in result['optimized_partitions']:
 # 查看统计
 print(f"Load balance: {result['statistics']['partitioning']['load_balance']}")
 # 列出支持的函数
-from torchstone.dataflow import list_supported_functions
+from migration import list_supported_functions
 supported = list_supported_functions()
 for strategy, funcs in supported.items():
     print(f"{strategy}: {len(funcs)} functions")

@@ -18,7 +18,7 @@ from torchstone.dataflow import (
     IterativeOptimizer,
     KWayPartitioner,
 )
-from torchstone.dataflow.placement.catalogued import UNKNOWN, KernelCount
+from torchstone.dataflow.placement.kernel_count import UNKNOWN, KernelCount
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.partitioner import Partition
 from torchstone.dataflow.placement.profile import (

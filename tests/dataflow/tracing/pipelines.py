@@ -38,10 +38,6 @@ def shrink(image, depth):
     return shrink(cv2.resize(image, None, fx=0.5, fy=0.5), depth - 1)
 
 
-def flip_often(image, times):
-    return image if times == 0 else flip_often(cv2.flip(image, 0), times - 1)
-
-
 def frames(count):
     for _ in range(count):
         yield cv2.flip(IMAGE, 0)

@@ -161,28 +161,39 @@ def test_an_interrupt_goes_through() -> None:
 
 _DEEP = """
 import sys
-from tests.dataflow.tracing import pipelines
+
+import cv2
+import numpy as np
+
 from torchstone.dataflow import EnhancedTracer
+
+image = np.ones((8, 8, 3), np.uint8)
+
+
+def flip_often(image, times):
+    return image if times == 0 else flip_often(cv2.flip(image, 0), times - 1)
+
 
 limit = sys.getrecursionlimit()
 tracer = EnhancedTracer(track_memory=False)
 with tracer.tracing_context():
-    found = pipelines.flip_often(pipelines.IMAGE, limit - 20)
-assert found.shape == pipelines.IMAGE.shape
+    found = flip_often(image, limit - 20)
+assert found.shape == image.shape
 assert "cv2.flip" in {node.name for node in tracer.dag_builder.dag.nodes.values()}
 assert sys.getrecursionlimit() == limit
 try:
     with tracer.tracing_context():
-        pipelines.flip_often(pipelines.IMAGE, -1)
+        flip_often(image, -1)
 except RecursionError:
     print("refused at the same depth")
 """
 
 
-def test_a_program_may_recurse_as_deep_as_without_a_trace() -> None:
+def test_a_program_may_recurse_as_deep_as_without_a_trace(tmp_path: Path) -> None:
     # a process of its own has the recursion limit and the stack of an ordinary program
+    (tmp_path / "deep.py").write_text(_DEEP)
     done = subprocess.run(
-        [sys.executable, "-c", _DEEP], capture_output=True, text=True, check=False
+        [sys.executable, "deep.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "refused at the same depth\n"), done.stderr
 

@@ -6,7 +6,7 @@ import logging
 import statistics
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,7 @@ from typing import Any, Self
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
+from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.deferred.loader import defer_in_loaders, is_loader_worker
 from torchstone.dataflow.migration.ledger import Fallback, Ledger
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
@@ -28,6 +29,9 @@ from torchstone.dataflow.spawning import Passenger, SpawnHook
 
 logger = logging.getLogger("migration")
 
+_FATES = ("migrated", "deferred", "fallback", "stayed", "unused")
+_FIGURES = ("calls", *_FATES, "bytes_to_device", "bytes_to_host")
+
 
 class PipelineMigrator:
     """Applies a plan: calls that it moves run on its devices, everything else as before.
@@ -37,6 +41,7 @@ class PipelineMigrator:
     a pipeline that is a local variable. With `defer`, samples of a DataLoader are computed in
     batches in the main process. One call in 1 / `verify_rate` is computed on both sides. Calls that
     are only within a tolerance of the original move with `allow_rounding`, or if the plan has it.
+    Batches of a kind that comes again are compiled with `fuse`; None: where the device has Triton.
     `default_device` is for calls that the plan does not name. With `records_only` this process has
     no device: calls are recorded for another one.
     """
@@ -53,6 +58,7 @@ class PipelineMigrator:
         roots: tuple[Any, ...] = (),
         defer: bool = True,
         allow_rounding: bool = False,
+        fuse: bool | None = None,
         records_only: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
@@ -70,6 +76,7 @@ class PipelineMigrator:
             ledger=ledger or Ledger(),
             certificates=Certificates(certificates),
             sampler=Sampler(verify_rate, seed),
+            fuser=Fuser(fuse),
             allow_rounding=allow_rounding or plan.allow_rounding,
             is_worker=(lambda: True) if records_only else is_loader_worker,
         )
@@ -196,44 +203,25 @@ class PipelineMigrator:
         total = ledger.total()
         return {
             "calls_total": total.calls,
-            "calls_migrated": total.migrated,
-            "calls_deferred": total.deferred,
-            "calls_fallback": total.fallback,
-            "calls_stayed": total.stayed,
-            "calls_unused": total.unused,
+            **{f"calls_{fate}": getattr(total, fate) for fate in _FATES},
             "bytes_moved": total.bytes_to_device + total.bytes_to_host,
             "bytes_to_device": total.bytes_to_device,
             "bytes_to_host": total.bytes_to_host,
             "calls_verified": total.verified,
             "proof_seconds": self._migration.certificates.seconds,
             "quarantined": self._migration.sampler.quarantined(),
+            "fused": dict(self._migration.fuser.outcomes),
             "devices": {name: str(target.device) for name, target in self.targets.items()},
             "kept_on_device": list(
                 dict.fromkeys(item.context for item in self.plan.operators if item.keep_on_device)
             ),
             "contexts": self.matched_contexts(),
             "functions": {
-                name: {
-                    "calls": count.calls,
-                    "migrated": count.migrated,
-                    "deferred": count.deferred,
-                    "fallback": count.fallback,
-                    "stayed": count.stayed,
-                    "unused": count.unused,
-                    "bytes_to_device": count.bytes_to_device,
-                    "bytes_to_host": count.bytes_to_host,
-                }
+                name: {figure: getattr(count, figure) for figure in _FIGURES}
                 for name, count in ledger.functions().items()
             },
             "fallbacks": [
-                {
-                    "function": item.function,
-                    "reason": item.reason.en,
-                    "line": item.line,
-                    "edit": item.edit.en,
-                    "calls": item.calls,
-                    "seconds": item.seconds,
-                }
+                {**asdict(item), "reason": item.reason.en, "edit": item.edit.en}
                 for item in self.fallbacks()
             ],
         }

@@ -131,9 +131,7 @@ def _array_as_out(value: tuple[torch.Tensor, np.dtype[Any]], transfer: Transfer)
 def _picture_in(value: Any, transfer: Transfer) -> Any:
     array = np.asarray(value)
     transfer.picture = transfer.picture or value
-    tensor = _to_device(array, transfer)
-    planes = tensor[:, :, None] if tensor.ndim == 2 else tensor
-    return planes.permute(2, 0, 1)[None]
+    return _image_in(array, transfer)
 
 
 def _picture_out(value: tuple[torch.Tensor, str], transfer: Transfer) -> Any:

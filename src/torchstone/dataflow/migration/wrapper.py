@@ -14,9 +14,10 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
+from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
-from torchstone.dataflow.migration.nested import map_leaves
+from torchstone.dataflow.migration.nested import hashable, map_leaves
 from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Processors, Transfer
 from torchstone.dataflow.migration.proof.certificates import Certificates
@@ -51,6 +52,7 @@ class Migration:
     ledger: Ledger = field(default_factory=Ledger)
     certificates: Certificates = field(default_factory=Certificates)
     sampler: Sampler = field(default_factory=Sampler)
+    fuser: Fuser = field(default_factory=Fuser)
     defer: Callable[[UniversalWrapper, Arguments, Call, str], Any] | None = None
     """In a loader's worker: records the call instead of computing it."""
     active: bool = False
@@ -275,7 +277,7 @@ class UniversalWrapper:
         return self._process_output(instance(**data), transfer)
 
     def _get_instance(self, config: Arguments, device: torch.device) -> Callable[..., Any]:
-        key = (device, *((name, _hashable(value)) for name, value in config.items()))
+        key = (device, hashable(config))
         if key not in self._instances:
             if len(self._instances) >= INSTANCES:
                 self._instances.pop(next(iter(self._instances)))
@@ -378,16 +380,6 @@ def _is_handle(value: Any) -> bool:
 def _resolved(path: str) -> Any:
     holder, name = resolve_object_path(path)
     return getattr(holder, name)
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype.str, value.tobytes())
-    if isinstance(value, list | tuple):
-        return tuple(map(_hashable, value))
-    if isinstance(value, dict):
-        return tuple((name, _hashable(item)) for name, item in value.items())
-    return value
 
 
 def _into(dst: Any, result: Any) -> Any:

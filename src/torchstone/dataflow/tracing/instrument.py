@@ -11,7 +11,9 @@ import ctypes
 import functools
 import gc
 import inspect
+import itertools
 import linecache
+import operator
 import tokenize
 import warnings
 import weakref
@@ -85,11 +87,7 @@ class Instrumentation:
         return self.files[name]
 
     def _rewrite(self, name: str, text: str) -> RewrittenFile:
-        rewriter = Rewriter(name, only=transparent_names(name))
-        tree = ast.parse(text, name)
-        plain = compile(tree, name, "exec", dont_inherit=True)
-        tree.body = rewriter.statements(tree.body)
-        marked = _compiled(ast.fix_missing_locations(tree), name)
+        plain, marked, rewriter = rewritten(name, text)
         made = RewrittenFile(plain, plain)
         made.recording = self._connect(plain, marked, rewriter, made)
         return made
@@ -210,6 +208,17 @@ def _replace_constant(code: CodeType, old: Hook, new: Hook | None) -> None:
             ctypes.py_object.from_address(address).value = new  # type: ignore[assignment]
 
 
+@functools.lru_cache(maxsize=256)
+def rewritten(name: str, text: str) -> tuple[CodeType, CodeType, Rewriter]:
+    """A file as it stands, with marks, and their sites. Kept: a program is traced again and again in a
+    notebook, and nothing of this depends on the trace."""
+    rewriter = Rewriter(name, only=transparent_names(name))
+    tree = ast.parse(text, name)
+    plain = compile(tree, name, "exec", dont_inherit=True)
+    tree.body = rewriter.statements(tree.body)
+    return plain, _compiled(ast.fix_missing_locations(tree), name), rewriter
+
+
 def _compiled(tree: ast.Module, name: str) -> CodeType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # "'str' object is not callable"
@@ -219,22 +228,25 @@ def _compiled(tree: ast.Module, name: str) -> CodeType:
 def user_functions(is_user_file: Callable[[str], bool]) -> Iterator[FunctionType]:
     """Every function of the user's that exists, wherever it is kept."""
     wanted: dict[str, bool] = {}  # a process has 70,000 functions of 3,000 files
-    for item in gc.get_objects():
-        if type(item) is FunctionType:
-            name = item.__code__.co_filename
-            if name not in wanted:
-                wanted[name] = is_user_file(name) or bool(transparent_names(name))
-            if wanted[name]:
-                yield item
+    for item in _functions():
+        name = item.__code__.co_filename
+        if name not in wanted:
+            wanted[name] = is_user_file(name) or bool(transparent_names(name))
+        if wanted[name]:
+            yield item
 
 
 def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
     """Functions whose code is one of these, by id."""
-    return [
-        item
-        for item in gc.get_objects()
-        if type(item) is FunctionType and id(item.__code__) in codes
-    ]
+    return [item for item in _functions() if id(item.__code__) in codes]
+
+
+def _functions() -> Iterator[FunctionType]:
+    """All that exist, picked without a line of Python for each of a million objects."""
+    found = gc.get_objects()
+    return itertools.compress(
+        found, map(operator.is_, map(type, found), itertools.repeat(FunctionType))
+    )
 
 
 @functools.cache

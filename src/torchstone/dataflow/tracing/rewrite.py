@@ -7,31 +7,25 @@ constant is replaced by the function that records. So the user's names and globa
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from torchstone.dataflow.tracing.sites import Site
+from torchstone.dataflow.tracing.tree_nodes import (
+    holds_item,
+    is_left_alone,
+    load_again,
+    load_name,
+    names_of,
+    place_at,
+    store_name,
+    tests_of_constants_stay,
+    text_of,
+)
 
-Node = TypeVar("Node", bound=ast.AST)
 MARK = "\0torchstone-site:"
 SLICE = "\0torchstone-slice"
 
-_PLAIN_BUILTINS = frozenset(
-    "super locals globals vars dir eval exec breakpoint input print isinstance issubclass len range "
-    "enumerate zip type hasattr getattr setattr delattr id repr str open iter callable property "
-    "staticmethod classmethod list tuple dict set frozenset map filter reversed hash help format "
-    "object slice bytearray memoryview __import__ compile bool".split()
-)
-"""Builtins that look at their caller's frame, or hand data on without making any."""
-_LOGGING = frozenset("debug info warning error exception critical log warn".split())
-"""They name their caller's line; a layer between would change it."""
-_METHODS_WITHOUT_DATA = frozenset(
-    "append strip lstrip rstrip lower upper startswith endswith items keys join".split()
-)
-"""Methods of lists, dicts and texts that no array, tensor or image has."""
 _VIEWS = frozenset("T mT H mH real imag flat".split())
 """Attributes that are arrays of their own."""
 _LARGEST_COPY = 96
@@ -126,7 +120,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         self._name_result(node.value, node.targets)
-        written = [target for target in node.targets if _holds_item(target)]
+        written = [target for target in node.targets if holds_item(target)]
         node.value = self.visit(node.value)
         if self._only:
             return node
@@ -140,38 +134,38 @@ class Rewriter(ast.NodeTransformer):
     def _spread(self, node: ast.Assign) -> list[ast.stmt]:
         """`a[0], b = c` and `a[0] = b = c`: into a temporary name first, then one by one."""
         whole = self._temporary()
-        out: list[ast.stmt] = [_at(ast.Assign([_store(whole)], node.value), node)]
+        out: list[ast.stmt] = [place_at(ast.Assign([store_name(whole)], node.value), node)]
         for target in node.targets:
             out += self._unpack(target, whole, node)
         names: list[ast.expr] = [ast.Name(n, ast.Del()) for n in self._made_since(whole)]
-        out.append(_at(ast.Delete(names), node))
+        out.append(place_at(ast.Delete(names), node))
         return out
 
     def _unpack(self, target: ast.expr, source: str, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Subscript):
-            return [self._item_write(target, _load(source), node)]
-        if not isinstance(target, (ast.Tuple, ast.List)) or not _holds_item(target):
-            return [_at(ast.Assign([self._target(target)], _load(source)), node)]
+            return [self._item_write(target, load_name(source), node)]
+        if not isinstance(target, (ast.Tuple, ast.List)) or not holds_item(target):
+            return [place_at(ast.Assign([self._target(target)], load_name(source)), node)]
         parts: list[ast.expr] = []
         after: list[ast.stmt] = []
         for element in target.elts:
             starred = isinstance(element, ast.Starred)
             inner = element.value if isinstance(element, ast.Starred) else element
-            if _holds_item(inner):
+            if holds_item(inner):
                 name = self._temporary()
-                part: ast.expr = _store(name)
+                part: ast.expr = store_name(name)
                 after += self._unpack(inner, name, node)
             else:
                 part = self._target(inner)
             parts.append(ast.Starred(part, ast.Store()) if starred else part)
-        first = _at(ast.Assign([ast.Tuple(parts, ast.Store())], _load(source)), node)
+        first = place_at(ast.Assign([ast.Tuple(parts, ast.Store())], load_name(source)), node)
         return [first, *after]
 
     def _item_write(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.stmt:
         """`a[i] = v` evaluates v, a, i in this order; so does the call."""
-        inputs = (_text(value), _text(target.value))
+        inputs = (text_of(value), text_of(target.value))
         arguments = [value, self.visit(target.value), self._index(target.slice)]
-        call = self._site("set", "", target, arguments, inputs, (_text(target.value),))
+        call = self._site("set", "", target, arguments, inputs, (text_of(target.value),))
         plain = ast.Assign([ast.Subscript(arguments[1], arguments[2], ast.Store())], value)
         return self._statement_or_plain(call, ast.Expr(call), plain, node)
 
@@ -180,20 +174,20 @@ class Rewriter(ast.NodeTransformer):
         if self._only:
             node.value = self.visit(node.value)
             return node
-        inputs = (_text(target), _text(node.value))
+        inputs = (text_of(target), text_of(node.value))
         if isinstance(target, ast.Name) or (
             isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
         ):
             value = self.visit(node.value)
-            old = _reloaded(target)
-            call = self._site("update", op, target, [old, value], inputs, (_text(target),))
+            old = load_again(target)
+            call = self._site("update", op, target, [old, value], inputs, (text_of(target),))
             plain = ast.AugAssign(target, node.op, value)
             return self._statement_or_plain(call, ast.Assign([target], call), plain, node)
         if isinstance(target, ast.Subscript):
             value = self.visit(node.value)
             arguments = [self.visit(target.value), self._index(target.slice), value]
-            names = (_text(target.value), _text(node.value))
-            call = self._site("update_item", op, target, arguments, names, (_text(target.value),))
+            names = (text_of(target.value), text_of(node.value))
+            call = self._site("update_item", op, target, arguments, names, (text_of(target.value),))
             place = ast.Subscript(arguments[0], arguments[1], ast.Store())
             plain = ast.AugAssign(place, node.op, value)
             return self._statement_or_plain(call, ast.Expr(call), plain, node)
@@ -221,17 +215,17 @@ class Rewriter(ast.NodeTransformer):
     # ---- values ------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if _is_plain(node.func) or not self._wanted(node.func):
+        if is_left_alone(node.func) or not self._wanted(node.func):
             node.func = self.visit(node.func)
             node.args = [self.visit(item) for item in node.args]
             for keyword in node.keywords:
                 keyword.value = self.visit(keyword.value)
             return node
-        receiver = _text(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        receiver = text_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         inputs = (
             receiver,
-            *(_text(a) for a in node.args),
-            *(_text(k.value) for k in node.keywords),
+            *(text_of(a) for a in node.args),
+            *(text_of(k.value) for k in node.keywords),
         )
         targets = self._targets.get(id(node), ())
         func = self.visit(node.func)
@@ -275,9 +269,9 @@ class Rewriter(ast.NodeTransformer):
     def _wanted(self, node: ast.expr) -> bool:
         if not self._only:
             return True
-        text = _text(node)
+        text = text_of(node)
         if isinstance(node, ast.Subscript):  # self.datasets[i][j]
-            text = _text(node.value)
+            text = text_of(node.value)
         return text in self._only
 
     def _operator(
@@ -291,7 +285,7 @@ class Rewriter(ast.NodeTransformer):
         if self._only:
             self.generic_visit(node)
             return node
-        inputs = tuple(_text(item) for item in operands)
+        inputs = tuple(text_of(item) for item in operands)
         targets = self._targets.get(id(node), ())
         arguments = [self.visit(item) for item in operands]
         made = self._site(kind, type(op).__name__, node, arguments, inputs, targets)
@@ -301,14 +295,14 @@ class Rewriter(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or not self._wanted(node.value):
             self.generic_visit(node)
             return node
-        inputs = (_text(node.value), "")
+        inputs = (text_of(node.value), "")
         targets = self._targets.get(id(node), ())
         arguments = [self.visit(node.value), self._index(node.slice)]
         made = self._site("item", "", node, arguments, inputs, targets)
         return self._or_plain(made, ast.Subscript(arguments[0], arguments[1], ast.Load()))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        text, targets = _text(node.value), self._targets.get(id(node), ())
+        text, targets = text_of(node.value), self._targets.get(id(node), ())
         node.value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load) and node.attr in _VIEWS and not self._only:
             return self._site("attribute", node.attr, node, [node.value], (text,), targets)
@@ -319,9 +313,9 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(index, ast.Slice):
             parts = [index.lower, index.upper, index.step]
             values = [self.visit(p) if p else ast.Constant(None) for p in parts]
-            return _at(ast.Call(ast.Constant(SLICE), values, []), index)
+            return place_at(ast.Call(ast.Constant(SLICE), values, []), index)
         if isinstance(index, ast.Tuple):
-            return _at(ast.Tuple([self._index(e) for e in index.elts], ast.Load()), index)
+            return place_at(ast.Tuple([self._index(e) for e in index.elts], ast.Load()), index)
         made: ast.expr = self.visit(index)
         return made
 
@@ -340,7 +334,7 @@ class Rewriter(ast.NodeTransformer):
         scope = self._scope[:-1] if self._scope[-1:] == ["<locals>"] else self._scope
         self.sites.append(Site(kind, op, self.file, node.lineno, ".".join(scope), targets, inputs))
         call = ast.Call(ast.Constant(f"{MARK}{number}"), list(arguments), [])
-        return _at(call, node)
+        return place_at(call, node)
 
     def _or_plain(self, call: ast.Call, plain: ast.expr) -> ast.expr:
         """`plain if SITE is None else SITE(...)`: a hook that is taken off leaves the source as it
@@ -348,27 +342,29 @@ class Rewriter(ast.NodeTransformer):
         if not self._may_stand_twice(plain):
             return call
         test = self._is_off(call)
-        return _at(ast.IfExp(test, _at(plain, call), call), call)
+        return place_at(ast.IfExp(test, place_at(plain, call), call), call)
 
     def _statement_or_plain(
         self, call: ast.Call, hooked: ast.stmt, plain: ast.stmt, node: ast.stmt
     ) -> ast.stmt:
         """The same for a statement."""
         if not self._may_stand_twice(plain):
-            return _at(hooked, node)
-        return _at(ast.If(self._is_off(call), [_at(plain, node)], [_at(hooked, node)]), node)
+            return place_at(hooked, node)
+        return place_at(
+            ast.If(self._is_off(call), [place_at(plain, node)], [place_at(hooked, node)]), node
+        )
 
     def _is_off(self, call: ast.Call) -> ast.expr:
         mark = call.func
         assert isinstance(mark, ast.Constant)
         self.doubled.add(int(str(mark.value).removeprefix(MARK)))
-        return _at(ast.Compare(mark, [ast.Is()], [ast.Constant(None)]), call)
+        return place_at(ast.Compare(mark, [ast.Is()], [ast.Constant(None)]), call)
 
     def _may_stand_twice(self, plain: ast.AST) -> bool:
         """Small, without code of its own; a slice is made by a call, which is slower as it stands."""
         nodes = list(itertools.islice(ast.walk(plain), _LARGEST_COPY + 1))
         return (
-            _tests_of_constants_stay()
+            tests_of_constants_stay()
             and len(nodes) <= _LARGEST_COPY
             and not any(
                 isinstance(item, _CODE_OF_ITS_OWN)
@@ -378,7 +374,7 @@ class Rewriter(ast.NodeTransformer):
         )
 
     def _name_result(self, value: ast.expr, targets: Sequence[ast.expr]) -> None:
-        names = next((found for target in targets if (found := _names(target))), ())
+        names = next((found for target in targets if (found := names_of(target))), ())
         self._targets[id(value)] = names
 
     def _temporary(self) -> str:
@@ -388,70 +384,3 @@ class Rewriter(ast.NodeTransformer):
     def _made_since(self, first: str) -> list[str]:
         start = int(first.rpartition("_")[2])
         return [f"_torchstone_value_{number}" for number in range(start, self._temporaries + 1)]
-
-
-@functools.cache
-def _tests_of_constants_stay() -> bool:
-    """Whether the compiler leaves `"text" is None` to the run, as it does up to Python 3.13."""
-    tree = ast.parse("a if 0 is None else b", mode="eval")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        return compile(tree, "", "eval").co_names == ("a", "b")
-
-
-def _is_plain(func: ast.expr) -> bool:
-    if isinstance(func, ast.Name):
-        return func.id in _PLAIN_BUILTINS or func.id.startswith("_torchstone_")
-    if isinstance(func, ast.Attribute) and func.attr in _METHODS_WITHOUT_DATA:
-        return True
-    if isinstance(func, ast.Attribute) and func.attr in _LOGGING:
-        base = _text(func.value).lower()
-        return "log" in base or base == "warnings"
-    return False
-
-
-def _holds_item(target: ast.expr) -> bool:
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return any(_holds_item(element) for element in target.elts)
-    if isinstance(target, ast.Starred):
-        return _holds_item(target.value)
-    return isinstance(target, ast.Subscript)
-
-
-def _names(target: ast.expr) -> tuple[str, ...]:
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return tuple(name for element in target.elts for name in _names(element) or ("",))
-    if isinstance(target, ast.Starred):
-        return _names(target.value)
-    text = _text(target)
-    return (text,) if text else ()
-
-
-def _text(node: ast.expr) -> str:
-    """A name as it is written: `x`, `self.mean`; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (base := _text(node.value)):
-        return f"{base}.{node.attr}"
-    if isinstance(node, ast.Starred):
-        return _text(node.value)
-    return ""
-
-
-def _reloaded(target: ast.Name | ast.Attribute) -> ast.expr:
-    if isinstance(target, ast.Name):
-        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    base = ast.copy_location(ast.Name(_text(target.value), ast.Load()), target)
-    return ast.copy_location(ast.Attribute(base, target.attr, ast.Load()), target)
-
-
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
-def _store(name: str) -> ast.expr:
-    return ast.Name(name, ast.Store())
-
-
-def _at(made: Node, node: ast.AST) -> Node:
-    return ast.copy_location(made, node)

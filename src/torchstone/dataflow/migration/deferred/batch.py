@@ -196,9 +196,16 @@ def note_fallback(
 def _on_device(session: Session, bases: tuple[np.ndarray, ...], steps: tuple[Step, ...]) -> Tensor:
     with torch.no_grad():
         batch = torch.from_numpy(np.stack(bases)).to(session.target.device)
-        for step in steps:
-            batch = step.of_batch(batch)
-    return batch if session.keep else batch.cpu()
+        kind = tuple((step.kind, step.name, step.key) for step in steps)
+        name = ", ".join(step.name or step.kind for step in steps)
+        result = session.migration.fuser.run(lambda part: _stepped(part, steps), batch, kind, name)
+    return result if session.keep else result.cpu()
+
+
+def _stepped(batch: Tensor, steps: tuple[Step, ...]) -> Tensor:
+    for step in steps:
+        batch = step.of_batch(batch)
+    return batch
 
 
 def _by_originals(

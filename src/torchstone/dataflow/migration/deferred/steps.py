@@ -13,6 +13,7 @@ from torch import Tensor
 
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.moves.numpy import _elementwise as elementwise
+from torchstone.dataflow.migration.nested import hashable
 from torchstone.dataflow.migration.specification import Call, OpSpec
 
 Key = tuple[Any, ...]
@@ -125,18 +126,6 @@ def _outcome(
 
 def can_record(spec: OpSpec) -> bool:
     return spec.batched and len(spec.data) == 1 and spec.output == "image"
-
-
-def hashable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype.str, value.tobytes())
-    if isinstance(value, slice):
-        return ("slice", value.start, value.stop, value.step)
-    if isinstance(value, list | tuple):
-        return tuple(map(hashable, value))
-    if isinstance(value, dict):
-        return tuple((key, hashable(item)) for key, item in value.items())
-    return (type(value).__name__, value)
 
 
 def step(kind: str, name: str, arguments: Any, recorded: RecordedCall | None = None) -> Step:

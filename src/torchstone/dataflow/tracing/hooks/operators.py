@@ -103,8 +103,18 @@ def _binary_hook(
 
     quiet = rounds = busy = 0
 
+    def operate_quietly(left: Any, right: Any) -> Any:
+        nonlocal quiet
+        quiet += 1
+        if not quiet % ROUNDS:
+            calm(number_of_site, quiet)
+        owner.quiet += 1
+        if owner.quiet > recorder.quiet_limit:
+            shed(owner)
+        return operate(left, right)
+
     def binary(left: Any, right: Any, /) -> Any:
-        nonlocal quiet, rounds, busy
+        nonlocal rounds, busy
         kind = kinds.get(type(left))
         if kind is None:
             kind = kind_of(type(left))
@@ -115,13 +125,7 @@ def _binary_hook(
             if own_item is not None and not kind:
                 return own_item(left, right)
             if not held or (kind != SCALAR and other != SCALAR):
-                quiet += 1
-                if not quiet % ROUNDS:
-                    calm(number_of_site, quiet)
-                owner.quiet += 1
-                if owner.quiet > recorder.quiet_limit:
-                    shed(owner)
-                return operate(left, right)
+                return operate_quietly(left, right)
         state = states.get(get_ident()) or state_of()
         if state.depth >= recorder.limit:
             return operate(left, right)
@@ -131,13 +135,7 @@ def _binary_hook(
         if other:
             read(right, other, right_name, reads)
         if not reads:
-            quiet += 1
-            if not quiet % ROUNDS:
-                calm(number_of_site, quiet)
-            owner.quiet += 1
-            if owner.quiet > recorder.quiet_limit:
-                shed(owner)
-            return operate(left, right)
+            return operate_quietly(left, right)
         number = next_number()
         if reuse is not None and getrefcount(left) == _TEMPORARY and _may_reuse(left, right):
             operation = reuse

@@ -52,13 +52,6 @@ def rounding(dtype: Any) -> float:
     return FLOAT_ROUNDING.get(str(np.dtype(dtype)), 0.0)
 
 
-def view_costs_nothing() -> Refusal:
-    return refuse(
-        "a view costs nothing where the array is", "视图在数组所在处没有开销",
-        "take the call out of the plan", "请将该调用移出计划",
-    )  # fmt: skip
-
-
 def random_array(
     rng: np.random.Generator, dtypes: str = "uint8 int64 float32 float64", ndim: int | None = None
 ) -> np.ndarray:

@@ -20,7 +20,6 @@ from torchstone.dataflow.migration.moves.numpy._arrays import (
     not_default,
     random_array,
     random_axis,
-    view_costs_nothing,
 )
 from torchstone.dataflow.migration.moves.numpy._elementwise import numpy_dtype
 from torchstone.dataflow.migration.specification import (
@@ -62,12 +61,6 @@ def concatenate(arrays: Sequence[Tensor], axis: Any, **_: Any) -> Tensor:
     if axis is None:
         return torch.cat([item.flatten() for item in arrays])
     return torch.cat(list(arrays), axis)
-
-
-def stack_case(
-    arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = None
-) -> Case | Refusal:
-    return concatenate_case(arrays, axis, out, dtype=dtype, casting=casting)
 
 
 def stack(arrays: Sequence[Tensor], axis: int, **_: Any) -> Tensor:
@@ -226,10 +219,6 @@ def sort(a: Tensor, axis: Any, **_: Any) -> Tensor:
     return (a.flatten().sort() if axis is None else a.sort(axis)).values
 
 
-def _view_case(a: Any, *args: Any, **kwargs: Any) -> Case | Refusal:
-    return view_costs_nothing() if isinstance(a, np.ndarray) else not_an_array(a) or Case("view")
-
-
 def _list_sample(rng: np.random.Generator) -> Call:
     shape = tuple(int(size) for size in rng.integers(1, 6, int(rng.integers(1, 4))))
     dtype = str(rng.choice(["uint8", "float32", "int64"]))
@@ -269,7 +258,7 @@ def _take_sample(rng: np.random.Generator) -> Call:
 _A = {"a": "array"}
 MOVES = (
     OpSpec("numpy.concatenate", concatenate_case, _list_sample, concatenate, {"arrays": "arrays"}, "array"),
-    OpSpec("numpy.stack", stack_case, _list_sample, stack, {"arrays": "arrays"}, "array"),
+    OpSpec("numpy.stack", concatenate_case, _list_sample, stack, {"arrays": "arrays"}, "array"),
     OpSpec("numpy.pad", pad_case, _pad_sample, pad, {"array": "array"}, "array"),
     OpSpec("numpy.roll", roll_case, _sampled(lambda rng, a: call(a, int(rng.integers(-5, 5)), random_axis(rng, a))), roll, _A, "array"),
     OpSpec("numpy.repeat", repeat_case, _sampled(lambda rng, a: call(a, int(rng.integers(1, 4)), random_axis(rng, a))), repeat, _A, "array"),
