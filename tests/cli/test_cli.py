@@ -62,7 +62,7 @@ def test_broken_files_do_not_hide_the_rest(
         (["chekc"], "did you mean 'check'"),
         (["check", "--selct", "TS1"], "did you mean '--select'"),
         (["check", "--select", "TS999"], "--select: got 'TS999'"),
-        (["check", "--format", "htlm"], "invalid choice"),
+        (["check", "--format", "htlm"], "invalid value 'htlm' for --format"),
         (["check", "--budget", "many"], "budget"),
         (["check", "nowhere.py"], "path 'nowhere.py'"),
         (["check", "--baseline", "none.json"], "--write-baseline"),

@@ -89,3 +89,14 @@ def test_the_last_line_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
         watch.step(1.0)
     watch.close()
     assert caplog.text.count("[Monitor] 结束：共 1 步，没有告警") == 1
+
+
+def test_a_run_that_ends_at_a_look_still_knows_what_it_cost() -> None:
+    budget = Budget(0.1)
+    for step in range(1, 101):
+        budget.all_seconds += 1.0
+        budget.own_seconds += 0.25
+        budget.look(step)
+    assert budget.own_seconds == 0, "100 is a step at which it looks"
+    own, whole = budget.whole_run
+    assert (own, whole) == (pytest.approx(24), pytest.approx(96))  # without the first four

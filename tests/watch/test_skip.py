@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.watch.clocks import STILL
-from torchstone.watch import TrainingAlertError, Watch
+from torchstone.core.finding import Severity
+from torchstone.watch import Alert, TrainingAlertError, Watch
 from torchstone.watch.read.reading import all_finite
 
 
@@ -76,7 +78,22 @@ def test_skips_in_a_row_are_named_once(caplog: pytest.LogCaptureFixture) -> None
     watch = Watch(model, optimizer, folder=False, on_alert="skip", clock=STILL, lang="en")
     _train(watch, model, optimizer, range(20, 30), 40)
     assert caplog.text.count("skipping the optimizer at step") == 1
-    assert "10 optimizer steps skipped" in caplog.text
+    assert caplog.text.count("10 optimizer steps skipped in a row: the model no longer learns") == 1
+    assert (
+        "10 optimizer steps skipped;" in caplog.text
+        or "10 optimizer steps skipped\n" in caplog.text
+    )
+
+
+@pytest.mark.parametrize("severity", [Severity.HIGH, Severity.MEDIUM, Severity.LOW])
+def test_what_is_only_worth_a_look_stops_nothing(severity: Severity) -> None:
+    alert = Alert(3, "equal_units", "", 1.0, severity)
+    for action in ("raise", "skip"):
+        judge = Watch(*_parts(), folder=False, on_alert=action, clock=STILL)._judge
+        assert judge._may_skip(alert) is (action == "skip" and severity is Severity.HIGH)
+        stops = action == "raise" and severity is Severity.HIGH
+        with pytest.raises(TrainingAlertError) if stops else nullcontext():
+            judge._act_on(alert)
 
 
 @pytest.mark.parametrize(

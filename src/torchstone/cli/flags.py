@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from torchstone.core.errors import UsageError
-from torchstone.core.options import Option, options_of, unknown
+from torchstone.core.options import Option, options_of
 from torchstone.core.text import Text
 
 UNSET: Any = object()
+
+
+_NEAR = 0.8
+"""How alike a suggested flag must be: at 0.6 `--lora` suggests `--color`."""
+
+
+class OptionError(UsageError):
+    """A flag that does not exist, or a value that a flag does not take, in one sentence."""
+
+    def __init__(self, program: str, said: Text, todo: Text) -> None:
+        self.said = said
+        super().__init__(program.removeprefix("torchstone "), said, said, todo)
+
+    def say(self, lang: str = "en") -> str:
+        mark = "：" if lang == "zh" else ": "
+        stop = "；" if lang == "zh" else "; "
+        return f"{self.where}{mark}{self.said.get(lang)}{stop}{self.todo.get(lang)}"
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,13 +37,29 @@ class Parser(argparse.ArgumentParser):
     known_flags: tuple[str, ...] = ()
 
     def error(self, message: str) -> NoReturn:
-        given, expected = message, Text(f"the usage of `{self.prog}`", f"`{self.prog}` 的用法")
-        if message.startswith("unrecognized arguments: "):
-            word = message.removeprefix("unrecognized arguments: ").split()[0]
-            if word.startswith("-"):
-                raise unknown(self.prog, word.partition("=")[0], list(self.known_flags))
         todo = Text(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
-        raise UsageError(self.prog, given, expected, todo)
+        if message.startswith("unrecognized arguments: "):
+            word = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
+            raise self._unknown(word, todo)
+        choice = re.fullmatch(
+            r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", message
+        )
+        if choice is not None:
+            flag, value, known = choice[1].rpartition("/")[2], choice[2], choice[3].replace("'", "")
+            said = Text(f"invalid value {value!r} for {flag}", f"{flag} 的值 {value!r} 无效")
+            raise OptionError(self.prog, said, Text(f"choose from {known}", f"可选：{known}"))
+        raise OptionError(self.prog, Text(message, message), todo)
+
+    def _unknown(self, word: str, todo: Text) -> OptionError:
+        if not word.startswith("-"):
+            said = Text(f"unexpected argument {word!r}", f"多余的参数 {word!r}")
+            return OptionError(self.prog, said, todo)
+        import difflib  # only a mistake pays for it
+
+        near = difflib.get_close_matches(word, self.known_flags, n=1, cutoff=_NEAR)
+        if near:
+            todo = Text(f"did you mean {near[0]!r}?", f"您是否想用 {near[0]!r}？")
+        return OptionError(self.prog, Text(f"unknown option {word!r}", f"未知选项 {word!r}"), todo)
 
 
 def add_options(

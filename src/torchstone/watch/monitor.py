@@ -21,6 +21,7 @@ from torchstone.watch.judge.pause_thread import PauseThread
 from torchstone.watch.listen import hooks
 from torchstone.watch.listen.discover import Found, loss_in
 from torchstone.watch.listen.model_ends import ModelEnds
+from torchstone.watch.listen.origin import MOST_CALLS, ModelCall, find_origin, note_call
 from torchstone.watch.listen.parts import TrainingParts
 from torchstone.watch.listen.ranks import join_ranks
 from torchstone.watch.measure.update import TrainingCall
@@ -59,6 +60,9 @@ class Watch:
         self.optimizers: dict[int, WatchedOptimizer] = {}
         self._clock = clock or Clock()
         self._judge = Judge(self.settings, self.optimizers, self._clock)
+        self._judge.find_origin = _origin_of(self)
+        self._calls: list[ModelCall] = []
+        """Calls of the model in the step that is under way."""
         self._judge.pause_thread = PauseThread(self._judge, _guard_of(self))
         self._parts = TrainingParts(self._judge, _guard_of(self))
         self._parts.give(model, optimizer, scaler, scheduler)
@@ -216,12 +220,26 @@ class Watch:
             backward_hook.report(call)
         if self._judge.ranks is not None:
             self._judge.ranks.exchange(call, self.optimizers.values(), len(self._judge.alerts))
-        self._judge.end_layer_check(call)
         self._judge.submit(("call", call))
         self._budget.own_seconds += self._judge.seconds - self._judged_seconds
         self._judged_seconds = self._judge.seconds
+        self._calls.clear()
         if self._budget.look(call.step):
             self._judge.note_thinned(self._budget.text)
+
+    def _find_origin(self) -> Text | None:
+        """The step's batch once more; training goes on whatever the model does with it."""
+        was_active, self._active = self._active, False
+        try:
+            return find_origin(self._calls, self.call.random_state)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            return Text(
+                f"the batch could not be run again to find the cause ({why})",
+                f"无法重新运行该批次以查找原因（{why}）",
+            )
+        finally:
+            self._active = was_active
 
     def _leave_out(self, watched: WatchedOptimizer) -> None:
         """The loss scaler left the step out."""
@@ -257,6 +275,12 @@ class Watch:
         """The model is given something."""
         if self._active:
             self._model_ends.called(args, kwargs)
+            if (
+                len(self._parts.models) == 1
+                and len(self._calls) < MOST_CALLS
+                and torch.is_grad_enabled()
+            ):
+                self._calls.append(note_call(self._parts.models[0], args, kwargs))
 
     def model_answered(self, output: Any) -> None:
         """The model has given something; of several models none is looked at."""
@@ -275,7 +299,7 @@ class Watch:
         if watched is None:
             return
         if watched.reading is None:
-            self._step_reader.read(watched, 1.0)
+            self._step_reader.read(watched, 1.0, is_bad=not self._model_ends.outputs.finite)
         if (backward_hook := self._parts.backward_hooks.get(id(watched))) is not None:
             backward_hook.before_step(self.call)
         if watched.skip:
@@ -289,7 +313,7 @@ class Watch:
             if one is None or id(one) not in watched.ids:
                 continue
             if watched.reading is None and watched.is_current():
-                self._step_reader.read(watched, 1.0)
+                self._step_reader.read(watched, 1.0, is_bad=not self._model_ends.outputs.finite)
             watched.clipping = norms
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
@@ -298,7 +322,9 @@ class Watch:
             return
         scale = scaler.get_scale() if not watched.reader.defers else 1.0
         self.call.scale, self.call.scaled = scale, True
-        self._step_reader.read(watched, scale, scaled=True)
+        self._step_reader.read(
+            watched, scale, scaled=True, is_bad=not self._model_ends.outputs.finite
+        )
         self.call.skipped += 1  # taken back when the optimizer does step
 
     def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -343,13 +369,14 @@ class Watch:
         """Steps, alert episodes, skipped steps, and the cost of monitoring."""
         self._guard(self._judge.judge_waiting)
         episodes = self._judge.episodes.count
+        own_seconds, all_seconds = self._budget.whole_run
         return {
             "steps": self.steps,
             "episodes": episodes,
             "episodes_per_10k": episodes / max(self.steps, 1) * 1e4,
             "false_alarms_per_10k": self.settings.false_alarms_per_10k,
-            "own_seconds": self._budget.own_seconds,
-            "all_seconds": self._budget.all_seconds,
+            "own_seconds": own_seconds,
+            "all_seconds": all_seconds,
             "read_every": self._budget.every,
             "skipped": self._judge.skipped,
         }
@@ -391,6 +418,16 @@ def _guard_of(watch: Watch) -> Callable[[Callable[[], object]], None]:
             alive(act)
 
     return guard
+
+
+def _origin_of(watch: Watch) -> Callable[[], Text | None]:
+    """The same for the search for an origin."""
+    mine = weakref.WeakMethod(watch._find_origin)
+
+    def find() -> Text | None:
+        return alive() if (alive := mine()) is not None else None
+
+    return find
 
 
 def _close_at_exit(reference: weakref.ref[Watch]) -> None:

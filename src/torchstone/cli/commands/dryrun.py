@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torchstone.cli.common import CommonOptions
 from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import show
+from torchstone.cli.torchrun import is_for_torchrun
+from torchstone.core.answer import Fact
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.dryrun.options import DryRunOptions
@@ -15,6 +19,12 @@ HELP = Text(
 )
 OPTIONS = DryRunOptions
 CONFIGURABLE = True
+_RANKS = 2
+"""The fewest that can disagree."""
+_WHY = Text(
+    f"{_RANKS}, because the script is started by torchrun (--world-size N for more)",
+    f"{_RANKS}，因为该脚本由 torchrun 启动（用 --world-size N 指定更多）",
+)
 PASSES_ARGUMENTS = True
 """What follows `--` belongs to the script."""
 
@@ -29,6 +39,12 @@ def run(options: DryRunOptions, common: CommonOptions) -> int:
     needs_torch("dryrun")
     from torchstone.dryrun.run import dry_run_command
 
+    by_itself = not options.world_size and is_for_torchrun(options.target)
+    if by_itself:
+        options = replace(options, world_size=_RANKS)
     report = dry_run_command(options)
+    if by_itself and report.answer is not None:
+        about = (Fact(Text("ranks", "rank 数"), _WHY), *report.answer.about)
+        report = replace(report, answer=replace(report.answer, about=about))
     show(report, common)
     return 3 if report.failed else 1 if report.findings else 0

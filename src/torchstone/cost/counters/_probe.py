@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter as Tallies
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
-
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchstone.cost.counters import Count, counters
 from torchstone.cost.counters._sizes import input_bytes, size_bytes
 from torchstone.cost.counters.movement import FREE
+from torchstone.observe.operators import OperatorMode
 
 
-class Probe(TorchDispatchMode):
+class Probe:
     """Counts while it is open. Small and slow: for examples and tests, not for models."""
 
-    supports_higher_order_operators = True
-
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        self._mode = OperatorMode(self._run)
         self.calls: Tallies[str] = Tallies()
         self.uncounted: set[str] = set()
         self.total = Count(read=0, written=0)
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def __enter__(self) -> Probe:
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = operator_name(func)
         if name not in counters() and name not in FREE:
             parts = _decomposed(func, args, kwargs)

@@ -15,6 +15,7 @@ __all__ = [
     "forget_compiled",
     "is_compiled",
     "report_recompilations",
+    "uncompiled",
 ]
 
 try:  # what tells compiled code that a tensor has changed its layout
@@ -28,6 +29,17 @@ def is_compiled(model: nn.Module) -> bool:
     compiler: Any = sys.modules.get("torch._dynamo")  # loading it would cost a second
     wrapped = compiler is not None and isinstance(model, compiler.OptimizedModule)
     return wrapped or model._compiled_call_impl is not None
+
+
+def uncompiled(model: nn.Module) -> nn.Module:
+    """The module behind torch.compile and DistributedDataParallel."""
+    while (inner := getattr(model, "_orig_mod", None) or _wrapped(model)) is not None:
+        model = inner
+    return model
+
+
+def _wrapped(model: nn.Module) -> nn.Module | None:
+    return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else None
 
 
 def explain_breaks(function: Any, args: Any, kwargs: Any) -> Any:

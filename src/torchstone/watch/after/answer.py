@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchstone.core.answer import Answer, Fact, Tile
 from torchstone.core.finding import Severity
@@ -27,6 +28,8 @@ _CHARTS = 9
 """Charts of the grid: three rows of three."""
 _FIRST = ("loss", "grad_norm", "lr", "update_ratio", "scale")
 """Columns that a person looks at first, whatever happened."""
+_SETTLED = 20
+"""Steps without an alert after which a spike is over: the windows of the judge are as long."""
 _LONGEST = 200_000
 """Steps up to which the usual range is worked out again: beyond them it would hold up the report."""
 _USUAL_SPREADS = 3.0
@@ -38,20 +41,43 @@ def run_answer(run: Run, overhead: float | None) -> Answer:
     episodes = run.episodes
     steps = int(run.scalars[-1, 0]) if len(run.scalars) else 0
     severe = [item for item in episodes if _severity(item) is Severity.HIGH]
+    over = bool(episodes) and _is_over(run, episodes)
     return Answer(
-        headline=_headline(steps, episodes, run),
-        state="bad" if severe else "warning" if episodes else "good",
+        headline=_headline(steps, episodes, run, over),
+        state="warning" if over else "bad" if severe else "warning" if episodes else "good",
         about=_about(run),
         tiles=_tiles(run, steps, overhead),
         pictures=tuple(_charts(run)),
-        lines=tuple(_episode(item) for item in episodes[:_EPISODES]),
+        lines=(*_origins(run), *(_episode(item) for item in episodes[:_EPISODES])),
         next=(f"torchstone explain watch-{str(episodes[0][0]['signal']).replace('_', '-')}",)
         if episodes
         else (),
     )
 
 
-def _headline(steps: int, episodes: list[list[dict[str, Any]]], run: Run) -> Text:
+def _origins(run: Run) -> Iterator[Text]:
+    """The operator that NaN came from, with its line and rows, for each step that was run again."""
+    for note in run.notes:
+        if note.get("kind") == "origin":
+            step = int(note["step"])
+            yield Text(f"Step {step}: {note['en']}", f"第 {step} 步：{note['zh']}")
+
+
+def _is_over(run: Run, episodes: list[list[dict[str, Any]]]) -> bool:
+    """Did everything come back? Only a spike can: a shift, a ramp and wrong code stay what they are."""
+    for alert in (item for episode in episodes for item in episode):
+        values = run.column("grad_norm" if alert["signal"] == "non_finite" else "loss")
+        if alert["signal"] in ("non_finite", "loss_not_finite"):
+            if not np.isfinite(values[-_SETTLED:]).any():
+                return False
+        elif alert.get("channel") != "spike":
+            return False
+    return int(run.scalars[-1, 0]) - max(int(e[-1]["step"]) for e in episodes) >= _SETTLED
+
+
+def _headline(
+    steps: int, episodes: list[list[dict[str, Any]]], run: Run, over: bool = False
+) -> Text:
     if not episodes:
         going = Text("so far", "目前为止") if not run.summary else Text("", "")
         return Text(
@@ -66,6 +92,12 @@ def _headline(steps: int, episodes: list[list[dict[str, Any]]], run: Run) -> Tex
     left = Text(" left its usual range", "偏离通常范围")
     if signal is not None and signal.limits is None:  # a state such as NaN has no usual range
         left = Text("", "")
+    if over:
+        last = int(episodes[-1][-1]["step"])
+        return Text(
+            f"Alert at step {step:,}: {what.en}{left.en}{more.en}; nothing unusual after step {last:,}",
+            f"第 {step:,} 步告警：{what.zh}{left.zh}{more.zh}；第 {last:,} 步之后没有异常",
+        )
     return Text(
         f"Not healthy since step {step:,}: {what.en}{left.en}{more.en}",
         f"自第 {step:,} 步起异常：{what.zh}{left.zh}{more.zh}",
@@ -118,13 +150,29 @@ def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
         good = values[np.isfinite(values)]
         if len(values) and not len(good):
             tiles.append(Tile(column_title(name), "NaN", Text("at every step", "每一步"), "bad"))
-        if len(good):
+        if name == "loss" and len(good) and not np.isfinite(values[-1]):
+            tiles.append(_lost_tile(values, good))
+        elif len(good):
             low, high = float(good.min()), float(good.max())
             tiles.append(Tile(column_title(name), f"{good[-1]:.4g}",
                               Text(f"last; {low:.4g} … {high:.4g}", f"最后值；{low:.4g} … {high:.4g}")))  # fmt: skip
     if overhead is not None:
         tiles.append(Tile(Text("cost of watching", "监控开销"), f"{overhead:.1%}", Text("of a step", "占单步时间")))  # fmt: skip
     return tuple(tiles)
+
+
+def _lost_tile(values: NDArray[np.float64], good: NDArray[np.float64]) -> Tile:
+    """A loss that is no longer finite, with the last one that was."""
+    at = int(np.flatnonzero(np.isfinite(values))[-1]) + 1
+    return Tile(
+        column_title("loss"),
+        "NaN" if np.isnan(values[-1]) else "Inf",
+        Text(
+            f"since step {at + 1:,}; {good[-1]:.4g} before",
+            f"自第 {at + 1:,} 步起；此前为 {good[-1]:.4g}",
+        ),
+        "bad",
+    )
 
 
 def _charts(run: Run) -> list[Plot]:

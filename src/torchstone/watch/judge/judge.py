@@ -28,7 +28,6 @@ from torchstone.watch.judge.episodes import Episode, Episodes, is_silent
 from torchstone.watch.judge.pause_thread import PauseThread
 from torchstone.watch.judge.rules import judge_call, judge_update, judge_values, measure
 from torchstone.watch.learn.journal import Alarmed
-from torchstone.watch.listen.layer_check import LayerCheck
 from torchstone.watch.listen.ranks import Ranks
 from torchstone.watch.measure.signal import Phase, Values, learned
 from torchstone.watch.measure.update import TrainingCall, Update
@@ -39,6 +38,8 @@ from torchstone.watch.record.recorder import Recorder, scalars
 from torchstone.watch.settings import Settings, Writer
 
 _TOGETHER = 32
+_SKIPS_TOLD = (10, 100, 1000, 10_000)
+"""Steps skipped in a row at which it is said again: one or two are an outlier, ten are a state."""
 _PATIENCE_SECONDS = 0.25
 _LAYERS_EVERY = 10
 _RATE_MEMORY = 0.02  # of the learning rate that thresholds stretch with
@@ -93,11 +94,14 @@ class Judge:
         self._told_baseline = False
         self._signed = False
         """The loss has been negative."""
-        self._layer_check: LayerCheck | None = None
-        self._checked_from = 0
+        self.find_origin: Callable[[], Text | None] | None = None
+        """Where NaN of the step that is under way came from."""
+        self._origin_told = 0
+        """The episode whose origin was looked for."""
         self.skipped = 0
         """Optimizer steps that were left out because of an alert."""
         self._skipped = -1
+        self._skipped_in_a_row = 0
 
     def record_to(self, recorder: Recorder | None) -> None:
         """What is judged from now on is recorded."""
@@ -214,20 +218,38 @@ class Judge:
         for item in judge_update(update, phase, stretch):
             if isinstance(item, Values):
                 watched.values[phase] = item
-            elif self._alert(item) and phase == "gradient" and self.settings.on_alert == "skip":
+            elif self._alert(item) and phase == "gradient" and self._may_skip(item):
                 self.skip(watched, update.step)
+
+    def _may_skip(self, alert: Alert) -> bool:
+        """A step is left out for what would harm the weights, not for what is worth a look."""
+        return self.settings.on_alert == "skip" and alert.severity is Severity.HIGH
 
     def skip(self, watched: WatchedOptimizer, step: int) -> None:
         """The optimizer leaves this step out; of several in a row the first is named."""
         if watched.skip:
             return
-        if self._skipped != step - 1:
+        self._skipped_in_a_row = self._skipped_in_a_row + 1 if self._skipped == step - 1 else 1
+        if self._skipped_in_a_row == 1:
             self.note(
                 Text(f"skipping the optimizer at step {step}", f"跳过第 {step} 步的优化器更新")
             )
+        elif self._skipped_in_a_row in _SKIPS_TOLD:
+            self._warn_of_skips()
         watched.skip = True
         self.skipped += 1
         self._skipped = step
+
+    def _warn_of_skips(self) -> None:
+        count = self._skipped_in_a_row
+        self.note(
+            Text(
+                f"{count} optimizer steps skipped in a row: the model no longer learns; "
+                "stop, and look at the data and the learning rate",
+                f"已连续跳过 {count} 次优化器更新：模型不再学习；请停止训练，检查数据和学习率",
+            ),
+            logging.WARNING,
+        )
 
     def _judge_call(self, call: TrainingCall) -> None:
         self._judge_loss(call)
@@ -275,16 +297,15 @@ class Judge:
         if self.recorder:
             self.recorder.alert(alert, self._call_of(alert.step), self.function, self.optimizers)
         self._write(lambda writer: writer.alert(alert))
-        if alert.signal in ("non_finite", "loss_not_finite") and self._layer_check is None:
-            self._layer_check = LayerCheck(self.models())
-            self._checked_from = self.call.step
+        if alert.signal in ("non_finite", "loss_not_finite"):
+            self._tell_origin(alert)
         if episode.just_became_worse:
             self._act_on(alert)
 
     def _act_on(self, alert: Alert) -> None:
         """What the user asked for, once for each episode and again when it becomes more severe."""
         action = self.settings.on_alert
-        if action == "raise":
+        if action == "raise" and alert.severity is Severity.HIGH:
             raise TrainingAlertError(alert, self.settings.lang)
         if callable(action):
             try:
@@ -308,28 +329,19 @@ class Judge:
         if self.recorder:
             self.recorder.note(self.call.step, text, "thinned")
 
-    def end_layer_check(self, call: TrainingCall) -> None:
-        """One call was looked at layer by layer: say where it went wrong first."""
-        if self._layer_check is None or call.step <= self._checked_from:
+    def _tell_origin(self, alert: Alert) -> None:
+        """Say once for each episode where it came from, while the weights are those of the step."""
+        if self.find_origin is None or alert.episode == self._origin_told:
             return
-        layer_check, self._layer_check = self._layer_check, None
-        layer_check.remove()
-        if layer_check.first:
-            how = Text("its input and weights are finite", "其输入和权重都是有限的")
-            if layer_check.had_bad_weights:
-                how = Text("its weights are not finite", "其权重已不是有限值")
-            if layer_check.had_bad_input:
-                how = Text("its input was already non-finite", "其输入已含非有限值")
-            self.note(Text(
-                f"first non-finite output in the forward pass: layer '{layer_check.first}' ({how.en})",
-                f"前向中最先出现非有限输出的层：'{layer_check.first}'（{how.zh}）",
-            ), logging.WARNING)  # fmt: skip
+        self._origin_told = alert.episode
+        if alert.step == self.call.step and (text := self.find_origin()) is not None:
+            log_line(f"[Monitor] {text.get(self.settings.lang)}", logging.WARNING)
+            if self.recorder:
+                self.recorder.note(alert.step, text, "origin")
 
     def close(self) -> None:
         """Let the writers and the hooks go; a watch that has failed must do so too."""
         self.closed = True
-        if self._layer_check is not None:
-            self._layer_check.remove()
         self._write(lambda writer: writer.close())
 
     def say_ended(self, steps: int, thinned: Text) -> None:

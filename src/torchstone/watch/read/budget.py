@@ -23,6 +23,8 @@ class Budget:
         """Two of every `2 * every` optimizer steps are read."""
         self.own_seconds = 0.0
         self.all_seconds = 0.0
+        self._past = (0.0, 0.0)
+        """Of the own and of all seconds, what was counted up to the last look."""
         self._since = 0
         self._step_seconds = 0.0
 
@@ -37,6 +39,7 @@ class Budget:
         """
         if step == _LOADED:
             self._start_again(step)
+            self._past = (0.0, 0.0)
         if (step not in _FIRST_LOOKS and step % _LOOK_EVERY) or self.all_seconds <= 0:
             return False
         count, own = step - self._since, self.own_seconds
@@ -50,7 +53,14 @@ class Budget:
             self.every = before // 2
         return self.every != before
 
+    @property
+    def whole_run(self) -> tuple[float, float]:
+        """Seconds that watching took, and all seconds, since the first steps."""
+        own, whole = self._past
+        return own + self.own_seconds, whole + self.all_seconds
+
     def _start_again(self, step: int) -> None:
+        self._past = self.whole_run
         self.own_seconds = self.all_seconds = 0.0
         self._since = step
 

@@ -38,9 +38,13 @@ class StepReader:
         self._budget = budget
         self._batches = batches
 
-    def read(self, watched: WatchedOptimizer, scale: float, scaled: bool = False) -> None:
-        """Read the gradients, and submit what has arrived to the judge."""
-        watched.due = self._budget.is_due(watched.updates) or self._must_be_read(watched)
+    def read(
+        self, watched: WatchedOptimizer, scale: float, scaled: bool = False, is_bad: bool = False
+    ) -> None:
+        """Read the gradients, and submit what has arrived to the judge. A step that is known to be
+        bad is always read: afterwards its weights are no longer those that it was taken with."""
+        due = is_bad or self._budget.is_due(watched.updates)
+        watched.due = due or self._must_be_read(watched)
         if not watched.due:
             watched.norm = math.nan
             watched.reading = Reading.empty(watched.updates)
