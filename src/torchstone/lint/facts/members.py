@@ -26,6 +26,9 @@ _OPEN = frozenset(
 )
 """A class that defines one of these has attributes that nobody can see."""
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.M)
+_STORED = re.compile(rb"\.(\w+)[ \t]*(?:=(?!=)|[-+*/|&]=|:[ \t]*\w)")
+_QUOTED = re.compile(rb"[\"'](\w+)[\"']")
+_BOUND = re.compile(rb"^[ \t]+(\w+)[ \t]*[:=]", re.M)
 _FUNCTION = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
 
 
@@ -140,6 +143,12 @@ class Outline(NamedTuple):
     """Those that stand beside another base."""
     functions: Counter[bytes]
     """How often a function of a name is defined."""
+    set_outside: frozenset[bytes]
+    """Attributes that are set on anything but `self`."""
+    quoted: frozenset[bytes]
+    """Words that are a string of their own."""
+    bound: frozenset[bytes]
+    """Attributes that are set on anything, and names that the body of a class may bind."""
 
 
 def outline_of(project: Project) -> Outline:
@@ -150,14 +159,30 @@ def outline_of(project: Project) -> Outline:
         bases: set[bytes] = set()
         mixed: set[bytes] = set()
         functions: Counter[bytes] = Counter()
+        outside: set[bytes] = set()
+        quoted: set[bytes] = set()
+        bound: set[bytes] = set()
         for data in project.contents():
             functions.update(_FUNCTION.findall(data))
+            quoted.update(_QUOTED.findall(data))
+            bound.update(_BOUND.findall(data))
+            for match in _STORED.finditer(data):
+                bound.add(match[1])
+                if not data.endswith(b"self", 0, match.start()):
+                    outside.add(match[1])
             for given in _CLASS.findall(data):
                 words = re.findall(rb"\w+", given)
                 bases.update(words)
                 if b"," in given:
                     mixed.update(words)
-        found = Outline(frozenset(bases), frozenset(mixed), functions)
+        found = Outline(
+            frozenset(bases),
+            frozenset(mixed),
+            functions,
+            frozenset(outside),
+            frozenset(quoted),
+            frozenset(bound),
+        )
         project.summaries["outline"] = found
     return found
 
@@ -182,13 +207,7 @@ def is_completed_elsewhere(scene: Scene, owner: ast.ClassDef) -> bool:
 def is_bound_elsewhere(project: Project, name: str, by_subclass: bool) -> bool:
     """Whether some file sets an attribute of this name from outside of its class, or names it in a
     string; for a class with subclasses, whether anything in the project binds the name."""
-    word = re.escape(name.encode())
-    parts = [
-        rb"(?<!self)\." + word + rb"\s*(?:=(?!=)|[-+*/|&]=|:\s*\w)",
-        rb"[\"']" + word + rb"[\"']",
-    ]
-    if by_subclass:
-        parts += [rb"\." + word + rb"\s*=(?!=)", rb"def\s+" + word + rb"\b"]
-        parts += [rb"^\s+" + word + rb"\s*[:=]"]
-    found = re.compile(rb"|".join(parts), re.M)
-    return any(found.search(data) for data in project.contents())
+    word, known = name.encode(), outline_of(project)
+    if word in known.set_outside or word in known.quoted:
+        return True
+    return by_subclass and (word in known.bound or word in known.functions)
