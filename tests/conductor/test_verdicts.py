@@ -172,5 +172,7 @@ def test_a_fix_for_ranks_is_proven_by_values(
         rows = tuple(Measure(name, value, "", text, text) for name, value in values.items())
         return Report("experiments", (), rows)
 
-    before = [report(0.0, 2.0, 0.5)]
-    assert bool(agree_with_one(before, [report(held, norm, projection)]).en) is proven
+    after = [report(held, norm, projection)]
+    assert bool(agree_with_one([report(0.0, 2.0, 0.5)], after).en) is proven
+    # equal before as well: the comparison does not see this fault
+    assert not agree_with_one([report(1.0, 2.0, 0.5)], after).en

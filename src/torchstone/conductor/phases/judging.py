@@ -44,8 +44,10 @@ def judge_change(
 ) -> Verdict:
     """`own` must be gone; `near` is what runs have shown beside them."""
     now = [item for report in trial.now for item in report.findings]
-    still = [item for item in own if trial.moves.find(item, now)]
-    gone = tuple(sorted(item.fingerprint for item in own if item not in still))
+    # what was only read on the same line may be another fault: the one that a run showed must go
+    asked = [item for item in own if item.tool in SHOWN] or own
+    still = [item for item in asked if trial.moves.find(item, now)]
+    gone = tuple(sorted(item.fingerprint for item in own if not trial.moves.find(item, now)))
     worse, unmasked = _new_findings(trial)
     lost = trial.tests_now.worse_than(trial.tests_then)
     # what failed before the change is no fault of it
@@ -252,6 +254,8 @@ def agree_with_one(before: list[Report], after: list[Report]) -> Text:
     )
     if not compared or not same or not all(now[against_one.HELD] for _, now in compared):
         return Text("", "")
+    if all(then.get(against_one.HELD) for then, _ in compared):
+        return Text("", "")  # they were equal before: the comparison does not see this fault
     return Text(
         "the gradients on 2 ranks equal those of one process with the same data, which did not change",
         "2 个 rank 上的梯度等于使用同样数据的单进程梯度，且后者保持不变",
