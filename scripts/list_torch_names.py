@@ -49,7 +49,7 @@ def listed() -> list[str]:
     for module in MODULES:
         home = resolve(module)
         lines.append(f"[{module}]")
-        names = set(dir(home))
+        names = set(dir(home)) | set(dir(type(home)))  # some modules have properties
         if inspect.ismodule(home) and hasattr(home, "__path__"):
             names |= {item.name for item in pkgutil.iter_modules(home.__path__)}
         for name in sorted(name for name in names if not name.startswith("_")):

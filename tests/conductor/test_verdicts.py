@@ -14,7 +14,7 @@ from torchstone.conductor.experiments.against_one import ALONE, HELD
 from torchstone.conductor.options import ReviewOptions
 from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.guide import Entry, Guide, Hunk, guide_markdown
-from torchstone.conductor.phases.judging import agree_with_one, check_that_turned
+from torchstone.conductor.phases.judging import agree_with_one, check_that_turned, was_decided
 from torchstone.conductor.phases.problems import Problem
 from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
 from torchstone.conductor.project.copying import copied
@@ -176,3 +176,19 @@ def test_a_fix_for_ranks_is_proven_by_values(
     assert bool(agree_with_one([report(0.0, 2.0, 0.5)], after).en) is proven
     # equal before as well: the comparison does not see this fault
     assert not agree_with_one([report(1.0, 2.0, 0.5)], after).en
+
+
+def test_a_finding_counts_against_a_change_only_if_it_could_have_been_found_before() -> None:
+    """Ranks that read the same data step with the same gradients, averaged or not."""
+
+    def run(**values: float) -> Report:
+        text = Text("", "")
+        named = {name.replace("_PR", ":PR"): value for name, value in values.items()}
+        rows = [Measure(name, value, "", text, text) for name, value in named.items()]
+        return Report("probes", (), tuple(rows))
+
+    drift = finding("PR402", "train.py", 27, tool="probes")
+    now = run(steps=8.0)
+    assert was_decided(drift, run(steps=8.0), now)
+    assert was_decided(drift, run(steps=8.0, asked_PR402=1.0, held_PR402=1.0), now)
+    assert not was_decided(drift, run(steps=8.0, asked_PR402=1.0), now)

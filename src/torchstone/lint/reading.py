@@ -171,6 +171,8 @@ class Reading:
             # a helper may go backward and never name torch; other libraries have a backward too
             trains = b"backward" in words or b".half()" in data or b".bfloat16()" in data
             trains = trains or b"__getitem__" in words or b"state_dict" in words
+            # a script may leave all of torch to the package that it starts
+            trains = trains or (b"model" in words and b"train" in words)
             if not trains or not words.isdisjoint(_OTHERS):
                 return []
         words |= borrowed

@@ -3,6 +3,22 @@
 BAD = (
     """\
 import torch
+
+def advance(rollout, normalize):
+    if normalize:
+        advantages = rollout - rollout.mean()
+    return advantages.sum()
+""",
+    """\
+import torch
+from torchvision import models
+
+def build(name):
+    models = getattr(models, name)()
+    return models
+""",
+    """\
+import torch
 from torch import nn
 
 class Net(nn.Module):
@@ -16,6 +32,28 @@ class Net(nn.Module):
 )
 
 GOOD = (
+    """\
+import torch
+
+def advance(rollout, normalize):
+    advantages = rollout
+    if normalize:
+        advantages = rollout - rollout.mean()
+    boxes = [box.sum() for box in rollout]
+    if not boxes:
+        raise ValueError
+    else:
+        first = boxes[0]
+    return advantages.sum() + first
+""",
+    """\
+from __future__ import annotations
+
+import torch
+
+def split(data, sizes: Tuple[float, float] = (0.8, 0.2)):
+    return torch.utils.data.random_split(data, sizes)
+""",
     """\
 import torch
 
@@ -69,5 +107,3 @@ def train(model, loader, optimizer):
         optimizer.step()
 """,
 )
-
-FIXED = ("", "")

@@ -201,10 +201,20 @@ def evidence_kind(item: Finding) -> EvidenceKind:
 
 
 _BY_GROUP: dict[str, Effect] = {
-    "precision": "instability", "correctness": "wrong result", "distributed": "hang",
+    "precision": "instability", "correctness": "wrong result", "distributed": "wrong result",
     "performance": "slow", "upgrade": "upkeep", "torchstone": "upkeep", "shapes": "crash",
     "ranks": "hang", "memory": "crash",
 }  # fmt: skip
+_BY_RULE: dict[str, Effect] = {
+    # a rank waits for others that never come
+    **dict.fromkeys(("TS401", "TS402", "TS403", "TS416"), "hang"),
+    # every rank goes on, with values of its own or that are not there yet
+    **dict.fromkeys(("DR607", "DR608", "DR609", "DR610"), "wrong result"),
+    # the program goes on with a table of all against all, or contradicts what it says about itself
+    **dict.fromkeys(("DR201", "DR203"), "wrong result"),
+    "DR202": "slow",
+}
+"""Where the rules of a group do not all end in the same way."""
 
 
 def effect_of(item: Finding, rules: Mapping[str, RuleInfo]) -> Effect:
@@ -213,7 +223,7 @@ def effect_of(item: Finding, rules: Mapping[str, RuleInfo]) -> Effect:
     group = info.group if info else ""
     if group in EFFECT_WEIGHT:  # a rule may name its effect itself
         return group
-    effect = _BY_GROUP.get(group, "upkeep")
+    effect = _BY_RULE.get(item.rule) or _BY_GROUP.get(group, "upkeep")
     if effect == "instability" and item.severity is Severity.LOW:
         return "upkeep"  # old names of what still works
     if effect == "hang" and item.severity is not Severity.HIGH:

@@ -179,6 +179,8 @@ def was_decided(item: Finding, then: Report, now: Report) -> bool:
     values = {measure.name: measure.value for measure in then.measures}
     if values.get(f"{HOLDS}{item.rule}"):
         return True
+    if f"{ASKED}{item.rule}" in values:
+        return False  # it can say that it holds, and did not
     if then.failed or then.gaps:
         return False
     came = {measure.name: measure.value for measure in now.measures if measure.name in _PROGRESS}

@@ -22,7 +22,14 @@ from torchstone.conductor.experiments import ASKED, BACKWARDS, FIRST_LOSS, HOLDS
 from torchstone.conductor.probes.checks import all_checks
 from torchstone.conductor.probes.harvest.recording import Backward, OptimizerStep, Recording
 from torchstone.conductor.probes.processes import answers_of, used_by_children
-from torchstone.conductor.probes.ranks import ALL_RULES, RankFacts, compare_ranks, facts_of
+from torchstone.conductor.probes.ranks import (
+    ALL_RULES,
+    ASKED_OF_RANKS,
+    RankFacts,
+    compare_ranks,
+    facts_of,
+    held_by_ranks,
+)
 from torchstone.conductor.probes.rules import TOOL, Shown, finding_of
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Finding
@@ -134,9 +141,11 @@ def _outcome(subject: Subject) -> Outcome:
         outcomes = _outcomes(works)
     shown = compare_ranks(subject.root, [item.rank for item in outcomes])
     findings = tuple(finding_of(item, subject.root, subject.command) for item in shown)
-    return _joined(
+    made = _joined(
         (outcomes[0], outcomes[-1], Outcome(findings, tuple(item.fixes[1:] for item in shown)))
     )
+    held = held_by_ranks([item.rank for item in outcomes], shown)
+    return replace(made, held=(*made.held, *held))
 
 
 def _joined(outcomes: tuple[Outcome, ...]) -> Outcome:
@@ -173,8 +182,7 @@ def _progress(outcome: Outcome) -> tuple[Measure, ...]:
         ),
         *(
             Measure(f"{ASKED}{name}", 1.0, "", how, Text(name, name), tool=TOOL)
-            for name, module in all_checks().items()
-            if hasattr(module, "holds")
+            for name in (*ASKED_OF_RANKS, *_asked())
         ),
         *(
             Measure(
@@ -246,6 +254,10 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
         run.obstacle,
         run.stack,
     )
+
+
+def _asked() -> list[str]:
+    return [name for name, module in all_checks().items() if hasattr(module, "holds")]
 
 
 def _backwards_per_step(run: Recording) -> float:

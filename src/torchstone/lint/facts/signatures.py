@@ -102,8 +102,8 @@ def is_ambiguous(scene: Scene, node: ast.expr) -> bool:
 
 def _of_torch(full: str) -> Signature | None:
     known = entry(full)
-    if known is None or known.names is None:
-        return None
+    if known is None or known.names is None or full.split(".")[-2][:1].isupper():
+        return None  # `nn.Module.train(self, mode)` gives the object, too
     names = None if "**" in known.names else known.names | _of_numpy(known.names)
     return Signature(full, known.by_place, names)
 

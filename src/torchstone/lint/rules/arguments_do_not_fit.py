@@ -44,7 +44,7 @@ defined more than once, where a subclass may override the method, and under a qu
 
 不报告：参数是展开的（`*args`、`**kwargs`）；函数带有未知的装饰器或被多次定义；子类可能覆盖该方法；位于版本判断之下。""",
     ),
-    words=("torch", "__getitem__"),
+    words=("torch", "__getitem__", "model"),
     bad=(
         """\
 import torch
@@ -71,6 +71,10 @@ class Net(nn.Module):
     ),
 )
 _SAYS = {
+    "twice": Text(
+        en="`{function}` is given the argument `{name}` twice, which Python refuses to compile",
+        zh="传给 `{function}` 的参数 `{name}` 重复，Python 无法编译",
+    ),
     "many": Text(
         en="`{function}` is given more arguments than it takes ({name})",
         zh="传给 `{function}` 的参数过多（{name}）",
@@ -85,6 +89,11 @@ _SAYS = {
 @RULE.on(ast.Call)
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """`nn.ModuleList(a, b)`"""
+    names = [item.arg for item in call.keywords if item.arg]
+    twice = next((name for name in names if names.count(name) > 1), "") if names else ""
+    if twice:
+        yield RULE.at(call, say=_SAYS["twice"], function=scene.dotted(call.func), name=twice)
+        return
     if scene.has_star(call) or call.func.__class__ not in (ast.Name, ast.Attribute):
         return
     takes = signature_of(scene, call)

@@ -54,7 +54,7 @@ that subclasses of the project complete.""",
 不报告：属性以看不到的方式产生（`__getattr__`、名字由计算得出的 `setattr`、`__dict__`、类装饰器）；名字出现在字符串中
 （`hasattr`、`register_buffer`）；由项目中的子类补全的类。""",
     ),
-    words=("torch", "__getitem__"),
+    words=("torch", "__getitem__", "model"),
     needs=("class", "self"),
     bad=(
         """\

@@ -11,8 +11,7 @@ from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.amp import uses_gpu_amp
 from torchstone.lint.knowledge.autocast_ops import policy
 from torchstone.lint.rule import CERTAIN, HIGH, LIKELY, Hit, Rule, safe
-from torchstone.lint.values.analysis import value_at
-from torchstone.lint.values.value import Kind
+from torchstone.lint.values.losses import loss_calls
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
@@ -109,12 +108,8 @@ def check_modules(scene: Scene) -> Iterator[Hit]:
     project = scene.project
     if not project.mentions("BCELoss") or not (project.mentions("autocast") or project.strict):
         return
-    for call in scene.all(ast.Call):
-        if not isinstance(call.func, ast.Call) and scene.qualified(call.func):
-            continue
-        found = value_at(scene, call.func)
-        if found.kind is Kind.MODULE and found.name.endswith(".BCELoss"):
-            yield _hit(call, scene, "BCELoss", "BCEWithLogitsLoss", None)
+    for loss in loss_calls(scene, frozenset(("BCELoss",))):
+        yield _hit(loss.call, scene, "BCELoss", "BCEWithLogitsLoss", None)
 
 
 def _hit(call: ast.Call, scene: Scene, name: str, better: str, fix: Fix | None) -> Hit:

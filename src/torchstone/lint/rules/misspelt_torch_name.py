@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from torchstone.core.text import Text
-from torchstone.lint.facts.members import outline_of
+from torchstone.lint.facts.members import is_bound_elsewhere, outline_of
 from torchstone.lint.knowledge.api_use import guarded
 from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, REMOVED
 from torchstone.lint.knowledge.torch_names import closest, names_of, neighbour
@@ -35,13 +35,13 @@ RULE = Rule(
     ),
     page=Text(
         en="""\
-Names are compared with an index of several releases of torch. Reported is a name that none of them has and that one or two
-letters tell apart from one that they have. A method is reported when the same value is used as a tensor nearby.
+Names are compared with an index of several releases of torch, 2.0 to 2.13. Reported is a name that none of them has, with the one
+that differs from it by one or two letters if there is one. A method is reported when the same value is used as a tensor nearby.
 
 Quiet for names that torch once had (see `removed-function`), for methods that the project defines, and under a
 question of version.""",
         zh="""\
-名字与多个 torch 版本的索引比较：没有任何版本拥有、且与已有名字只差一两个字母的名字会被报告。对方法，只有同一个值在附近被当作
+名字与 2.0 至 2.13 的多个 torch 版本的索引比较：没有任何版本拥有的名字会被报告，若有只差一两个字母的名字会一并给出。对方法，只有同一个值在附近被当作
 张量使用时才报告。
 
 不报告：torch 曾经有过的名字（参见 `removed-function`）；项目自己定义的方法；位于版本判断之下。""",
@@ -85,12 +85,27 @@ def check_names(scene: Scene) -> Iterator[Hit]:
         known = names_of(home)
         if not known or name in known or len(name) < _SHORT or name.startswith("_"):
             continue
-        meant = neighbour(name, home)
-        if not meant or full in REMOVED or full in DEPRECATED or full in PRIVATE:
+        if full in REMOVED or full in DEPRECATED or full in PRIVATE:
             continue
         if not isinstance(node.ctx, ast.Load) or scene.bindings(base) or guarded(scene, node):
             continue
-        yield RULE.at(node, name=full, meant=f"{home}.{meant}")
+        meant = neighbour(name, home)
+        if meant:
+            yield RULE.at(node, name=full, meant=f"{home}.{meant}")
+        elif _is_of_indexed_torch(scene) and not is_bound_elsewhere(scene.project, name, False):
+            yield RULE.at(node, say=_NEVER, suggest=_OTHER, name=full)
+
+
+_NEVER = Text(en="no torch from 2.0 on has `{name}`", zh="自 2.0 起的 torch 都没有 `{name}`")
+_OTHER = Text(
+    en="look the name up in the documentation of torch", zh="请在 torch 文档中查找正确的名字"
+)
+
+
+def _is_of_indexed_torch(scene: Scene) -> bool:
+    """Whether the project runs with a release that the index speaks of."""
+    oldest = scene.project.torch
+    return oldest is None or oldest >= (2, 0) or scene.project.torch_open
 
 
 def _is_torch(full: str) -> bool:
@@ -118,8 +133,15 @@ def _method_meant(name: str) -> str:
     known = names_of("torch.Tensor")
     if len(name) < _SHORT or name in known or name in _OTHERS or name.startswith("_"):
         return ""
-    near = tuple(item for item in known if item[0] == name[0] and len(item) >= _SHORT)
-    return closest(name, near)
+    if name in names_of("torch.nn.Module"):
+        return ""  # a model that torch is given may look like a tensor
+    return closest(name, _methods_with(name[0]))
+
+
+@cache
+def _methods_with(letter: str) -> tuple[str, ...]:
+    known = names_of("torch.Tensor")
+    return tuple(item for item in known if item[0] == letter and len(item) >= _SHORT)
 
 
 def _is_used_as_tensor(scene: Scene, call: ast.Call, receiver: str) -> bool:

@@ -79,17 +79,25 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
     names = _unpacked(loop.target)
     if function is None or len(names) < 2:
         return
-    read = {
-        node.id
-        for node in scene.inside(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    read = _reads(scene)
     for new in names:
-        if new.id in read or new.id.startswith("_"):
+        if (function, new.id) in read or new.id.startswith("_"):
             continue
         old = _twin(scene, loop, new)
         if old is not None:
             yield RULE.at(old, new=new.id, old=old.id)
+
+
+def _reads(scene: Scene) -> set[tuple[ast.AST | None, str]]:
+    """The names that each function reads; worked out once."""
+    found: set[tuple[ast.AST | None, str]] | None = scene.cache.get("reads")
+    if found is None:
+        found = scene.cache["reads"] = {
+            (scene.function(node), node.id)
+            for node in scene.all(ast.Name)
+            if isinstance(node.ctx, ast.Load)
+        }
+    return found
 
 
 def _unpacked(target: ast.expr) -> list[ast.Name]:

@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
-from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
+from torchstone.sources.scene import Function, Scene
 
 RULE = Rule(
     "TS239",
@@ -45,7 +45,7 @@ Quiet in notebooks, whose names may come from other cells or the shell; in files
 不报告：notebook（名字可能来自其他单元或 shell）；含有 `exec`、`globals()` 或从其他包 `import *` 的文件（会定义看不到的名字）；预期会出现
 `NameError` 的地方。""",
     ),
-    words=("torch", "__getitem__"),
+    words=("torch", "__getitem__", "model"),
     bad=(
         """\
 import torch
@@ -105,7 +105,7 @@ def check(scene: Scene) -> Iterator[Hit]:
             continue
         if any(scene.project.star(star, node.id, scene.path) for star in stars):
             continue
-        if not _expects_it(scene, node) and not _is_annotation(scene, node):
+        if not _expects_it(scene, node):
             reported.add(node.id)
             yield RULE.at(node, name=node.id)
 
@@ -139,20 +139,6 @@ def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
 
 
-def _is_annotation(scene: Scene, node: ast.AST) -> bool:
-    """Whether a name stands in an annotation, which need not be evaluated."""
-    child = node
-    for up in scene.ancestors(node):
-        if isinstance(up, (ast.arg, ast.AnnAssign)) and child is up.annotation:
-            return True
-        if isinstance(up, FUNCTIONS) and child is up.returns:
-            return True
-        if isinstance(up, ast.stmt):
-            return False
-        child = up
-    return False
-
-
 def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
     """Whether the function itself imports or defines the name."""
     inner: list[ast.Import | ast.ImportFrom] = [*scene.all(ast.Import)]
@@ -161,6 +147,96 @@ def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
         and any((alias.asname or alias.name).partition(".")[0] == name for alias in item.names)
         for item in [*inner, *scene.all(ast.ImportFrom)]
     ) or any(item.name == name and scene.function(item) is function for item in scene.definitions)
+
+
+_ONE_ARM = Text(
+    en="`{name}` is bound in one arm of a condition only and read after it in any case",
+    zh="`{name}` 只在条件的一个分支中绑定，之后却无条件读取",
+)
+
+
+@RULE.on(ast.If)
+def check_arms(choice: ast.If, scene: Scene) -> Iterator[Hit]:
+    """`if normalize: advantages = …` and then `advantages` in any case."""
+    function = scene.function(choice)
+    chained = len(choice.orelse) == 1 and isinstance(choice.orelse[0], ast.If)
+    if function is None or chained or not _is_settled(scene, choice, function):
+        return
+    for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
+        if other and isinstance(other[-1], (ast.Return, ast.Raise, ast.Assert)):
+            continue
+        for target in {t.id: t for item in arm for t in _plain_targets(item)}.values():
+            read = _first_read_after(scene, function, choice, target)
+            if read is not None:
+                yield RULE.at(read, say=_ONE_ARM, severity=MEDIUM, name=target.id)
+
+
+def _is_settled(scene: Scene, choice: ast.If, function: Function) -> bool:
+    """Whether a condition has one answer for all rounds of the loops around it: in others, an earlier
+    round may have bound the name."""
+    names = [node for node in scene.inside(choice.test) if isinstance(node, ast.Name)]
+    for up in scene.ancestors(choice):
+        if up is function:
+            return True
+        if isinstance(up, (ast.For, ast.While)):
+            asks = any(isinstance(node, ast.Call) for node in scene.inside(choice.test))
+            if asks or any(scene.within(row.node, up) for n in names for row in scene.bindings(n)):
+                return False
+        elif not isinstance(up, ast.With):
+            return False
+    return False
+
+
+def _plain_targets(statement: ast.stmt) -> list[ast.Name]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [target for target in targets if isinstance(target, ast.Name)]
+
+
+def _first_read_after(
+    scene: Scene, function: Function, choice: ast.If, target: ast.Name
+) -> ast.Name | None:
+    """A read that every way through the function comes by, of a name that nothing else binds."""
+    name, rows = target.id, scene.bindings(target)
+    arm = choice.body if any(scene.within(target, item) for item in choice.body) else choice.orelse
+    declared: list[ast.Global | ast.Nonlocal] = [*scene.all(ast.Global)]
+    outer = any(name in item.names for item in [*declared, *scene.all(ast.Nonlocal)])
+    if outer or any(row.statement not in arm for row in rows):
+        return None
+    if _ends_program(scene, choice) or _is_imported_inside(scene, function, name):
+        return None
+    block = scene.block_of(choice)
+    later = block[block.index(choice) + 1 :]
+    for statement in later:
+        if isinstance(statement, (ast.Return, ast.Assign, ast.Expr, ast.AugAssign)):
+            for node in scene.inside(statement):
+                if isinstance(node, ast.Name) and node.id == name and _is_certain(scene, node):
+                    return node
+        elif any(isinstance(node, _LEAVES) for node in scene.inside(statement)):
+            return None  # what it asks may be what the first condition asked
+    return None
+
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Assert)
+
+
+def _ends_program(scene: Scene, choice: ast.If) -> bool:
+    """Whether an arm ends by a call that does not come back."""
+    return any(
+        isinstance(item, ast.Expr)
+        and isinstance(item.value, ast.Call)
+        and scene.last_name(item.value.func) in ("exit", "_exit", "fail", "error", "abort", "usage")
+        for arm in (choice.body, choice.orelse)
+        for item in arm
+    )
+
+
+def _is_certain(scene: Scene, node: ast.Name) -> bool:
+    """Whether a read is not behind a condition of its own expression."""
+    return isinstance(node.ctx, ast.Load) and not any(
+        isinstance(up, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension, ast.ListComp))
+        for up in scene.ancestors(node)
+        if not isinstance(up, ast.stmt)
+    )
 
 
 _TOO_EARLY = Text(

@@ -10,7 +10,28 @@ from torchstone.conductor.probes.rules import Shown
 
 ALL_RULES = (*files_and_data.RULES, *weights.RULES, *exchange.RULES)
 
-__all__ = ["ALL_RULES", "RankFacts", "compare_ranks", "facts_of"]
+__all__ = [
+    "ALL_RULES",
+    "ASKED_OF_RANKS",
+    "RankFacts",
+    "compare_ranks",
+    "facts_of",
+    "held_by_ranks",
+]
+
+
+ASKED_OF_RANKS = (weights.DRIFT.id,)
+"""Rules that can say by themselves whether they could be decided."""
+
+
+def held_by_ranks(ranks: list[RankFacts], shown: list[Shown]) -> tuple[str, ...]:
+    """Those that were decided and hold. Ranks that read the same data step with the same gradients whether they
+    are averaged or not."""
+    first = [item.batches[0][1] for item in ranks if item.batches]
+    if len(first) < len(ranks) or len(set(first)) < 2:
+        return ()
+    broken = {item.rule.id for item in shown}
+    return tuple(name for name in ASKED_OF_RANKS if name not in broken)
 
 
 def compare_ranks(root: Path, ranks: list[RankFacts]) -> list[Shown]:
