@@ -13,8 +13,9 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from torchstone.cost import count_step
+from torchstone.cost import count_step, measure_cost
 from torchstone.cost.counting.engine import run
+from torchstone.cost.reporting.answer import memory_stack
 
 
 def adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -161,3 +162,20 @@ def test_a_real_step_sees_the_state_of_earlier_steps() -> None:
         peaks.append(step.cost.memory.peaks["backward"])
         assert step.cost.memory.optimizer == 2 * step.cost.memory.parameters
     assert peaks[1] == peaks[2] == peaks[0] + step.cost.memory.optimizer
+
+
+@pytest.mark.parametrize(
+    ("rows", "present", "absent"),
+    [
+        (1, "optimizer temporaries", "activations"),  # the optimizer's step is the peak
+        (4096, "activations and temporaries", "optimizer state"),  # the backward is
+    ],
+)
+def test_the_chart_shows_what_is_alive_at_the_peak(rows: int, present: str, absent: str) -> None:
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)))
+    report = measure_cost(model, (torch.empty(rows, 64),), train=True)
+    parts = {part.name.en: part.value for part in memory_stack(report, ()).parts}
+    assert sum(parts.values()) == report.cost.memory.peak
+    assert present in parts
+    assert absent not in parts
+    assert parts["parameters"] == report.cost.memory.parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from torchstone.core.answer import Answer, Fact, Tile
@@ -13,7 +13,7 @@ from torchstone.cost.on_devices.fitting import Fit
 from torchstone.cost.on_devices.need import LABELS
 from torchstone.cost.on_devices.roofline_time import COMPUTE, LAUNCH, MEMORY, Duration
 from torchstone.cost.records.idle import idle_parts
-from torchstone.cost.records.ledger import Cost
+from torchstone.cost.records.ledger import BACKWARD, OPTIMIZER, Cost, Memory
 from torchstone.cost.reporting.pictures import LIVES, NUMBER, flop_unit
 from torchstone.cost.reporting.report import CostReport
 from torchstone.runtime.devices import Device
@@ -160,24 +160,39 @@ def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
         how = Text("an upper bound under the plan", "该并行方案下的上界")
         held = tuple(Part(label, float(size)) for label, size in known if size)
         return Stack(title, held, "B", how, limits)
-    memory = report.cost.memory
-    named = (
-        (Text("parameters", "参数"), memory.parameters),
-        (Text("gradients", "梯度"), memory.gradients),
-        (Text("optimizer state", "优化器状态"), memory.optimizer),
-        (Text("activation memory", "激活内存"), memory.activations),
-        (Text("buffers and inputs", "缓冲区与输入"), memory.buffers + memory.inputs),
+    title = Text("Memory at the peak, by part", "峰值时刻的内存构成")
+    return Stack(title, tuple(_parts_at_peak(report.cost.memory)), "B", LIVES, limits)
+
+
+_WORKING = {
+    OPTIMIZER: Text("optimizer temporaries", "优化器的临时张量"),
+    BACKWARD: Text("activations and temporaries", "激活与临时张量"),
+}
+
+
+def _parts_at_peak(memory: Memory) -> Iterator[Part]:
+    """What is alive at the moment of the peak: activations are gone when the optimizer steps, and
+    its state is not there before its first step."""
+    phase = max(memory.peaks, key=lambda name: memory.peaks[name], default="")
+    instant = max(
+        (one for one in memory.timeline if one[1] == phase), key=lambda one: one[2], default=None
     )
+    working = instant[3] if instant is not None else memory.activations
+    label = _WORKING.get(phase, Text("activations", "激活"))
+    stepping = phase == OPTIMIZER
     rest = memory.peak
-    parts: list[Part] = []
-    for name, size in named:
+    for name, size in (
+        (Text("parameters", "参数"), memory.parameters),
+        (Text("optimizer state", "优化器状态"), memory.optimizer if stepping else 0),
+        (Text("buffers and inputs", "缓冲区与输入"), memory.buffers + memory.inputs),
+        (label, working),
+        (Text("gradients", "梯度"), memory.gradients),
+        (Text("temporary", "临时"), memory.peak),
+    ):
         shown = min(size, rest)
         if shown:
-            parts.append(Part(name, float(shown)))
+            yield Part(name, float(shown))
         rest -= shown
-    if rest > 0:
-        parts.append(Part(Text("temporary", "临时"), float(rest)))
-    return Stack(Text("Peak memory by part", "峰值内存构成"), tuple(parts), "B", LIVES, limits)
 
 
 def _largest_stages(report: CostReport) -> tuple[Text, ...]:

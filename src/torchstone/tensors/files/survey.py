@@ -27,6 +27,13 @@ from torchstone.tensors.analysis.report import TOOL, environment, risk_finding
 from torchstone.tensors.analysis.risk import RISK_NAMES, Risk, judge_tensor, risk_level
 from torchstone.tensors.analysis.values.distribution import Distribution, read_distribution
 from torchstone.tensors.files.stored import StoredTensor
+from torchstone.tensors.files.stored_fp8 import (
+    StoredFp8,
+    describe_stored,
+    is_stored_fp8,
+    read_stored_fp8,
+    stored_finding,
+)
 from torchstone.tensors.formats import all_formats
 from torchstone.tensors.one_thread import one_thread
 
@@ -85,24 +92,30 @@ def survey_checkpoint(
 ) -> Report:
     """The report of a file or folder of tensors."""
     summaries: list[TensorSummary] = []
+    stored: list[StoredFp8] = []
     gaps: list[Gap] = []
     for place, entry in enumerate(entries):
         progress(place, len(entries), entry.name)
         try:
             with one_thread():
+                if is_stored_fp8(entry):
+                    stored.append(read_stored_fp8(entry, entries))
                 summary = _summary(entry)
         except TorchstoneError as error:
             gaps.append(_gap(entry, error))
             continue
         summaries += [summary] if summary else []
     summaries.sort(key=lambda item: item.riskiness)
-    findings = tuple(found for item in summaries for found in _findings(item))
+    lost = [found for one in stored if (found := stored_finding(one)) is not None]
+    findings = (*lost, *(found for item in summaries for found in _findings(item)))
     measures = tuple(_measures(summaries, entries))
     unread = tuple(gap.subject for gap in gaps)
     answer = replace(
         _answer(summaries, len(entries), subject),
         warnings=_unread_warning(unread, len(entries)),
     )
+    if stored:
+        answer = describe_stored(answer, stored, bool(findings))
     return Report(
         TOOL, findings, measures, tuple(gaps), environment(), subject=subject, answer=answer
     )
