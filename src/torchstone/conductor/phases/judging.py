@@ -137,7 +137,7 @@ def _lost_loss(shown: list[Finding], trial: Trial) -> Text | None:
     for then, now in zip(trial.then, trial.now, strict=True):
         old = {item.name: item.value for item in then.measures}
         new = {item.name: item.value for item in now.measures}
-        if FIRST_LOSS not in old or FIRST_LOSS not in new:
+        if not {FIRST_LOSS, BACKWARDS} <= old.keys() & new.keys():
             continue
         if new[BACKWARDS] < _FEWER * old[BACKWARDS]:
             return Text(
