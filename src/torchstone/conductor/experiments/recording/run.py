@@ -8,6 +8,7 @@ from typing import Any
 
 from torchstone.conductor.experiments.recording.calls import Call
 from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.non_finite import NonFinite
 from torchstone.starting.obstacles import Obstacle
 
 
@@ -73,17 +74,6 @@ class Broadcast:
     right: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NonFinite:
-    """The first operator whose output is not finite although its inputs are."""
-
-    place: Place
-    operator: str
-    step: int
-    share: float
-    inputs: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class Run:
     """Everything that was written down."""
@@ -111,3 +101,5 @@ class Run:
     live: list[tuple[int, int]] = field(default_factory=list)
     """Optimizer steps so far, and tensors with a history that were alive then."""
     non_finite: NonFinite | None = None
+    non_finite_step: int = 0
+    """Optimizer steps before it."""

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 
 from torchstone.conductor.experiments.recording.calls import CallRecorder
-from torchstone.conductor.experiments.recording.non_finite import FirstNonFinite
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.training import (
     BroadcastMode,
@@ -24,6 +23,7 @@ from torchstone.conductor.experiments.recording.training import (
 from torchstone.conductor.probes.harvest.group import use_own_group
 from torchstone.conductor.probes.harvest.precision import RunMode, answer_for_accelerators
 from torchstone.conductor.probes.harvest.session import leave_compiler_out
+from torchstone.observe.non_finite import FirstNonFinite, NonFinite
 from torchstone.observe.where import Where
 from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
@@ -75,7 +75,12 @@ def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SEC
     training = TrainingRecorder(run, places, cpu_seconds, lambda _: None)
     prepare(start)
     training.install()
-    with RunMode(), FirstNonFinite(run, places, infinities):
+
+    def found(seen: NonFinite) -> None:
+        run.non_finite, run.non_finite_step = seen, len(run.steps)
+        raise EnoughError
+
+    with RunMode(), FirstNonFinite(places, found, infinities):
         run_script(start, run, places)
     return run
 

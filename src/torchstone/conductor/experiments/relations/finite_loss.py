@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from torchstone.conductor.experiments.recording.run import Loss, NonFinite
+from torchstone.conductor.experiments.recording.run import Loss, Run
 from torchstone.conductor.experiments.recording.session import find_non_finite
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.observe.non_finite import NonFinite
 
 NOT_FINITE = ProbeRule(
     "EX101",
@@ -28,6 +29,7 @@ NOT_FINITE = ProbeRule(
     ),
 )
 RULES = (NOT_FINITE,)
+_MOST_ROWS = 6
 
 
 def examine(subject: Subject) -> Examined:
@@ -37,11 +39,12 @@ def examine(subject: Subject) -> Examined:
     bad = next((item for item in losses if not math.isfinite(item.value)), None)
     if bad is None:
         return Examined(decided=True)
-    cause = find_non_finite(subject.start, math.isinf(bad.value)).non_finite
-    return Examined((_shown(bad, cause),), decided=True)
+    again = find_non_finite(subject.start, math.isinf(bad.value))
+    return Examined((_describe(bad, again),), decided=True)
 
 
-def _shown(bad: Loss, cause: NonFinite | None) -> Shown:
+def _describe(bad: Loss, again: Run) -> Shown:
+    cause = again.non_finite
     numbers = (number("optimizer steps before it", "此前的优化步数", bad.step, "", IN_THE_RUN),)
     if cause is None or not cause.place:
         return Shown(
@@ -55,14 +58,16 @@ def _shown(bad: Loss, cause: NonFinite | None) -> Shown:
         NOT_FINITE,
         cause.place,
         Text(
-            "`{operator}` makes the first value that is not finite, at step {step}; the loss is {value} (inputs {inputs})",
-            "`{operator}` 在第 {step} 步产生第一个非有限值，损失为 {value}（输入 {inputs}）",
+            "`{operator}` makes the first value that is not finite, at step {step}, in {rows}; the loss is {value} (inputs {inputs})",
+            "`{operator}` 在第 {step} 步产生第一个非有限值，位于{rows_zh}，损失为 {value}（输入 {inputs}）",
         ),
         {
             "operator": cause.operator,
-            "step": str(cause.step),
+            "step": str(again.non_finite_step),
+            "rows": _rows(cause).en,
+            "rows_zh": _rows(cause).zh,
             "value": str(bad.value),
-            "inputs": "; ".join(cause.inputs),
+            "inputs": "; ".join(cause.given),
         },
         (
             *numbers,
@@ -75,3 +80,13 @@ def _shown(bad: Loss, cause: NonFinite | None) -> Shown:
             ),
         ),
     )
+
+
+def _rows(cause: NonFinite) -> Text:
+    """Which rows of its result: in most programs the samples of the batch."""
+    named = ", ".join(map(str, cause.rows[:_MOST_ROWS]))
+    more = " …" if len(cause.rows) > _MOST_ROWS else ""
+    if not cause.shape:
+        return Text("its only element", "其唯一元素")
+    count = cause.shape[0]
+    return Text(f"rows {named}{more} of {count}", f"{count} 行中的第 {named}{more} 行")
