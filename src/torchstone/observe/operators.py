@@ -11,13 +11,22 @@ Run = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class OperatorMode(TorchDispatchMode):
-    """While it is open, `run(operator, args, kwargs)` is called for each operator and gives its result."""
+    """While it is open, `run(operator, args, kwargs)` is called for each operator and gives its result: a function
+    that is handed in, or a method of a class derived from this one."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._run = run
+        self._given = run
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping it would load the compiler, which costs a second
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One operator."""
+        return self._given(func, args, kwargs) if self._given else func(*args, **kwargs)
 
     def __torch_dispatch__(
         self,
@@ -27,4 +36,4 @@ class OperatorMode(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         del types
-        return self._run(func, args, kwargs or {})
+        return self.run(func, args, kwargs or {})

@@ -17,24 +17,24 @@ from typing import Any
 import torch
 
 from torchstone.dataflow.placement.kernel_count import KernelCount
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.trees import tree_leaves
+from torchstone.observe.operators import OperatorMode
 
 _MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
 
 
-class KernelCounter(TorchDispatchMode):
+class KernelCounter(OperatorMode):
     """Counts what is no view: each is one launch on a device."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.launches = 0
         self.traffic = 0
         self.elements = 0
         self.uploads = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = func(*args, **kwargs)
         name = func._schema.name.rpartition("::")[2]
         if not func.is_view and name not in _MADE_WITHOUT_KERNEL:
             self.launches += 1

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 MOVES = frozenset(
     "empty empty_like empty_strided new_empty new_empty_strided new_zeros new_ones new_full zeros "
@@ -52,21 +52,15 @@ def note(name: str) -> None:
         Watched.seen[name] += 1
 
 
-class Operators(TorchDispatchMode):
+class Operators(OperatorMode):
     """Counts the torch operators that compute."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.computing: Counter[str] = Counter()
         self.scalars = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func._schema.name.rpartition("::")[2]
         if Pause.on:
             pass
@@ -76,7 +70,7 @@ class Operators(TorchDispatchMode):
                 self.computing["item (element by element)"] += 1
         elif name not in MOVES:
             self.computing[f"torch {name}"] += 1
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 class Foreign:

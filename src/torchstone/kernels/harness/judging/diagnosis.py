@@ -17,7 +17,7 @@ import torch
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.oracle import reduced
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 Cause = dict[str, Any]
 """`code` and what fills its blanks; the words stand in `causes`."""
@@ -131,24 +131,18 @@ def _reordered(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
                 yield {"code": "shifted", "axis": axis, "step": step}
 
 
-class _Altered(TorchDispatchMode):
+class _Altered(OperatorMode):
     """The reference with a mistake in it; `changed` names the operators that it is made in."""
 
     def __init__(self, alter: Alter) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.alter = alter
         self.changed: list[str] = []
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        found = self.alter(func, list(args), dict(kwargs or {}))
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = self.alter(func, list(args), dict(kwargs))
         if found is NotImplemented:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         self.changed.append(_name(func).removeprefix("_"))
         return found
 

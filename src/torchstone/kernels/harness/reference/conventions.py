@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 
@@ -65,17 +65,11 @@ _SQUARE_OVERFLOWS = 1e18
 """Well below the root of the largest float32, so that a sum of many squares counts, too."""
 
 
-class _PlainSquares(TorchDispatchMode):
+class _PlainSquares(OperatorMode):
     """Variance, deviation and norm in the format of their input."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        found = func(*args, **(kwargs or {}))
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = func(*args, **kwargs)
         name = str(func).removeprefix("aten.").partition(".")[0]
         if name not in ("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm"):
             return found

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.reference.running import Reference, leaves_of, rebuilt
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 
 def written_inputs(reference: Reference, inputs: list[Any]) -> list[bool]:
@@ -28,25 +28,19 @@ def answers_with_inputs(reference: Reference, inputs: list[Any]) -> bool:
     return bool(mine & {_address(leaf) for leaf in leaves_of(found)})
 
 
-class _Steps(TorchDispatchMode):
+class _Steps(OperatorMode):
     """Counts operators."""
 
     count = 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.count += 1
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def steps_of(reference: Reference, inputs: list[Any]) -> int:
     """How many operators the reference runs on these inputs: a loop runs more of them on longer."""
-    steps = _Steps()  # type: ignore[no-untyped-call]
+    steps = _Steps()
     with steps:
         _run(reference, inputs)
     return int(steps.count)

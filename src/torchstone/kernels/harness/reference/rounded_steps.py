@@ -77,7 +77,7 @@ class RoundedSteps(DoublePrecision):
     """Double precision in which the result of every operator is moved."""
 
     def __init__(self, factors: Factors) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.factors = factors
 
     def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
 from torchstone.kernels.harness.seeding import seed_everything, weights_of
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 LOW = (torch.float32, torch.float16, torch.bfloat16)
 Leaf = torch.Tensor
@@ -25,16 +25,10 @@ class ProblemError(Exception):
     """A problem that cannot be used; the text is for the person who wrote it."""
 
 
-class DoublePrecision(TorchDispatchMode):
+class DoublePrecision(OperatorMode):
     """Every cast and every new tensor in a lower format becomes double."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(type(value) is torch.dtype for value in args):
             args = tuple(_raised(value) for value in args)
         keywords = {name: _raised(value) for name, value in kwargs.items()} if kwargs else {}
@@ -222,7 +216,7 @@ class Reference:
             before = torch.get_default_dtype()
             torch.set_default_dtype(torch.float64)
             try:
-                with mode or DoublePrecision():  # type: ignore[no-untyped-call]
+                with mode or DoublePrecision():
                     return call(*given)
             finally:
                 torch.set_default_dtype(before)

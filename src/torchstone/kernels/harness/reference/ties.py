@@ -15,36 +15,30 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of, rebuilt
-from torchstone.observe.compat.modes import TorchDispatchMode
+from torchstone.observe.operators import OperatorMode
 
 _FIRST = frozenset({"argmax", "argmin", "max.dim", "min.dim"})
 _OPEN = frozenset({"topk", "kthvalue", "median.dim", "nanmedian.dim", "mode", "argsort", "sort"})
 
 
-class _Choices(TorchDispatchMode):
+class _Choices(OperatorMode):
     """Operators that choose: those that choose the first of equals, and the others."""
 
     def __init__(self, inputs: list[torch.Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.inputs = inputs
         self.fixed = False
         self.open = False
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # skipping it would load the compiler, which costs a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = str(func).removeprefix("aten.").removesuffix(".default")
         base = name.partition(".")[0]
-        stable = name == "sort.stable" and bool((kwargs or {}).get("stable"))
+        stable = name == "sort.stable" and bool(kwargs.get("stable"))
         if name in _FIRST or stable:
             self.fixed |= _is_one_of(args[0], self.inputs)
         elif base in _OPEN or name in _OPEN:
             self.open = True
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 class _Watched(np.ndarray[Any, Any]):
