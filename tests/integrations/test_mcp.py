@@ -235,6 +235,8 @@ def test_a_change_of_the_agent_is_never_written_by_the_server(root: Path, tmp_pa
             applied = answer(await client.call_tool("apply", {"run_id": run, "dry_run": False}))
             assert not applied["applied"]
             assert applied["waiting"] == [mine["id"]]
+            assert "+" in applied["waiting_diff"]["text"]
+            assert "torch.randn(4, 8)" in applied["waiting_diff"]["text"]
             assert f"--apply --accept {crash['id']}" in applied["for_a_person"]
             assert train.read_text() == broken
             words = applied["for_a_person"].split()[1:]

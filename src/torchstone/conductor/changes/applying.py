@@ -22,6 +22,7 @@ class ToApply:
     changes: tuple[FileChange, ...] = ()
     waiting: tuple[Solution, ...] = ()
     """Proven changes that a model or an agent wrote and nobody has accepted."""
+    waiting_diff: str = ""
 
     @property
     def diff(self) -> str:
@@ -53,7 +54,9 @@ def select_changes(
         way for way in ways if way.by and way.id not in accepted and way.problem not in accepted
     )
     taken = tuple(way for way in ways if way not in waiting)
-    return ToApply(changes_of(root, _edits(taken)), waiting)
+    return ToApply(
+        changes_of(root, _edits(taken)), waiting, diff_of(changes_of(root, _edits(waiting)))
+    )
 
 
 def accept_command(run: str, waiting: Collection[Solution]) -> str:

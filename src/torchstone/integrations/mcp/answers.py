@@ -254,6 +254,9 @@ class ApplyAnswer(BaseModel):
         [],
         description="proven solutions that an agent or a model wrote: only a person applies them",
     )
+    waiting_diff: Untrusted = Field(
+        default_factory=lambda: Untrusted(text=""), description="what these solutions would change"
+    )
     for_a_person: str = Field("", description="the command to show to a person who has read them")
 
 

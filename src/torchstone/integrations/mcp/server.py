@@ -216,6 +216,8 @@ def _work(server: MCPServer, runs: Runs) -> None:
         steps = Steps(runs.folder(run_id))
         made, done = steps.guide(), steps.verification()
         patches = [item.patch for item in made.entries if item.patch and not is_dropped(item, done)]
+        together = ("patches/proven.patch", "patches/all.patch")
+        patches += [name for name in together if (steps.folder.path / name).is_file()]
         return a.GuideAnswer(markdown=a.short(guide_markdown(made, "en", done)), patches=patches)
 
     @add_tool(server, RUNS)
@@ -230,11 +232,14 @@ def _work(server: MCPServer, runs: Runs) -> None:
             for item in done.verdicts
         ]  # fmt: skip
         before, after = done.tests_before, done.tests_after
-        left = [item.problem for item in done.verdicts if item.outcome != "fixed"]
+        left = [
+            item.problem for item in done.verdicts if item.state not in ("proven", "with others")
+        ]
         return a.VerifyAnswer(
             verdicts=rows, together=done.together.outcome if done.together else "nothing to try together",
             tests=f"{before.state}: {len(before.passed)} passed before, {len(after.passed)} after",
-            next_action=f"submit_solution for {', '.join(left[:5])}, then propose and verify" if left else "apply",
+            next_action=f"submit_solution for {', '.join(left[:5])}, then verify; apply shows what is proven"
+            if left else "apply; what you submitted is written by a person, with the command in for_a_person",
         )  # fmt: skip
 
     @add_tool(server, WRITES)
@@ -249,6 +254,7 @@ def _work(server: MCPServer, runs: Runs) -> None:
             diff=a.short(ready.diff),
             undo=f"torchstone undo {steps.root}",
             waiting=waiting,
+            waiting_diff=a.untrusted(ready.waiting_diff),
             for_a_person=accept_command(str(steps.folder.path), ready.waiting) if waiting else "",
         )
 

@@ -96,6 +96,26 @@ def keep_own_state() -> None:
     result = importlib.import_module("torch.nn.modules.module")._IncompatibleKeys
     for kind in (torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler):
         _keep(kind, result)
+    _keep_random_states(torch)
+
+
+def _keep_random_states(torch: Any) -> None:
+    """A made state of a generator leaves it as it is."""
+    for module in (torch, torch.random, torch.cuda, torch.cuda.random):
+        for name in ("set_rng_state", "set_rng_state_all"):
+            if hasattr(module, name):
+                setattr(module, name, _unless_made(getattr(module, name)))
+    random = importlib.import_module("random")
+    random.setstate = _unless_made(random.setstate)  # type: ignore[attr-defined]
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.set_state = _unless_made(numpy.random.set_state)
+
+
+def _unless_made(real: Any) -> Any:
+    def use(state: Any, *args: Any, **kwargs: Any) -> Any:
+        return None if isinstance(state, MadeState) else real(state, *args, **kwargs)
+
+    return use
 
 
 def _keep(kind: Any, result: Any) -> None:
