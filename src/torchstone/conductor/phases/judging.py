@@ -69,7 +69,11 @@ def judge_change(
         return replace(made, outcome="silenced", state="dropped", why=less)
     if problem.effect in ENDS_THE_RUN and not _comes_further(trial):
         return replace(made, outcome="silenced", state="dropped", why=_NO_FURTHER)
-    turned = [item for item in near if not trial.moves.find(item, now)]
+    # what an accepted change took away before is not this one's doing
+    there = {(item.rule, item.path) for report in trial.then for item in report.findings}
+    turned = [
+        item for item in near if (item.rule, item.path) in there and not trial.moves.find(item, now)
+    ]
     ran = {report.tool for report in trial.now}
     shown = [*own, *(item for item in turned if item.tool in ran)]
     check, why = check_that_turned(shown), Text("", "")
