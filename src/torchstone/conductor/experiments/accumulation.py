@@ -89,7 +89,9 @@ def examine_accumulation(start: Start, count: int, place: Place) -> Examined:
 
 def _compare(parts: torch.Tensor, whole: torch.Tensor, place: Place) -> Examined:
     size = float(whole.norm())
-    if not size or not bool(torch.isfinite(parts).all()) or not float(parts.norm()):
+    if not size or not bool(torch.isfinite(parts).all() and torch.isfinite(whole).all()):
+        return NOTHING_TO_LOOK_AT
+    if not float(parts.sum(0).norm()):
         return NOTHING_TO_LOOK_AT
     weights = torch.linalg.lstsq(parts.T, whole[:, None]).solution[:, 0]
     rest = float((parts.T @ weights - whole).norm()) / size
@@ -109,11 +111,16 @@ def _compare(parts: torch.Tensor, whole: torch.Tensor, place: Place) -> Examined
                 UNEVEN,
                 place,
                 Text(
-                    "{count} micro-batches weigh the same in one update; in one batch of the same samples they weigh "
-                    "{low} to {high}",
-                    "一次更新中的 {count} 个微批次权重相同；而在同样样本的一个批次中，其权重为 {low} 至 {high}",
+                    "for the gradient of one batch of the same samples, the {count} micro-batches of an update would have "
+                    "to count {low} to {high} of what they give now, not {even} each",
+                    "要得到同样样本的一个批次的梯度，一次更新中的 {count} 个微批次应按其现有贡献的 {low} 至 {high} 计入，而不是各占 {even}",
                 ),
-                {"count": str(count), "low": f"{low:.0%}", "high": f"{high:.0%}"},
+                {
+                    "count": str(count),
+                    "low": f"{low:.0%}",
+                    "high": f"{high:.0%}",
+                    "even": f"{1 / count:.0%}",
+                },
                 (
                     number("largest weight", "最大权重", high * 100, "%", IN_THE_RUN),
                     number("smallest weight", "最小权重", low * 100, "%", IN_THE_RUN),

@@ -189,7 +189,7 @@ def _patterns(groups: list[list[Finding]]) -> list[tuple[list[Finding], list[Fin
 
 def evidence_kind(item: Finding) -> EvidenceKind:
     """How a finding is known."""
-    if item.tool in ("dryrun", "probes", "experiments", "tests", "checks"):
+    if item.tool in ("dryrun", "probes", "experiments", "models", "tests", "checks"):
         return "shown"
     if item.tool in ("cost", "tensors", "tensor", "flow"):
         return "measured"
