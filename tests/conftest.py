@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name in ("NO_COLOR", "FORCE_COLOR", "LC_ALL", "LC_MESSAGES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "C.UTF-8")
+
+
+@pytest.fixture(autouse=True)
+def no_modules_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test imported from its own folder is not what the next one imports by the same name."""
+    before, paths = set(sys.modules), list(sys.path)
+    yield
+    made = str(tmp_path_factory.getbasetemp())
+    sys.path[:] = [item for item in sys.path if item in paths or not item.startswith(made)]
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(made):
+            del sys.modules[name]
 
 
 @pytest.fixture

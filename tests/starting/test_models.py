@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from torch import nn
 
 from torchstone.starting.models.discovery import find_models
 from torchstone.starting.models.guesses import Settings, inputs_for, value_for
-from torchstone.starting.models.recipes import Recipe, find_recipe, import_file
+from torchstone.starting.models.recipes import Recipe, find_recipe
 from torchstone.starting.models.script import script_name, write_script
 
 RESNET = """
@@ -123,16 +122,6 @@ def test_models_are_built_called_and_trained(project: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_module_of_another_project_with_the_same_name_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "net.py").write_text(RESNET)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setitem(sys.modules, "net", ModuleType("net"))
-    module, _ = import_file(tmp_path, "net.py")
-    assert module.__file__ == str(tmp_path / "net.py")
 
 
 def test_inputs_follow_the_first_layers() -> None:

@@ -75,8 +75,8 @@ def run_models(root: Path) -> Report:
             measures.append(_measure(answer.recipe, steps))
         else:
             gaps += report.gaps
-    if not measures:
-        gaps = [*gaps, _gap(failed)]
+    if not measures and not gaps:
+        gaps = [_gap(failed)]
     return Report(
         TOOL, tuple(findings.values()), tuple(measures), tuple(gaps), rules=rules, subject=TOOL
     )

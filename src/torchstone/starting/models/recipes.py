@@ -97,13 +97,8 @@ def import_file(root: Path, path: str) -> tuple[ModuleType, tuple[str, ...]]:
     )
     for folder in reversed(folders):
         sys.path.insert(0, str(root / folder))
-    parts = file.relative_to(home).with_suffix("").parts
-    for count in range(1, len(parts) + 1):  # another module of that name is not this one
-        known = sys.modules.get(".".join(parts[:count]))
-        where = getattr(known, "__file__", None)
-        if known is not None and not (where and Path(where).is_relative_to(root)):
-            del sys.modules[".".join(parts[:count])]
-    return importlib.import_module(".".join(parts)), folders
+    name = ".".join(file.relative_to(home).with_suffix("").parts)
+    return importlib.import_module(name), folders
 
 
 def _expressions(found: ModelClass, module: ModuleType) -> Iterator[str]:
