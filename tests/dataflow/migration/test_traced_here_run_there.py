@@ -41,7 +41,9 @@ def test_calls_move_and_results_are_equal(
         after = outcome(pipeline)
     stats = migrator.get_stats()
     assert stats["calls_migrated"] + stats["calls_deferred"] > 0
-    own = [calls for key, calls in stats["contexts"].items() if key.startswith(pipeline.__name__)]
+    own = [
+        calls for key, calls in stats["contexts"].items() if key.startswith(f"{pipeline.__name__}/")
+    ]
     assert own
     assert all(own)
     assert stats["calls_total"] == sum(stats[f"calls_{fate}"] for fate in FATES)
