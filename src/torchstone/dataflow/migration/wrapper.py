@@ -15,6 +15,7 @@ import torch
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
 from torchstone.dataflow.migration.deferred.fusing import Fuser
+from torchstone.dataflow.migration.deferred.steps import can_record
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import hashable, map_leaves
@@ -270,8 +271,25 @@ class UniversalWrapper:
         arguments = self._inject_kwargs(arguments)  # 4
         arguments = self._apply_structural_ops(arguments)  # 5
         backend = self._get_backend()  # 6
-        result = backend(**arguments)  # 7
+        result = self._run(backend, arguments)  # 7
         return self._process_output(result, transfer)  # 8
+
+    def _run(self, backend: Callable[..., Any], arguments: Arguments) -> Any:
+        """Calls of a kind that comes again are compiled where the device can."""
+        data = self.spec.data[0] if can_record(self.spec) else ""
+        image = arguments.get(data)
+        if not isinstance(image, torch.Tensor) or not self.migration.fuser.compiles(image.device):
+            return backend(**arguments)
+        rest = {name: value for name, value in arguments.items() if name != data}
+        try:
+            kind = hashable(rest)
+            hash(kind)
+        except TypeError:  # arguments that cannot be compared are no kind
+            return backend(**arguments)
+        steps = (self.func_path, kind)
+        return self.migration.fuser.run(
+            lambda part: backend(**rest, **{data: part}), image, steps, self.func_path
+        )
 
     def _execute_factory_op(self, bound: Arguments, transfer: Transfer) -> Any:
         """Data apart from configuration; the instance for a configuration is made once."""

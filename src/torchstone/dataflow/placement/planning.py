@@ -297,6 +297,13 @@ def _estimate(
 
 def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ...]:
     said = [profile.how]
+    if profile.compiles:
+        said.append(
+            Text(
+                "calls of a kind that comes again are compiled there: as many kernels as they have reductions, and one",
+                "重复出现的同类调用会在设备上编译：每次调用的 kernel 数为其归约数加一",
+            )
+        )
     if not any(True for names in request.supported.values() for _ in names):
         said.append(
             Text("no catalogue of movable functions is installed: nothing can move",
