@@ -50,8 +50,7 @@ class _Span:
 
     def holds(self, item: int) -> bool:
         """It is made of elements of this size, and has some."""
-        size = self.end - self.start
-        return size > 0 and size % item == 0 and item == self.item
+        return self.end > self.start and item == self.item
 
     def elements(self, pointers: Any, active: Any, dtype: Any) -> tuple[Any, Any]:
         """The tensor's memory as an array, and the places in it; the first for what is masked."""
