@@ -42,7 +42,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     ("cuda", r"\bload_inline\s*\(|\b__global__\b|cuda_runtime\.h|<<<"),
     ("triton", r"^\s*(import|from)\s+triton\b"),
     ("numba", r"^\s*(import|from)\s+numba\b"),
-    ("c", r"^C_SOURCE\s*=|\bfrom torchstone_kernel import\b"),
+    ("c", r"^(C|CPP)_SOURCE\s*=|\bfrom torchstone_kernel import\b"),
     ("swft", r"^\s*(import|from)\s+swft\b"),
 )
 """By which a candidate's language is known, the most particular first."""

@@ -69,7 +69,7 @@ def _without_environment(source: str) -> str:
 
 def _first_line(node: ast.stmt) -> int:
     above = [item.lineno for item in getattr(node, "decorator_list", ())]
-    return min([node.lineno, *above])
+    return int(min([node.lineno, *above]))
 
 
 @dataclass(slots=True)
