@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Sequence
 
+from torchstone.starting.diagnosis import find_obstacle
 from torchstone.starting.obstacles import EmptyData, Misfit, Obstacle
 from torchstone.starting.supplies import MadeFile, MadeValues, PlainPackage, Supply
 
@@ -51,6 +52,12 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
 def has_made_data(supplies: Sequence[Supply]) -> bool:
     """Whether part of the data was made: any exception may come from that."""
     return any(isinstance(item, MadeFile | MadeValues | PlainPackage) for item in supplies)
+
+
+def find_any_obstacle(error: BaseException, supplies: Sequence[Supply]) -> Obstacle | None:
+    """What an exception shows beside what was supplied."""
+    found = find_obstacle(error)
+    return found or (obstacle_of_made_data(error) if has_made_data(supplies) else None)
 
 
 def obstacle_of_made_data(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchstone.conductor.experiments.models import run_models
+from torchstone.conductor.experiments.recording.session import Start
+from torchstone.conductor.experiments.running import run_experiments
 from torchstone.core.finding import Severity
 
 NET = """
@@ -44,3 +46,39 @@ def test_models_that_cannot_be_built_are_a_gap(tmp_path: Path) -> None:
     assert not report.measures
     (gap,) = report.gaps
     assert "ValueError: no" in gap.reason.say("en")
+
+
+DATA = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Records(Dataset):
+    def __init__(self):
+        with open("records.bin", "rb") as file:
+            self.rows = [int(word) for word in file.read(99).decode("latin-1").split("/")[7:]]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], index % 3
+
+
+net = nn.Linear(12, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for row, kind in DataLoader(Records(), 64):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(row.float()), kind).backward()
+    optimizer.step()
+"""
+
+
+def test_a_program_without_its_data_is_trained_on_made_values(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(DATA)
+    report = run_experiments(Start(tmp_path, "train.py"))
+    values = {item.name: item for item in report.measures}
+    assert values["steps"].value == 8, report.gaps
+    assert "Records reads what is missing here" in str(values["supplied"].evidence)
+    assert not report.findings

@@ -49,6 +49,8 @@ class Origin:
 class Undecided:
     """Passes through what keeps it open; anything else decides."""
 
+    is_open = True
+
     def __init__(self, origin: Origin, moves: tuple[Any, ...] = (), batch: int = 0) -> None:
         self.__dict__.update(_origin=origin, _moves=moves, _batch=batch)
 

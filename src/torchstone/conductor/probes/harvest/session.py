@@ -29,8 +29,9 @@ from torchstone.conductor.probes.harvest.recording import Recording
 from torchstone.observe.where import Where
 from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
-from torchstone.starting.diagnosis import find_obstacle, own_lines
+from torchstone.starting.diagnosis import own_lines
 from torchstone.starting.documents import start_program
+from torchstone.starting.misfits import find_any_obstacle
 from torchstone.starting.supplies import Supply
 
 _GRACE_SECONDS = 10.0
@@ -58,7 +59,7 @@ def harvest(
     put_in_copy(supplies, root, where.is_own)
     install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
-        _run(root, script, add_arguments(arguments, supplies), run, where)
+        _run(root, script, add_arguments(arguments, supplies), run, where, supplies)
     FileGroup.tell_end()
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
     return run, hooks
@@ -117,7 +118,14 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _run(root: Path, script: str, arguments: list[str], run: Recording, where: Where) -> None:
+def _run(
+    root: Path,
+    script: str,
+    arguments: list[str],
+    run: Recording,
+    where: Where,
+    supplies: tuple[Supply, ...],
+) -> None:
     path = root / script
     sys.argv = [str(path), *arguments]
     sys.path[:0] = [str(path.parent), str(root)]
@@ -132,7 +140,8 @@ def _run(root: Path, script: str, arguments: list[str], run: Recording, where: W
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = where.last_raised(error)
-        run.obstacle, run.stack = find_obstacle(error), own_lines(error, where.is_own)
+        run.obstacle = find_any_obstacle(error, supplies)
+        run.stack = own_lines(error, where.is_own)
 
 
 def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
