@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.conductor.changes.hunks import has_meaning, hunks_of, remove_bodies, without
+from torchstone.conductor.changes.hunks import has_meaning, parts_of, remove_bodies, without
 from torchstone.conductor.changes.patches import FileChange
 from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.experiments.checks.check import make_check
@@ -14,9 +14,13 @@ from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.experiments.checks.running import run_seeds
 from torchstone.conductor.experiments.results import Result, combine
 from torchstone.conductor.options import ReviewOptions
+from torchstone.conductor.phases.guide import Entry, Guide, without_split_off
+from torchstone.conductor.phases.verdicts import Verdict, Verification
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.steps import Steps
 from torchstone.core.errors import TorchstoneError
+from torchstone.core.fix import Edit
+from torchstone.core.text import Text
 from torchstone.sandbox.run import is_confined
 
 METRICS = '''"""Figures of an evaluation."""
@@ -133,12 +137,27 @@ def test_checks_of_a_folder(project: Path, tmp_path: Path) -> None:
 def test_parts_of_a_change() -> None:
     before = "a = 1\nb = 2\nc = 3\n"
     changes = (FileChange("x.py", before, "a = 9\nb = 2\nc = 3  # why\n"),)
-    first, second = hunks_of(changes)
+    first, second = parts_of(changes)
     assert without(changes, first) == (FileChange("x.py", before, "a = 1\nb = 2\nc = 3  # why\n"),)
     assert has_meaning(changes, first)
     assert not has_meaning(changes, second)
     one = (FileChange("x.py", before, "a = 9\nb = 2\nc = 3\n"),)
-    assert without(one, hunks_of(one)[0]) == ()
+    assert without(one, parts_of(one)[0]) == ()
+    moves = (FileChange("x.py", "a()\nb()\nc()\n", "b()\nc()\na()\n"),)
+    (part,) = parts_of(moves)  # what is taken out here and put in there is one part
+    assert without(moves, part) == ()
+
+
+def test_the_guide_shows_what_is_proven_of_a_change(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("a = 1\nb = 2\n")
+    said = Text("", "")
+    entry = Entry("p-1", said, said, said, (), said, (), (), said, "01.patch", "both parts")
+    kept = (Edit("x.py", 1, 0, 2, 0, "a = 9\n"),)
+    done = Verification((Verdict("p-1", "s-1", "fixed", "proven", kept=kept),))
+    (made,) = without_split_off(Guide((entry,), ()), done, tmp_path).entries
+    assert "+a = 9" in made.diff
+    assert len(made.hunks) == 1
+    assert without_split_off(Guide((entry,), ()), Verification(()), tmp_path).entries == (entry,)
 
 
 def test_the_innermost_function_loses_its_body() -> None:
@@ -167,15 +186,19 @@ def test_a_finding_of_an_agent_is_shown_fixed_and_proven(project: Path, tmp_path
     with pytest.raises(TorchstoneError, match="p-nothing"):
         steps.submit("p-nothing", [RIGHT], "?")
 
-    def outcome(*edits: TextEdit) -> tuple[str, str, str]:
+    def outcome(*edits: TextEdit) -> tuple[str, str, str, str]:
         done = steps.submit(shown.problem, edits, "a fix")
         assert done.applies, done
         verdict = steps.verify().of(shown.problem)
         assert verdict is not None
         assert verdict.solution == done.solution
-        return verdict.outcome, verdict.state, verdict.why.en
+        return verdict.outcome, verdict.state, verdict.check.en, verdict.diff
 
     extra = TextEdit("metrics.py", "    return x\n", "    return -x\n")
-    assert outcome(RIGHT, extra)[:2] == ("fixed", "applies")  # nothing proves the second part
+    *state, check, diff = outcome(RIGHT, extra)
+    assert state == ["fixed", "proven"]
+    assert "split off, because nothing proves it: metrics.py" in check  # the second part
+    assert "-x" not in diff
+    assert "-x" not in (out / "patches/proven.patch").read_text()
     assert outcome(RIGHT)[:2] == ("fixed", "proven")
     assert len(steps.propose().of(shown.problem)) > 2  # every submission is a candidate

@@ -14,7 +14,7 @@ from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.plan import Plan
 from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.trees import Tree
-from torchstone.conductor.phases.verdicts import StateWords, Verdict, Verification
+from torchstone.conductor.phases.verdicts import StateWords, Verification
 from torchstone.conductor.phases.verify import Search
 from torchstone.conductor.project.copying import Copy, copied
 from torchstone.conductor.project.testing import TestRun
@@ -42,7 +42,7 @@ class _Known:
     execution: Execution
     problem: Problem
     design: Design
-    verdict: Verdict | None
+    done: Verification
 
 
 def prove(run: str, given: str) -> Report:
@@ -84,14 +84,15 @@ def _as_it_is(known: _Known, copy: Copy, there: list[Finding]) -> Report:
 
 
 def _with_patch(known: _Known, before: Before, there: list[Finding]) -> Report:
-    name, verdict = known.problem.id, known.verdict
+    name = known.problem.id
+    verdict = known.done.of(name)
     solution = known.design.chosen(name)
     if verdict is None or solution is None or not solution.edits:
         said = Text(
             f"{name} is shown again; there is no patch for it", f"{name} 再次出现；没有补丁"
         )
         return _report(known, Answer(said, "bad"), tuple(there))
-    ways = {way.id: way.edits for way in known.design.solutions}
+    ways = {way.id: known.done.edits_of(way) for way in known.design.solutions}
     try:
         base = Tree(before, {item: ways[item] for item in verdict.on_top_of}, fresh=True)
     except (PatchError, KeyError) as error:
@@ -139,4 +140,4 @@ def _read(folder: RunFolder, given: str) -> _Known:
     execution = Execution(tuple(item for item in results if item is not None))
     done = folder.load("verification", Verification) or Verification(())
     design = folder.load("solutions", Design) or Design((), ())
-    return _Known(info, plan, execution, problem, design, done.of(given))
+    return _Known(info, plan, execution, problem, design, done)

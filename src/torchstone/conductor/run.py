@@ -27,7 +27,13 @@ from torchstone.conductor.phases.execute import (
     execute,
     run_job,
 )
-from torchstone.conductor.phases.guide import Guide, guide_markdown, is_dropped, make_guide
+from torchstone.conductor.phases.guide import (
+    Guide,
+    guide_markdown,
+    is_dropped,
+    make_guide,
+    without_split_off,
+)
 from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
@@ -200,6 +206,7 @@ class Review:
 
     def _write_guide(self, guide: Guide, done: Verification) -> None:
         """The document and the patches; a patch that was tried and dropped is not left to be applied."""
+        guide = without_split_off(guide, done, self.root)
         self.folder.write("guide.md", guide_markdown(guide, self.lang, done))
         for entry in guide.entries:
             if entry.patch and is_dropped(entry, done):

@@ -202,4 +202,4 @@ def try_patch(root: Path, check: Check, edits: Sequence[TextEdit]) -> TriedPatch
         return try_check(root, check, parts).state != "holds"
 
     unproven = refuse_proof(Proof(changes, shows, by_others=True, by_checks=True))
-    return replace(tried, refused=unproven.en if unproven else "")
+    return replace(tried, refused=unproven.why.en if unproven else "")

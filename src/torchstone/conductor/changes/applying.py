@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchstone.conductor.changes.patches import FileChange, changes_of, diff_of
@@ -36,7 +36,9 @@ def select_changes(
     whose changes a person has read; the tree must be the one that was verified."""
     joint = done.together
     names = {item.solution for item in done.proven} - set(done.left_out)
-    ways = tuple(way for way in design.solutions if way.id in names)
+    ways = tuple(
+        replace(way, edits=done.edits_of(way)) for way in design.solutions if way.id in names
+    )
     known = {name for way in ways for name in (way.id, way.problem)}
     for name in accepted:
         if name not in known:

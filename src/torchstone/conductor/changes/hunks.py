@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.changes.patches import FileChange
+from torchstone.core.fix import Edit
 from torchstone.core.lines import split_lines
 
 
@@ -33,6 +34,48 @@ def hunks_of(changes: tuple[FileChange, ...]) -> tuple[Hunk, ...]:
     return tuple(hunk for change in changes for hunk in _of_file(change))
 
 
+Part = tuple[Hunk, ...]
+"""Lines that belong together: a change at one place, or lines that were moved."""
+
+
+def parts_of(changes: tuple[FileChange, ...]) -> tuple[Part, ...]:
+    """The separate parts of a change; lines that are taken out here and put in there are one."""
+    texts = {change.path: split_lines(change.before) for change in changes}
+    left = list(hunks_of(changes))
+    found: list[Part] = []
+    while left:
+        first = left.pop(0)
+        old = _bare(texts[first.path][first.start : first.end])
+        for other in left:
+            if other.path != first.path:
+                continue
+            there = _bare(texts[other.path][other.start : other.end])
+            goes = old and not first.new and old == _bare(other.new)
+            comes = there and not other.new and there == _bare(first.new)
+            if goes or comes:
+                left.remove(other)
+                found.append((first, other))
+                break
+        else:
+            found.append((first,))
+    return tuple(found)
+
+
+def _bare(lines: Sequence[str]) -> tuple[str, ...]:
+    """Without what stands before and after: moved lines are often indented otherwise."""
+    return tuple(bare for line in lines if (bare := line.strip()))
+
+
+def edits_without(changes: tuple[FileChange, ...], parts: Sequence[Part]) -> tuple[Edit, ...]:
+    """The change as edits of whole lines, with these parts left out."""
+    left_out = {hunk for part in parts for hunk in part}
+    return tuple(
+        Edit(hunk.path, hunk.start + 1, 0, hunk.end + 1, 0, "".join(hunk.new))
+        for hunk in hunks_of(changes)
+        if hunk not in left_out
+    )
+
+
 def _of_file(change: FileChange) -> Iterator[Hunk]:
     old, new = split_lines(change.before), split_lines(change.after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
@@ -41,16 +84,16 @@ def _of_file(change: FileChange) -> Iterator[Hunk]:
             yield Hunk(change.path, start, end, tuple(new[new_start:new_end]), new_start)
 
 
-def without(changes: tuple[FileChange, ...], hunk: Hunk) -> tuple[FileChange, ...]:
+def without(changes: tuple[FileChange, ...], part: Part) -> tuple[FileChange, ...]:
     """The change with one part left as it was; a file that then does not change drops out."""
     made = []
     for change in changes:
-        if change.path != hunk.path:
+        if change.path != part[0].path:
             made.append(change)
             continue
         lines = split_lines(change.before)
         for other in reversed(list(_of_file(change))):
-            if other != hunk:
+            if other not in part:
                 lines[other.start : other.end] = other.new
         text = "".join(lines)
         if text != change.before:
@@ -58,11 +101,11 @@ def without(changes: tuple[FileChange, ...], hunk: Hunk) -> tuple[FileChange, ..
     return tuple(made)
 
 
-def has_meaning(changes: tuple[FileChange, ...], hunk: Hunk) -> bool:
+def has_meaning(changes: tuple[FileChange, ...], part: Part) -> bool:
     """Whether the program differs without this part: comments and blank lines need no proof."""
-    rest = {change.path: change.after for change in without(changes, hunk)}
+    rest = {change.path: change.after for change in without(changes, part)}
     for change in changes:
-        if change.path == hunk.path:
+        if change.path == part[0].path:
             other = rest.get(change.path, change.before)
             return _tree(other) != _tree(change.after)
     return False

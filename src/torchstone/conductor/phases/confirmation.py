@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torchstone.conductor.changes.hunks import Hunk, has_meaning, hunks_of, without, without_bodies
+from torchstone.conductor.changes.hunks import Part, has_meaning, parts_of, without, without_bodies
 from torchstone.conductor.changes.patches import FileChange
 from torchstone.core.finding import Finding
 from torchstone.core.text import Text
@@ -28,36 +28,53 @@ class Proof:
     """A check that somebody wrote shows the fault: it must be the code that decides it."""
 
 
-def refuse_proof(proof: Proof) -> Text | None:
-    """Why the change is not proven although the fault is gone; None where it is."""
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a change is not proven although the fault is gone."""
+
+    why: Text
+    idle: tuple[Part, ...] = ()
+    """Parts without which the fault is gone as well."""
+
+
+def refuse_proof(proof: Proof) -> Objection | None:
+    """None where the change is proven."""
     if proof.by_checks and not proof.shows(()):
-        return Text(
+        said = Text(
             "the check does not fail again when the change is taken back",
             "撤销修改之后该检查没有再次失败",
         )
+        return Objection(said)
     if proof.by_checks:
         removed = without_bodies(proof.changes)
         if removed and not proof.shows(removed):
-            return Text(
+            said = Text(
                 "the check still passes when the body of the changed function is removed: it does not call it",
                 "删除被修改函数的函数体之后该检查仍然通过：它并未调用该函数",
             )
+            return Objection(said)
     if not proof.by_others:
         return None
-    parts = [item for item in hunks_of(proof.changes) if has_meaning(proof.changes, item)]
+    parts = [item for item in parts_of(proof.changes) if has_meaning(proof.changes, item)]
     if len(parts) > MOST_HUNKS:
-        return Text(
+        said = Text(
             f"the change has {len(parts)} separate parts, more than can be tried one by one ({MOST_HUNKS})",
             f"该修改有 {len(parts)} 处独立改动，超出可逐一尝试的数量（{MOST_HUNKS}）",
         )
-    idle = [
+        return Objection(said)
+    idle = tuple(
         item for item in parts if len(parts) > 1 and not proof.shows(without(proof.changes, item))
-    ]
-    return _idle(idle) if idle else None
+    )
+    return Objection(_idle(idle), idle) if idle else None
 
 
-def _idle(parts: list[Hunk]) -> Text:
-    places = ", ".join(item.where for item in parts)
+def places_of(parts: Sequence[Part]) -> str:
+    """Where parts of a change begin."""
+    return ", ".join(part[0].where for part in parts)
+
+
+def _idle(parts: Sequence[Part]) -> Text:
+    places = places_of(parts)
     return Text(
         f"the fault is gone without this part of the change, so that nothing proves it: {places}; "
         "submit it as a change of its own",

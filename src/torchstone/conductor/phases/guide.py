@@ -6,7 +6,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchstone.conductor.changes.patches import FileChange, PatchError, changes_of, diff_of
@@ -88,6 +88,19 @@ def make_guide(found: Interpretation, plan: Design, root: Path, run: str) -> Gui
         for item in entries
     )
     return Guide(tuple(entries), checklist)
+
+
+def without_split_off(guide: Guide, done: Verification, root: Path) -> Guide:
+    """The guide with what is proven of a change, where a part of it was split off."""
+    kept = {item.problem: item.kept for item in done.verdicts if item.kept}
+    entries = []
+    for entry in guide.entries:
+        if entry.problem in kept:
+            changes = changes_of(root, kept[entry.problem])
+            hunks = tuple(hunk for change in changes for hunk in hunks_of(change))
+            entry = replace(entry, hunks=hunks, diff=diff_of(changes))
+        entries.append(entry)
+    return replace(guide, entries=tuple(entries))
 
 
 def _entry(

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from torchstone.conductor.phases.design import Solution
 from torchstone.conductor.phases.problems import OUTSIDE, Problem
 from torchstone.conductor.project.testing import TestRun
 from torchstone.core.finding import Finding
+from torchstone.core.fix import Edit
 from torchstone.core.text import Text
 
 Outcome = Literal["fixed", "remaining", "regressed", "silenced", "not tried"]
@@ -46,6 +48,8 @@ class Verdict:
     """Findings that only come up now because the program came further."""
     on_top_of: tuple[str, ...] = ()
     """Solutions that were in the tree when this one was tried."""
+    kept: tuple[Edit, ...] = ()
+    """What is left of the change where a part was split off because nothing proves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Verification:
     unmasked: tuple[Finding, ...] = ()
     """What was hidden behind the problems that are fixed, with lines of the changed files."""
     cpu_seconds: float = 0.0
+
+    def edits_of(self, way: Solution) -> tuple[Edit, ...]:
+        """Of a change: what is proven of it, where a part was split off."""
+        kept = [item.kept for item in self.verdicts if item.solution == way.id and item.kept]
+        return kept[0] if kept else way.edits
 
     def of(self, problem: str) -> Verdict | None:
         return next((item for item in self.verdicts if item.problem == problem), None)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from torchstone.conductor.changes.hunks import Part, edits_without, parts_of
 from torchstone.conductor.changes.patches import (
     FileChange,
     PatchError,
@@ -15,7 +16,13 @@ from torchstone.conductor.changes.patches import (
     together,
 )
 from torchstone.conductor.phases.before import ALWAYS, SHOWN, Before
-from torchstone.conductor.phases.confirmation import Proof, is_by_checks, refuse_proof
+from torchstone.conductor.phases.confirmation import (
+    Objection,
+    Proof,
+    is_by_checks,
+    places_of,
+    refuse_proof,
+)
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.judging import Trial, judge_change
 from torchstone.conductor.phases.matching import Moves
@@ -104,7 +111,37 @@ class Search:
         with_tests = self.before.tests.state == "ran" and self.before.plan.scope.reaches("deep")
         trial = self._trial(self.base, tree, own, (), alone, with_tests)
         verdict = judge_change(problem, solution, trial, own, self.before.shown_near(own))
-        return self._confirm(verdict, solution, tree, own, alone), tree
+        if verdict.state == "proven" and (no := self._refuse_proof(solution, tree, own)):
+            if no.idle and (smaller := self._split_off(problem, solution, no.idle, tree, alone)):
+                return smaller
+            verdict = replace(verdict, state="applies", why=no.why, check=Text("", ""))
+        return self._drop_silencing(verdict, solution, alone), tree
+
+    def _split_off(
+        self,
+        problem: Problem,
+        solution: Solution,
+        idle: tuple[Part, ...],
+        tree: Tree,
+        alone: tuple[FileChange, ...],
+    ) -> tuple[Verdict, Tree | None] | None:
+        """The change without the parts that nothing proves, judged anew; None where it is not proven."""
+        parts, seen = parts_of(alone), parts_of(tree.beyond(self.base))
+        if len(parts) != len(seen):  # they run together with an accepted change
+            return None
+        there = tuple(part for part, one in zip(parts, seen, strict=True) if one in idle)
+        edits = edits_without(alone, there)
+        if not edits:
+            return None
+        verdict, made = self._judge(problem, replace(solution, edits=edits))
+        if verdict.state != "proven":
+            return None
+        places = places_of(there)
+        check = Text(
+            f"{verdict.check.en} (split off, because nothing proves it: {places})",
+            f"{verdict.check.zh}（因无证据支持而分出：{places}）",
+        )
+        return replace(verdict, check=check, kept=verdict.kept or edits), made
 
     def _gone_with(self, own: list[Finding]) -> str:
         """The accepted change that took these findings away; empty where they are still there."""
@@ -134,20 +171,17 @@ class Search:
             Moves(tree.beyond(base)), diff_of(changes),
         )  # fmt: skip
 
-    def _confirm(
-        self, verdict: Verdict, solution: Solution, tree: Tree, own: list[Finding],
-        alone: tuple[FileChange, ...],
-    ) -> Verdict:  # fmt: skip
-        """Proven only if the change is what turned the runs; a change that hides is dropped."""
-        if verdict.state == "proven" and (why := self._refuse_proof(solution, tree, own)):
-            verdict = replace(verdict, state="applies", why=why, check=Text("", ""))
+    def _drop_silencing(
+        self, verdict: Verdict, solution: Solution, alone: tuple[FileChange, ...]
+    ) -> Verdict:
+        """A change that only hides the fault is dropped."""
         silencing = "" if solution.kind == "rule fix" else is_silencing(alone)
         if silencing and verdict.outcome == "fixed":
             why = Text(f"silenced by the edit: it {silencing}", f"仅被修改掩盖：{silencing}")
             return Verdict(verdict.problem, solution.id, "silenced", "dropped", why=why, diff=verdict.diff)  # fmt: skip
         return verdict
 
-    def _refuse_proof(self, solution: Solution, tree: Tree, own: list[Finding]) -> Text | None:
+    def _refuse_proof(self, solution: Solution, tree: Tree, own: list[Finding]) -> Objection | None:
         """The fault must come back when the change is taken back, whole or in parts."""
         shown = [item for item in own if item.tool in SHOWN]
         jobs = [job for job in self.before.jobs_that_found(shown) if job.tool != ALWAYS]
