@@ -257,8 +257,10 @@ def test_moves_never_make_the_objective_worse() -> None:
 def test_logging_as_in_the_guide(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="optimizer"):
         OptimizerManager(k=2).optimize(pipeline())
-    said = [record.getMessage() for record in caplog.records]
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
     assert said == ["开始图粗化聚类...", "粗化完成: 33 -> 9 节点", "开始K-way划分 (k=2)..."]
+    details = [record.getMessage() for record in caplog.records if record.levelno < logging.INFO]
+    assert [text.partition(":")[0] for text in details] == ["锚点", "迭代优化", "分区 0", "分区 1"]
 
 
 def test_wrong_use(tmp_path: Path) -> None:

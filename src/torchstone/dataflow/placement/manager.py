@@ -64,10 +64,22 @@ class OptimizerManager:
             )  # fmt: skip
         logger.info("开始图粗化聚类...")
         folded = self.coarsening.coarsen(dag)
+        if not self.coarsening.anchors:
+            logger.info("未发现重复锚点，跳过聚类")
         logger.info("粗化完成: %d -> %d 节点", len(dag.nodes), len(folded.nodes))
+        logger.debug("锚点: %s", {name: len(ids) for name, ids in self.coarsening.anchors.items()})
         logger.info("开始K-way划分 (k=%d)...", self.partitioner.k)
         initial = self.partitioner.partition(folded)
         optimized = self.iterative.optimize(initial, folded)
+        logger.debug("迭代优化: %s", self.iterative.stats)
+        for part in optimized:
+            logger.debug(
+                "分区 %d: 中心 %d, %d 节点, 负载 %.6f s",
+                part.id,
+                part.center,
+                len(part.nodes),
+                part.total_compute,
+            )
         result: dict[str, Any] = {
             "statistics": {
                 "coarsening": asdict(self.coarsening.statistics),
