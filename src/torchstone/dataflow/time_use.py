@@ -75,6 +75,11 @@ def time_uses(thread: ThreadTime) -> list[TimeUse]:
     return sorted(made, key=lambda item: -item.seconds)
 
 
+def other_seconds(uses: Iterable[TimeUse]) -> float:
+    """Work outside of operators, without imports and waiting: a plan leaves it where it is."""
+    return sum(use.seconds for use in uses if use.kind in ("python", "library"))
+
+
 def _calls(thread: ThreadTime) -> Iterable[tuple[str, Kind, Site, int, int]]:
     for event in thread.events:
         if event.end:

@@ -119,7 +119,8 @@ class OptimizerManager:
         """The plan that no placement beats for the goal, parts or not.
 
         `device`, `goal` (latency, throughput), `batch`, `workers`, `consumer` (cpu, device),
-        `allow_rounding`, `program`, `program_hash`. Without a `profile` the device is measured where
+        `allow_rounding`, `other_seconds` (of the pipeline outside of operators: it stays), `program`,
+        `program_hash`. Without a `profile` the device is measured where
         torch has it, else assumed; without `supported` the functions of the catalogue can move."""
         return best_plan(dag, _request(gpu_count, **options)).to_data()
 
@@ -135,11 +136,12 @@ def _request(
     workers: int = 0,
     consumer: str = "cpu",
     allow_rounding: bool = False,
+    other_seconds: float = 0.0,
     program: str = "",
     program_hash: str = "",
 ) -> PlanRequest:
     if (
-        gpu_count < 0 or batch < 1 or workers < 0
+        gpu_count < 0 or batch < 1 or workers < 0 or not 0 <= other_seconds < float("inf")
         or goal not in ("latency", "throughput") or consumer not in ("cpu", "device")
     ):  # fmt: skip
         raise UsageError(
@@ -155,7 +157,7 @@ def _request(
         profile=profile,
         supported=supported_functions() if supported is None else supported,
         goal=goal,
-        setting=Setting(batch, workers, consumer == "device", allow_rounding),
+        setting=Setting(batch, workers, consumer == "device", allow_rounding, other_seconds),
         program=program,
         program_hash=program_hash,
     )
