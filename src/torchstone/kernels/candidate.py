@@ -11,7 +11,8 @@ from typing import Literal, get_args
 from torchstone.core.errors import UsageError
 from torchstone.core.options import unknown
 from torchstone.core.text import Text
-from torchstone.kernels.problem import PARTS, read_source
+from torchstone.kernels.problem import PARTS, parse, read_source
+from torchstone.kernels.script import function_as_candidate, split_function
 
 Implementation = Literal["triton", "numba", "c", "torch", "numpy", "swft"]
 IMPLEMENTATIONS: tuple[Implementation, ...] = get_args(Implementation)
@@ -41,7 +42,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     ("cuda", r"\bload_inline\s*\(|\b__global__\b|cuda_runtime\.h|<<<"),
     ("triton", r"^\s*(import|from)\s+triton\b"),
     ("numba", r"^\s*(import|from)\s+numba\b"),
-    ("c", r"^C_SOURCE\s*=|\bfrom torchstone_kernel import\b"),
+    ("c", r"^(C|CPP)_SOURCE\s*=|\bfrom torchstone_kernel import\b"),
     ("swft", r"^\s*(import|from)\s+swft\b"),
 )
 """By which a candidate's language is known, the most particular first."""
@@ -58,8 +59,13 @@ class Candidate:
 
 
 def load_candidate(path: str | Path, implementation: str) -> Candidate:
-    """The candidate in a file; a problem that stands in the same file is no part of it."""
-    source = without_problem(read_source(Path(path)))
+    """The candidate in a file, or one of its functions (`FILE.py:FUNCTION`); a problem that stands in the same file
+    is no part of it."""
+    file, function = split_function(str(path))
+    source = without_problem(read_source(file))
+    if function:
+        parse(source, str(file))
+        source = function_as_candidate(source, function, str(path))
     return Candidate(source, known_implementation(implementation))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from torchstone.cli.command import Subcommand
 from torchstone.cli.common import CommonOptions
@@ -28,9 +27,9 @@ class VerifyOptions:
     """Which candidate is judged on which problem."""
 
     words: tuple[str, ...] = option(
-        (), "a problem (a .py file or the name of a shipped one) and a candidate (a .py file); a candidate alone has "
-        "its problem in the same file or beside it",
-        "问题（.py 文件或内置问题的名称）与候选内核（.py 文件）；只给候选时，其问题在同一文件中或旁边",
+        (), "a problem (a .py file or the name of a shipped one) and a candidate (a .py file, or FILE.py:FUNCTION for a "
+        "function of a script); a candidate alone has its problem in the same file or beside it",
+        "问题（.py 文件或内置问题的名称）与候选内核（.py 文件，或以 FILE.py:函数名 指定脚本中的函数）；只给候选时，其问题在同一文件中或旁边",
         config=False, positional=True, metavar="[PROBLEM] CANDIDATE",
     )  # fmt: skip
     impl: str = option(
@@ -44,6 +43,11 @@ class VerifyOptions:
         "一次调用可用的 CPU 秒数",
         metavar="SECONDS",
     )
+    layouts: str = option(
+        "any", "memory layouts of the inputs: any, or only the problem's own (for kernels that are documented to take "
+        "contiguous memory alone)",
+        "输入的内存布局：任意，或仅问题自身的布局（适用于明确只接受连续内存的内核）", choices=("any", "own"),
+    )  # fmt: skip
     memory: str = option(
         "", "memory that the verdict may use, such as 12G (half of what is free by default)",
         "验证可使用的内存，例如 12G（默认为空闲内存的一半）", metavar="SIZE",
@@ -65,23 +69,28 @@ def _verify(options: VerifyOptions, common: CommonOptions) -> int:
         )  # fmt: skip
     from torchstone.kernels.candidate import ELSEWHERE, recognised_language
     from torchstone.kernels.problem import read_source
+    from torchstone.kernels.script import split_function
 
-    path = Path(options.words[-1])
+    word = options.words[-1]
+    path = split_function(word)[0]
     language = options.impl or recognised_language(read_source(path))
     if language in ELSEWHERE:
         from torchstone.kernels.verdicts.elsewhere import report_elsewhere
 
         show(report_elsewhere(path.stem, language), common)
         return 3
-    return _judge(path, language, options, common)
+    return _judge(word, language, options, common)
 
 
-def _judge(path: Path, language: str, options: VerifyOptions, common: CommonOptions) -> int:
+def _judge(word: str, language: str, options: VerifyOptions, common: CommonOptions) -> int:
     from torchstone.kernels.finding import problem_beside
     from torchstone.kernels.problem import load_problem
+    from torchstone.kernels.script import split_function
 
     given = options.words[0]
-    problem = load_problem(given) if len(options.words) == 2 else problem_beside(path)
+    problem = (
+        load_problem(given) if len(options.words) == 2 else problem_beside(split_function(word)[0])
+    )
     if language != "swft":
         needs_torch("kernel verify")
     from torchstone.kernels.verifier import verify
@@ -89,8 +98,8 @@ def _judge(path: Path, language: str, options: VerifyOptions, common: CommonOpti
     progress = Progress(common.lang, common.quiet, Text("verifying", "验证中"))
     try:
         verdict = verify(
-            problem, path, language, seeds=options.seeds, timeout_seconds=options.timeout,
-            memory=options.memory, progress=progress,
+            problem, word, language, seeds=options.seeds, timeout_seconds=options.timeout,
+            memory=options.memory, layouts=options.layouts, progress=progress,
         )  # fmt: skip
     finally:
         progress.end()

@@ -11,6 +11,8 @@ _WRITE, _EXECUTE = 2, 1
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _SHF_EXECINSTR = 4
 _STT_OBJECT = 1
+_STT_GNU_IFUNC = 10
+_EARLY = (".init_array", ".preinit_array", ".fini_array", ".ctors", ".dtors", ".init", ".fini")
 _CODE = frozenset({".text", ".init", ".fini", ".plt", ".plt.got", ".plt.sec", ".iplt"})
 """Executable sections that every linker makes."""
 
@@ -46,6 +48,25 @@ def executable_data(library: bytes) -> str:
             return f"puts the data {name[:40]} between its instructions"
     except (struct.error, IndexError, UnicodeDecodeError):
         return "is no library that can be read"
+    return ""
+
+
+def early_code(compiled: bytes) -> str:
+    """Why an object file is refused: something in it would run before it is called; else empty."""
+    if compiled[:4] != b"\x7fELF" or len(compiled) < 64 or compiled[4] != 2:
+        return ""
+    order = "<" if compiled[5] == 1 else ">"
+    try:
+        sections = list(_sections(compiled, order))
+        early = [item.name for item in sections if item.size and item.name.startswith(_EARLY)]
+        if early:
+            return f"runs code before it is called, or after (section {early[0][:40]}): make no global objects"
+        for section in (item for item in sections if item.kind == _SHT_SYMTAB):
+            for at in range(section.offset, section.offset + section.size, section.entry_bytes):
+                if compiled[at + 4] & 0xF == _STT_GNU_IFUNC:
+                    return "chooses a function when it is loaded"
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return "is no object file that can be read"
     return ""
 
 

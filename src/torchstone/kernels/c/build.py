@@ -14,9 +14,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from torchstone.kernels.c.binary import executable_data
+from torchstone.kernels.c.binary import early_code, executable_data
 from torchstone.kernels.c.replay import driver_source
-from torchstone.kernels.c.runner import exported_name, runner_source
+from torchstone.kernels.c.runner import CPP_SUPPORT, exported_name, runner_source
 from torchstone.kernels.c.source import NAME, CSource, preprocessed_fault
 from torchstone.kernels.sessions.workshop import Finished, Workshop
 
@@ -24,7 +24,11 @@ _COMPILE_SECONDS = 60
 _MEMORY_BYTES = 4 << 30
 _MOST_MESSAGES, _LONGEST_MESSAGE = 8, 200
 """What is kept of a compiler's messages: enough to correct an error, too little to carry a file."""
-_LANGUAGE = ("-std=gnu11", "-fno-diagnostics-show-caret", "-fdiagnostics-color=never")
+_WORDS = ("-fno-diagnostics-show-caret", "-fdiagnostics-color=never")
+_C = ("-std=gnu11",)
+_CPP = ("-std=gnu++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
+        "-fno-asynchronous-unwind-tables")  # fmt: skip
+"""C++ without what needs a library of its own at run time."""
 _PLAIN = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0", "-fno-stack-protector")
 """Without checks that call functions of the C library behind the author's back."""
 _CLEAN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -48,6 +52,8 @@ _SYMBOLS = frozenset(
     "bsearch abs labs llabs div ldiv lldiv abort __assert_fail _GLOBAL_OFFSET_TABLE_".split()
 )
 """What a kernel may take from outside, with the mathematics: memory of its own, and nothing else."""
+_CPP_SYMBOLS = frozenset(CPP_SUPPORT)
+"""What C++ takes for its own: memory, and the end of a program where a container is used wrongly."""
 _LINKED = frozenset(
     ("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable")
 )
@@ -55,24 +61,31 @@ _LINKED = frozenset(
 _SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g", "-O1")
 
 
-def compiler() -> str:
-    """The system's C compiler; empty when there is none."""
-    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
+def compiler(is_cpp: bool = False) -> str:
+    """The system's C or C++ compiler; empty when there is none."""
+    names = ("c++", "g++", "clang++") if is_cpp else ("cc", "gcc", "clang")
+    return next(filter(None, map(shutil.which, names)), "")
 
 
 def build_runner(source: CSource, workshop: Workshop) -> tuple[Path, str]:
     """A static program with the candidate's functions in it, and why there is none; else nothing."""
     folder = workshop.scratch()
     judged = folder / "kernel.so"
+    if not compiler(source.is_cpp):
+        return folder / "runner", "there is no C++ compiler (c++, g++ or clang++) on this machine"
     said = (
         _preprocess(source, workshop, folder)
         or _compile(
-            source, workshop, folder, *_PLAIN, "-O2", "-fPIC", "-c", "-o", "kernel.o", "kernel.i"
+            source, workshop, folder, *_PLAIN, "-O2", "-fPIC", "-c", "-o", "kernel.o", *_judged_text(source)
         )
-        or _compile(source, workshop, folder, "-shared", "-o", judged.name, "kernel.o", "-lm")
+        or early_code((folder / "kernel.o").read_bytes())
+        # by the compiler for C: no library of C++ is linked, so that what is missing shows
+        or _run_compiler(
+            [compiler(), "-shared", "-o", judged.name, "kernel.o", "-lm"], source, workshop, folder
+        )
         or executable_data(judged.read_bytes())
-        or _foreign(workshop, judged)
-    )
+        or _foreign(workshop, judged, source.is_cpp)
+    )  # fmt: skip
     target = folder / "runner"
     if said:
         return target, said
@@ -94,25 +107,37 @@ def _link(source: CSource, workshop: Workshop, folder: Path, target: str) -> str
         if done.reason:
             return "the compiled source could not be read"
     (folder / "runner.c").write_text(runner_source(source), "utf-8")
-    return _compile(
-        source, workshop, folder, "-O2", "-static", "-o", target, "runner.c", "kernel.o", "-lm"
-    )
+    return _run_compiler(
+        [compiler(), *_C, *_WORDS, "-O2", "-static", "-o", target, "runner.c", "kernel.o", "-lm"],
+        source, workshop, folder,
+    )  # fmt: skip
 
 
 def build_driver(source: CSource, workshop: Workshop, folder: Path) -> tuple[Path, str]:
     """A program that repeats recorded calls under the sanitizers; the same text is compiled."""
     (folder / "driver.c").write_text(driver_source(source), "utf-8")
     target = folder / "driver"
-    said = _preprocess(source, workshop, folder) or _compile(
-        source, workshop, folder, *_SANITIZE, "-o", target.name, "driver.c", "kernel.i", "-lm"
-    )
+    said = (
+        _preprocess(source, workshop, folder)
+        or _run_compiler(
+            [compiler(), *_C, *_WORDS, *_SANITIZE, "-c", "-o", "driver.o", "driver.c"], source, workshop, folder
+        )
+        or _compile(
+            source, workshop, folder, *_SANITIZE, "-o", target.name, "driver.o", *_judged_text(source), "-lm"
+        )
+    )  # fmt: skip
     return target, said
+
+
+def _judged_text(source: CSource) -> tuple[str, ...]:
+    """The file that was judged after the preprocessor, as the compiler takes it."""
+    return ("-x", "c++-cpp-output", "kernel.i", "-x", "none") if source.is_cpp else ("kernel.i",)
 
 
 def has_sanitizers(workshop: Workshop, folder: Path) -> bool:
     """Whether the compiler makes a program with them at all."""
     (folder / "empty.c").write_text("int main(void) { return 0; }\n", "utf-8")
-    command = [compiler(), *_LANGUAGE, *_SANITIZE, "-o", "empty", "empty.c"]
+    command = [compiler(), *_C, *_SANITIZE, "-o", "empty", "empty.c"]
     return not _run(workshop, command, folder).reason
 
 
@@ -120,8 +145,9 @@ def _preprocess(source: CSource, workshop: Workshop, folder: Path) -> str:
     """Write kernel.i and judge it; why it is refused."""
     (folder / NAME).write_text(source.text, "utf-8")
     said = _compile(
-        source, workshop, folder, "-E", "-MD", "-MF", "kernel.d", "-o", "kernel.i", NAME
-    )
+        source, workshop, folder, "-E", "-MD", "-MF", "kernel.d", "-o", "kernel.i",
+        "-x", "c++" if source.is_cpp else "c", NAME,
+    )  # fmt: skip
     if said:
         return said
     foreign = _foreign_files((folder / "kernel.d").read_text("utf-8", "replace"))
@@ -142,9 +168,16 @@ def _foreign_files(rule: str) -> list[str]:
 
 
 def _compile(source: CSource, workshop: Workshop, folder: Path, *arguments: str) -> str:
-    """Run the compiler in a cell; what it says of the candidate when it fails, else nothing."""
+    """Compile in the candidate's language; what is said of it when that fails, else nothing."""
+    language = _CPP if source.is_cpp else _C
+    command = [compiler(source.is_cpp), *language, *_WORDS, *arguments]
+    return _run_compiler(command, source, workshop, folder)
+
+
+def _run_compiler(command: Sequence[str], source: CSource, workshop: Workshop, folder: Path) -> str:
+    """Run a compiler in a cell; what it says of the candidate when it fails, else nothing."""
     workshop.start()
-    done = _run(workshop, [compiler(), *_LANGUAGE, *arguments], folder)
+    done = _run(workshop, command, folder)
     if not done.reason:
         return ""
     if "time is up" in done.reason:
@@ -175,6 +208,7 @@ def _readable() -> tuple[Path, ...]:
     """The compiler, the programs that it starts, its headers, and system libraries."""
     names = (
         compiler(),
+        compiler(is_cpp=True),
         *(shutil.which(name) or "" for name in ("as", "ld", "nm", "objdump", "objcopy")),
     )
     programs = [Path(name).resolve() for name in names if name]
@@ -190,7 +224,7 @@ def _readable() -> tuple[Path, ...]:
 
 
 def _search_folders() -> Iterator[Path]:
-    said = _ask_compiler("-print-search-dirs").stdout
+    said = _ask_compiler(compiler(), "-print-search-dirs").stdout
     for row in said.splitlines():
         for name in row.partition("=")[2].split(os.pathsep):
             if name and Path(name).is_dir():
@@ -200,28 +234,33 @@ def _search_folders() -> Iterator[Path]:
 @functools.cache
 def _include_folders() -> tuple[Path, ...]:
     """Where the compiler looks for headers when nobody tells it more."""
-    said = _ask_compiler("-E", "-v", "-x", "c", os.devnull).stderr
-    listed = said.partition("search starts here:\n#include <")[2].partition("End of search")[0]
-    names = [row.strip() for row in listed.splitlines()[1:]]
+    names: list[str] = []
+    for program, language in ((compiler(), "c"), (compiler(is_cpp=True), "c++")):
+        said = _ask_compiler(program, "-E", "-v", "-x", language, os.devnull).stderr
+        listed = said.partition("search starts here:\n#include <")[2].partition("End of search")[0]
+        names += [row.strip() for row in listed.splitlines()[1:]]
     return tuple(Path(name).resolve() for name in names if Path(name).is_dir())
 
 
-def _ask_compiler(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A question that no candidate has a part in."""
+def _ask_compiler(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A question that no candidate has a part in; no answer where there is no compiler."""
+    if not program:
+        return subprocess.CompletedProcess([], 1, "", "")
     return subprocess.run(
-        [compiler(), *arguments], capture_output=True, text=True, check=False, errors="replace",
+        [program, *arguments], capture_output=True, text=True, check=False, errors="replace",
         env=_CLEAN, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 
-def _foreign(workshop: Workshop, library: Path) -> str:
+def _foreign(workshop: Workshop, library: Path, is_cpp: bool) -> str:
     """Functions and instructions that no kernel needs: whatever the source calls them, they are
     here."""
     nm, objdump = shutil.which("nm"), shutil.which("objdump")
     if nm:
         said = _run(workshop, [nm, "-D", "--undefined-only", library.name], library.parent).output
         names = [row.split()[-1].partition("@")[0] for row in said.splitlines() if row.split()]
-        other = [name for name in names if name not in _MATHS | _SYMBOLS | _LINKED]
+        known = _MATHS | _SYMBOLS | _LINKED | (_CPP_SYMBOLS if is_cpp else frozenset())
+        other = [name for name in names if name not in known]
         if other:
             return f"takes {', '.join(sorted(other))} from outside"
     if objdump:

@@ -9,6 +9,21 @@ from __future__ import annotations
 
 from torchstone.kernels.c.source import CSource
 
+CPP_SUPPORT = {
+    "_Znwm": "void *_Znwm(unsigned long n) { return needed(n); }",
+    "_Znam": "void *_Znam(unsigned long n) { return needed(n); }",
+    "_ZdlPv": "void _ZdlPv(void *p) { free(p); }",
+    "_ZdaPv": "void _ZdaPv(void *p) { free(p); }",
+    "_ZdlPvm": "void _ZdlPvm(void *p, unsigned long n) { free(p); }",
+    "_ZdaPvm": "void _ZdaPvm(void *p, unsigned long n) { free(p); }",
+    "_ZSt17__throw_bad_allocv": "void _ZSt17__throw_bad_allocv(void) { abort(); }",
+    "_ZSt28__throw_bad_array_new_lengthv": "void _ZSt28__throw_bad_array_new_lengthv(void) { abort(); }",
+    "_ZSt20__throw_length_errorPKc": "void _ZSt20__throw_length_errorPKc(const char *s) { abort(); }",
+    "_ZSt20__throw_out_of_rangePKc": "void _ZSt20__throw_out_of_rangePKc(const char *s) { abort(); }",
+    "_ZSt24__throw_out_of_range_fmtPKcz": "void _ZSt24__throw_out_of_range_fmtPKcz(const char *s, ...) { abort(); }",
+    "_ZSt25__throw_bad_function_callv": "void _ZSt25__throw_bad_function_callv(void) { abort(); }",
+}
+"""What C++ asks of its library: memory, and an end where a container or a function object is used wrongly."""
 MOST_ARGUMENTS = 48
 """Arguments of one function: a message has room for so many."""
 _MAIN = r"""#define _GNU_SOURCE
@@ -118,6 +133,14 @@ CASES
 """
 
 
+_NEEDED = """#include <stdlib.h>
+static void *needed(unsigned long n) {
+  void *found = malloc(n ? n : 1);
+  if (!found) abort();
+  return found;
+}"""
+
+
 def exported_name(number: int) -> str:
     """What a function of the candidate is called in the runner: no name of any C library."""
     return f"torchstone_candidate_function_{number}"
@@ -133,6 +156,8 @@ def runner_source(source: CSource) -> str:
         given = ", ".join(_argument(kind, i) for i, kind in enumerate(types))
         cases.append(f"      case {number}: {name}({given}); break;")
     text = _MAIN.replace("MOST = MOST_ARGUMENTS", f"MOST = {MOST_ARGUMENTS}")
+    if source.is_cpp:
+        declared += [_NEEDED, *CPP_SUPPORT.values()]
     return text.replace("DECLARATIONS", "\n".join(declared)).replace("CASES", "\n".join(cases))
 
 

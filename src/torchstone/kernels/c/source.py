@@ -1,4 +1,4 @@
-"""The C source of a candidate: read out of the Python file and judged, nothing is run.
+"""The C or C++ source of a candidate: read out of the Python file and judged, nothing is run.
 
 It is judged twice: as it is written, and again after the preprocessor, when macros can hide
 nothing any more. What is compiled is the text that was judged the second time.
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 HEADERS = ("math.h", "stdint.h", "stddef.h", "string.h", "stdbool.h", "float.h", "limits.h",
            "stdlib.h", "immintrin.h", "tgmath.h", "assert.h", "inttypes.h", "stdalign.h")  # fmt: skip
+CPP_HEADERS = (*HEADERS, "algorithm", "array", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdlib", "cstring",
+               "functional", "limits", "numeric", "tuple", "type_traits", "utility", "vector")  # fmt: skip
 NAME = "kernel.c"
 # `abort` and `assert` stay: a call that dies is never taken for an answer, one that exits might be
 _FORBIDDEN = re.compile(
@@ -45,6 +47,8 @@ _PROTOTYPE = re.compile(
     r"(?:^|[;}])\s*((?:static\s+|inline\s+|extern\s+|__attribute__\s*\(\([^;{}]*?\)\)\s*)*)(void)\s+(\w+)\s*\(([^()]*)\)\s*\{",
     re.M,
 )
+_EXPORTED = re.compile(r'\bextern\s+"C"\s+(?=void\b)')
+"""C++ hands these functions to Python; all others have names of the compiler's own making."""
 _STRINGS = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
 _COMMENTS = re.compile(rf"({_STRINGS})|/\*.*?\*/|//[^\n]*", re.S)
 _MARKER = re.compile(r'#\s*(\d+)\s+"((?:\\.|[^"\\])*)"')
@@ -52,12 +56,13 @@ _MARKER = re.compile(r'#\s*(\d+)\s+"((?:\\.|[^"\\])*)"')
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """The C part of a candidate."""
+    """The C or C++ part of a candidate."""
 
     text: str
     line: int
     """Line of the Python file on which the string begins."""
     prototypes: dict[str, list[str]]
+    is_cpp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +74,21 @@ class Fault:
 
 
 def read_c(source: str) -> CSource | Fault:
-    """The string `C_SOURCE` of a candidate, and the functions that Python may call."""
+    """The string `C_SOURCE` or `CPP_SOURCE` of a candidate, and the functions that Python may call."""
     for node in ast.parse(source).body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        if node.targets[0].id != "C_SOURCE":
+        name = node.targets[0].id
+        if name not in ("C_SOURCE", "CPP_SOURCE"):
             continue
         value = node.value
         if not isinstance(value, ast.Constant) or not isinstance(value.value, str):
-            return Fault("C_SOURCE is not one plain string", node.lineno)
-        return _checked(value.value, node.lineno)
-    return Fault("no string C_SOURCE at the top of the file")
+            return Fault(f"{name} is not one plain string", node.lineno)
+        return _checked(value.value, node.lineno, name == "CPP_SOURCE")
+    return Fault("no string C_SOURCE or CPP_SOURCE at the top of the file")
 
 
-def _checked(text: str, line: int) -> CSource | Fault:
+def _checked(text: str, line: int, is_cpp: bool) -> CSource | Fault:
     joined = _with_lines_joined(text)
     if "\0" in text or "??" in text or re.search(r'\b(u8|[uUL])?R"', joined):
         return Fault("writes a trigraph, a raw string or a zero byte", line)
@@ -90,14 +96,14 @@ def _checked(text: str, line: int) -> CSource | Fault:
     if "%:" in bare:
         return Fault("writes # in another way", line)
     for number, row in enumerate(bare.splitlines()):
-        said = _directive_fault(row) or _words_fault(row)
+        said = _directive_fault(row, CPP_HEADERS if is_cpp else HEADERS) or _words_fault(row)
         if said:
             return Fault(said, line + number)
     fault = _attribute_fault(list(enumerate(bare.splitlines(), line)))
-    return fault or _with_prototypes(text, bare, line)
+    return fault or _with_prototypes(text, bare, line, is_cpp)
 
 
-def _directive_fault(row: str) -> str:
+def _directive_fault(row: str, headers: tuple[str, ...]) -> str:
     """Why a line that begins with # is refused; empty for all others."""
     found = re.match(r"\s*#\s*(\w*)(.*)", row)
     if found is None:
@@ -105,7 +111,7 @@ def _directive_fault(row: str) -> str:
     name, rest = found[1], found[2].strip()
     if name == "include":
         header = re.fullmatch(r'[<"]([\w./]+)[>"]', rest)
-        return "" if header and header[1] in HEADERS else f"includes {rest}"
+        return "" if header and header[1] in headers else f"includes {rest}"
     if name == "pragma":
         return "" if _PRAGMAS.match(rest) else f"uses #pragma {rest}"
     if name.isdigit() or name in ("line", "include_next", "embed", "import", "ident", "assert"):
@@ -117,7 +123,7 @@ def _words_fault(row: str) -> str:
     found = _FORBIDDEN.search(row) or _CLOCKS.search(row)
     if found:
         return f"uses {found[0].strip(' (')}"
-    if re.search(r"\[\s*\[", row):
+    if re.search(r"(\[|<:)\s*(\[|<:)", row):
         return "uses an attribute in [[ ]]"
     return ""
 
@@ -177,8 +183,10 @@ def _attributes(rows: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
                 break
 
 
-def _with_prototypes(text: str, bare: str, line: int) -> CSource | Fault:
+def _with_prototypes(text: str, bare: str, line: int, is_cpp: bool) -> CSource | Fault:
     prototypes: dict[str, list[str]] = {}
+    if is_cpp:  # only what is marked, and marked as C is
+        bare = ";".join(["", *_EXPORTED.split(bare)[1:]]).replace("\n", " ")
     for found in _PROTOTYPE.finditer(re.sub(r"^\s*#.*$", "", bare, flags=re.M)):
         if "static" in found[1]:
             continue
@@ -187,8 +195,9 @@ def _with_prototypes(text: str, bare: str, line: int) -> CSource | Fault:
             return Fault(f"{found[3]}: {types.text}", line)
         prototypes[found[3]] = types
     if not prototypes:
-        return Fault("no function that returns void and is not static", line)
-    return CSource(text, line, prototypes)
+        wanted = 'marked extern "C"' if is_cpp else "not static"
+        return Fault(f"no function that returns void and is {wanted}", line)
+    return CSource(text, line, prototypes, is_cpp)
 
 
 def _with_lines_joined(text: str) -> str:

@@ -156,6 +156,9 @@ def _notes(run: Run) -> list[Text]:
         count = main.left_out
         notes.append(Text(f"larger sizes left out, because it is interpreted: {count}",
                           f"因解释执行而略去的较大尺寸：{count}"))  # fmt: skip
+    if run.own_layouts:
+        notes.append(Text("in the problem's own memory layout only (--layouts own)",
+                          "仅限问题自身的内存布局（--layouts own）"))  # fmt: skip
     if main.skipped:
         names = ", ".join(sorted(main.skipped))
         notes.append(Text(f"not for this problem: {names}", f"不适用于此问题：{names}"))

@@ -71,10 +71,6 @@ class ModelNew(torch.nn.Module):
 """,
     },
 )
-_CLOSE = Text(
-    "give it more memory with --memory, or verify it on a machine that has more",
-    "请用 --memory 提供更多内存，或在内存更大的机器上验证",
-)
 _HOW = {
     "slices": Text("{rows} slices compared in double precision, everything else in the problem's own",
                    "{rows} 个切片以双精度比较，其余以问题自身的精度比较"),
@@ -91,7 +87,7 @@ def check(run: Run) -> GateResult:
                                                     "其他检查项均在该尺寸下运行"))  # fmt: skip
     found = run_in_full(run)
     if found.status == "limit":
-        return GateResult(GATE.name, "gap", found.why, close=_CLOSE)
+        return GateResult(GATE.name, "gap", found.why, close=found.close)
     return _wrong(run, found) or GateResult(GATE.name, "passed", _passed(found))
 
 

@@ -36,29 +36,29 @@ _NAMES = {
         greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt half hamming_window
         hann_window hardshrink heaviside hinge_embedding_loss histc histogram histogramdd hsmm hsplit hstack hypot
         i0 i0_ igamma igammac iinfo imag index_add index_fill index_put index_put_ index_reduce index_select inf
-        inference_mode inner instance_norm int int16 int32 int64 inverse is_complex is_conj is_floating_point is_neg
-        is_nonzero is_same_size is_signed is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal istft
-        kaiser_window kl_div kron kthvalue layer_norm layout lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma
-        linspace lobpcg log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp
-        logdet logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp long lstm lstm_cell lt
-        lu lu_solve lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp
-        matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median memory_format
-        meshgrid min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan nan_to_num
-        nan_to_num_ nanmean nanmedian nanquantile nansum narrow native_batch_norm native_channel_shuffle
-        native_dropout native_group_norm native_layer_norm native_norm ne neg neg_ negative negative_ newaxis
-        nextafter no_grad nonzero nonzero_static norm norm_except_dim normal not_equal nuclear_norm numel ones
-        ones_like orgqr ormqr outer pairwise_distance pca_lowrank pdist permute pi pinverse pixel_shuffle
-        pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu preserve_format prod
-        promote_types put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm
-        ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj
-        resolve_neg result_type rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_
-        row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted
-        select select_scatter selu selu_ set_grad_enabled sgn short sigmoid sigmoid_ sign signbit sin sin_ sinc
-        sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes spmm sqrt sqrt_ square square_
-        squeeze stack std std_mean stft strided sub subtract sum svd svd_lowrank swapaxes swapdims t take
+        inference_mode inner instance_norm int int16 int32 int64 int8 inverse is_complex is_conj is_floating_point
+        is_neg is_nonzero is_same_size is_signed is_tensor isclose isfinite isin isinf isnan isneginf isposinf
+        isreal istft kaiser_window kl_div kron kthvalue layer_norm layout lcm lcm_ ldexp ldexp_ le lerp less
+        less_equal lgamma linspace lobpcg log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp
+        logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logit_ logspace
+        logsumexp long lstm lstm_cell lt lu lu_solve lu_unpack margin_ranking_loss masked_fill masked_scatter
+        masked_select matmul matrix_exp matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d
+        maximum mean median memory_format meshgrid min minimum mm mode moveaxis movedim msort mul multinomial
+        multiply mv mvlgamma nan nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow
+        native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm native_norm ne
+        neg neg_ negative negative_ newaxis nextafter no_grad nonzero nonzero_static norm norm_except_dim normal
+        not_equal nuclear_norm numel ones ones_like orgqr ormqr outer pairwise_distance pca_lowrank pdist permute pi
+        pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu
+        preserve_format prod promote_types put qr quantile rad2deg rad2deg_ rand rand_like randint randint_like
+        randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave
+        reshape resolve_conj resolve_neg result_type rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll
+        rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce
+        searchsorted select select_scatter selu selu_ set_grad_enabled sgn short sigmoid sigmoid_ sign signbit sin
+        sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split split_with_sizes spmm sqrt sqrt_ square
+        square_ squeeze stack std std_mean stft strided sub subtract sum svd svd_lowrank swapaxes swapdims t take
         take_along_dim tan tan_ tanh tanh_ tensor tensor_split tensordot threshold threshold_ tile topk trace
         transpose trapezoid trapz triangular_solve tril tril_indices triplet_margin_loss triu triu_indices
-        true_divide trunc trunc_ uint16 uint32 uint64 unbind unflatten unique unique_consecutive unravel_index
+        true_divide trunc trunc_ uint16 uint32 uint64 uint8 unbind unflatten unique unique_consecutive unravel_index
         unsqueeze vander var var_mean vdot view_as_complex view_as_real vmap vsplit vstack where xlogy xlogy_ zero_
         zeros zeros_like
     """,
@@ -179,12 +179,12 @@ _NAMES = {
         exp2 expand_dims fdiv flip float16 float32 float64 float8e4b15 float8e4b8 float8e4nv float8e5 float8e5b16
         floor fma full gather histogram int1 int16 int32 int64 int8 interleave join load load_tensor_descriptor log
         log2 make_block_ptr make_tensor_descriptor max max_constancy max_contiguous maximum min minimum multiple_of
-        num_programs permute program_id rand rand4x randint randint4x randn randn4x range ravel reduce reshape rsqrt
-        sigmoid sin softmax sort split sqrt sqrt_rn static_assert static_print static_range store
-        store_tensor_descriptor sum swizzle2d tensor topk trans tuple uint16 uint32 uint64 uint8 umulhi view void
-        where xor_sum zeros zeros_like squeeze unsqueeze philox
+        num_programs permute philox program_id rand rand4x randint randint4x randn randn4x range ravel reduce
+        reshape rsqrt sigmoid sin softmax sort split sqrt sqrt_rn squeeze static_assert static_print static_range
+        store store_tensor_descriptor sum swizzle2d tensor tensor_descriptor topk trans tuple uint16 uint32 uint64
+        uint8 umulhi unsqueeze view void where xor_sum zeros zeros_like
     """,
-    "triton": """Config autotune cdiv heuristics jit next_power_of_2 reinterpret""",
+    "triton": """Config autotune cdiv heuristics jit next_power_of_2 reinterpret set_allocator""",
     "numba": """
         b1 bool bool_ boolean byte c16 c8 cfunc char complex128 complex64 double f4 f8 float32 float64
         get_num_threads get_thread_id guvectorize i1 i2 i4 i8 int16 int32 int64 int8 int_ intc intp jit
@@ -205,6 +205,8 @@ _NAMES = {
         synchronize
     """,
     "torch.version": """cuda hip""",
+    "triton.tools": """tensor_descriptor""",
+    "triton.tools.tensor_descriptor": """TensorDescriptor""",
     "triton.runtime": """driver""",
     "triton.runtime.driver": """active""",
     "triton.runtime.driver.active": """get_active_torch_device get_current_target""",

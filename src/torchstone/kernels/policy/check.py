@@ -27,7 +27,7 @@ _OF = {
 _SUBMODULES = frozenset(
     "torch.nn torch.nn.functional torch.nn.init torch.nn.parameter torch.fft torch.linalg "
     "torch.special torch.autograd numpy.typing numpy.linalg numpy.fft numpy.lib.stride_tricks "
-    "triton.runtime triton.language triton.language.extra triton.language.extra.libdevice "
+    "triton.runtime triton.tools.tensor_descriptor triton.language triton.language.extra triton.language.extra.libdevice "
     "triton.language.math triton.language.standard numba.cuda numba.np collections.abc scipy.special "
     "scipy.linalg numba.types numba.core.types numba.cuda.libdevice swft.core swft.api".split()
 )
@@ -58,12 +58,14 @@ _PATHS = tuple(
     "numpy.fromfile numpy.memmap numpy.loadtxt numpy.genfromtxt numpy.savetxt numpy.ctypeslib "
     "numpy.core numpy.lib.format numpy.lib.npyio numpy.testing numpy.seterr numpy.set_ "
     "numpy.random.seed numpy.distutils numpy.f2py triton.compiler triton.testing "
-    "triton.knobs triton.backends triton.tools numba.config numba.extending numba.objmode "
+    "triton.knobs triton.backends triton.tools.compile triton.tools.link numba.config numba.extending numba.objmode "
     "numba.core.dispatcher numba.core.registry numba.carray numba.farray numba.misc "
     "numba.literally numba.cuda.simulator operator.attrgetter operator.methodcaller "
     "typing.get_type_hints typing.ForwardRef dataclasses.make_dataclass numpy.source".split()
 )
 """Parts of packages that reach beyond computing."""
+_HARMLESS = frozenset({"_version", "_init_handles"})
+"""Private members that say nothing but how a tensor or a compiled kernel is used on a device."""
 _DUNDERS = frozenset({"__init__", "__call__", "__name__", "__version__", "__doc__", "__all__",
                       "__post_init__", "__len__", "__getitem__", "__iter__"})  # fmt: skip
 _DEFINED = _DUNDERS | {"__repr__", "__eq__", "__hash__", "__lt__", "__enter__", "__exit__"}
@@ -142,7 +144,7 @@ def _names(tree: ast.Module) -> Iterator[Breach]:
         elif isinstance(node, ast.Attribute):
             dunder = node.attr.startswith("__") and node.attr.endswith("__")
             private = node.attr in _INNER or (
-                node.attr.startswith("_") and not dunder and node.attr != "_version"
+                node.attr.startswith("_") and not dunder and node.attr not in _HARMLESS
             )
             if (
                 node.attr in _ATTRIBUTES

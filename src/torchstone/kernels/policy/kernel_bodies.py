@@ -155,8 +155,8 @@ def _inspected(tree: ast.Module, kernels: set[str]) -> Iterator[Breach]:
                              f"使用 {name}，而不是启动内核")  # fmt: skip
 
 
-_LAUNCHERS = frozenset({"forall", "reduce", "reduceat", "accumulate", "outer", "at"})
-"""Ways to launch: a number of threads in CUDA, the methods of a ufunc."""
+_LAUNCHERS = frozenset({"forall", "reduce", "reduceat", "accumulate", "outer", "at", "warmup"})
+"""Ways to launch: a number of threads in CUDA, the methods of a ufunc, Triton's compiling before a launch."""
 _INSIDE = frozenset("range min max abs int float bool len tuple isinstance print round pow sum "
                     "True False None".split())  # fmt: skip
 _LANGUAGES = {

@@ -11,6 +11,8 @@ POISONED = ("nan", "inf", "masked")
 """Families that put in what is not finite."""
 LAID_OUT = ("strided", "unaligned", "expanded", "shared")
 """Families whose memory is laid out in another way than the problem's own."""
+REARRANGED = ("strided", "expanded")
+"""Of these, the ones in which elements do not lie one after the other."""
 WRONG = ("unwritten", "pattern", "whole", "error")
 """Kinds of wrong values, the plainest first."""
 _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torchstone.kernels.sessions import larger
-from torchstone.kernels.sessions.calls import POISONED, Call, Main, new_call
+from torchstone.kernels.sessions.calls import POISONED, REARRANGED, Call, Main, new_call
 from torchstone.kernels.sessions.workshop import Session, SessionError
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class _Course:
             self.main.small = cases is not None
         if cases is None and self.session.ended is None:
             cases = self._as_large_as_held(size_level, most)
+        if self.run.own_layouts:
+            cases = [case for case in cases or [] if case["family"] not in REARRANGED]
         left = MOST_FAMILIES_WORK
         for case in _in_rounds(cases or []) if most else cases or []:
             if left <= 0:

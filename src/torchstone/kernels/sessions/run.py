@@ -44,7 +44,7 @@ class Run:
     def __init__(
         self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
         timeout_seconds: float, memory_bytes: int = 0, progress: Progress | None = None,
-        without_words: bool = False,
+        without_words: bool = False, own_layouts: bool = False,
     ) -> None:  # fmt: skip
         self.problem = problem
         self.candidate = candidate
@@ -53,6 +53,8 @@ class Run:
         self.timeout_seconds = timeout_seconds
         self.without_words = without_words
         """What a candidate says when it raises stays in its process: a model would read it."""
+        self.own_layouts = own_layouts
+        """Inputs lie in memory only as the problem lays them out."""
         self.memory_bytes = memory_bytes or memory_budget()
         self.arena = Arena()
         self.question: Any = None

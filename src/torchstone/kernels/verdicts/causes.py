@@ -195,8 +195,9 @@ _FAMILIES: dict[tuple[str, ...], Advice] = {
     ("strided", "expanded", "shared", "unaligned"): Advice(
         Text("It is right for contiguous memory and wrong for the same numbers in another layout.",
              "内存连续时正确，同样的数换一种内存布局就出错。"),
-        Text("call .contiguous() first, or compute addresses from stride()",
-             "先调用 .contiguous()，或用 stride() 计算地址"),
+        Text("call .contiguous() first, or compute addresses from stride(); if it is only ever given contiguous "
+             "memory, verify it with --layouts own",
+             "先调用 .contiguous()，或用 stride() 计算地址；若只会收到连续内存，请用 --layouts own 验证"),
     ),
     ("prime", "power", "equal", "one", "empty", "larger", "lengths", "slender"): Advice(
         Text("It is right for the problem's own sizes and wrong for others that the reference takes.",

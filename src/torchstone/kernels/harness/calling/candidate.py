@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import socket
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -261,6 +262,8 @@ class Server:
         if self.watching and self.implementation != "numpy":
             inputs = [monitor.watched(item) for item in inputs]
         self.launches.start()
+        self.launches.side_by_side = True
+        self.launches.until_cpu_seconds = time.process_time() + float(header["seconds"])
         if self.library is not None:
             self.library.recording(False)
         monitor.start()
@@ -278,6 +281,7 @@ class Server:
         return {
             "about": {**about_answer(leaves), "structure": structure_of(found)},
             "changed": calls.changed_input(self.mapped.handles[0]),
+            "left_out": self.launches.left_out,
             **counted,
         }
 

@@ -23,6 +23,8 @@ Span = tuple[int, int]
 
 def digest_of(leaf: Any) -> str:
     """What the elements of a leaf are, in few letters; empty for a plain number."""
+    if isinstance(leaf, bool | int | float | complex):
+        return ""
     tensor = as_tensor(monitor.plain(leaf))
     return hashlib.sha256(raw_bytes(tensor)).hexdigest() if tensor is not None else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, field
 
@@ -17,6 +18,12 @@ class Launches:
 
     ghost: bool = False
     order: str = "forward"
+    side_by_side: bool = False
+    """Programs run many at once: at the problem's own sizes, where one after the other takes too long."""
+    until_cpu_seconds: float = math.inf
+    """The CPU time of this process after which no further programs are begun, where they run side by side."""
+    left_out: int = 0
+    """Programs that were not begun for that reason."""
     launches: int = 0
     programs: int = 0
     work: int = 0
@@ -28,7 +35,7 @@ class Launches:
 
     def start(self) -> None:
         """Begin a new call."""
-        self.launches = self.programs = self.work = 0
+        self.launches = self.programs = self.work = self.left_out = 0
         self.faults = []
         self.kernels = []
 

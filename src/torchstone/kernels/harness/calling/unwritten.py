@@ -25,6 +25,11 @@ def fill_as_unwritten(whole: torch.Tensor) -> bool:
     return True
 
 
+def leaves_a_trace(dtype: torch.dtype) -> bool:
+    """Whether elements of this format that were never written are known by their bits."""
+    return dtype in _PATTERNS
+
+
 def never_written(tensor: torch.Tensor) -> torch.Tensor:
     """Where the pattern still stands."""
     if tensor.dtype not in _PATTERNS or not tensor.numel():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torchstone.kernels.harness.calling.unwritten import never_written
+from torchstone.kernels.harness.calling.unwritten import leaves_a_trace, never_written
 from torchstone.kernels.harness.inputs.cases import Case, kind_of, structure_of
 from torchstone.kernels.harness.judging.block_sums import Kept, keep_output
 from torchstone.kernels.harness.judging.form import form_faults
@@ -150,9 +150,9 @@ def _parts(tensor: torch.Tensor, count: int = 1 << 22) -> Iterator[torch.Tensor]
 
 def judge_in_full(
     referee: Referee, right: FullAnswer, about: dict[str, Any], outputs: Sequence[torch.Tensor],
-    inputs: list[Any],
+    inputs: list[Any], partial: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """What is wrong with an answer at the problem's own sizes."""
+    """What is wrong with an answer at the problem's own sizes; of a part of one, with what was written."""
     if about["structure"] != right.structure:
         fault = {"what": "count", "got": about["structure"], "want": right.structure}
         return {"form": [fault], "how": right.how}
@@ -162,10 +162,12 @@ def judge_in_full(
         form += form_faults(i, told, got, plain)
     if form:
         return {"form": form, "how": right.how}
-    facts = [_unwritten(output) for output in outputs]
+    if partial and not all(leaves_a_trace(output.dtype) for output in outputs):
+        return {"form": [], "outputs": [], "how": right.how}
+    facts = [{} if partial else _unwritten(output) for output in outputs]
     if not any(facts):
-        facts = _judge_slices(referee, right, outputs, right.rows)
-    if not any(map(_is_wrong, facts)):
+        facts = _judge_slices(referee, right, outputs, right.rows, partial=partial)
+    if not partial and not any(map(_is_wrong, facts)):
         facts = _judge_rest(referee, right, outputs, inputs, facts)
     return {"form": [], "outputs": facts, "causes": [], "allowed": 0.0, "how": right.how,
             "rows": len(right.rows)}  # fmt: skip
@@ -209,7 +211,7 @@ def _index(flat: int, shape: torch.Size) -> list[int]:
 
 def _judge_slices(
     referee: Referee, right: FullAnswer, outputs: Sequence[torch.Tensor], rows: list[int],
-    case: Case | None = None,
+    case: Case | None = None, partial: bool = False,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The slices in double precision, or all of it where nothing was sliced."""
     case = case or right.case
@@ -220,6 +222,8 @@ def _judge_slices(
         got = output
         if right.slicing is not None:
             got = cut_output(output, right.slicing.sides[i], rows)
+        if partial:
+            got = torch.where(never_written(got), case.answers[i].reference, got)
         found = referee.judge_output(case, i, got)
         facts.append(_placed(found, right.slicing, i, rows))
     return facts

@@ -88,12 +88,12 @@ class FullSize:
         return {"outputs": self._outputs.to_wire(), "bytes": self._outputs.size_bytes,
                 "how": self._right.how}  # fmt: skip
 
-    def judge(self, about: dict[str, Any]) -> dict[str, Any]:
-        """What is wrong with the answer that lies in shared memory."""
+    def judge(self, about: dict[str, Any], partial: bool) -> dict[str, Any]:
+        """What is wrong with the answer that lies in shared memory; what a part of one does not hold is not asked."""
         assert self._right is not None
         assert self._calls is not None
         return judge_in_full(
-            self.referee, self._right, about, self._answers(), self._calls.given()[0]
+            self.referee, self._right, about, self._answers(), self._calls.given()[0], partial
         )
 
     def _answers(self, which: int = 0) -> list[torch.Tensor]:

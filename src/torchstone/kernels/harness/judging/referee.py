@@ -194,7 +194,7 @@ _ANSWERS: dict[str, Callable[[Referee, dict[str, Any], list[bytes]], Any]] = {
     ),
     "full_fill": lambda it, header, _: it.full.fill(list(map(int, header["seeds"]))),
     "full_answer": lambda it, *_: it.full.answer(),
-    "full_judge": lambda it, header, _: it.full.judge(header["about"]),
+    "full_judge": lambda it, header, _: it.full.judge(header["about"], bool(header["partial"])),
     "full_room": lambda it, *_: it.full.room(),
     "full_timed": lambda it, header, _: it.full.timed(int(header["calls"])),
     "full_exchanged": lambda it, header, _: it.full.exchanged(int(header["calls"])),

@@ -59,11 +59,8 @@ def _stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
             scalar = tl.int1
         else:
             found, scalar = found.astype(first.handle.data.dtype), first.dtype
-        kind = (
-            tl.block_type(scalar, list(found.shape))
-            if found.ndim and first.type.is_block()
-            else scalar
-        )
-        return tl.tensor(handle(found.reshape(first.handle.data.shape), scalar), kind)
+        kind = tl.block_type(scalar, first.type.shape) if first.type.is_block() else scalar
+        made = handle(found.reshape(first.handle.data.shape), scalar, dict(first.handle.attr))
+        return tl.tensor(made, kind)
 
     return call

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
+from torchstone.kernels.harness.kits.cuda_looks import looking
 from torchstone.kernels.harness.seeding import seed_everything, weights_of
 from torchstone.observe.operators import OperatorMode
 
@@ -133,18 +134,21 @@ class Reference:
     @classmethod
     def load(cls, source: str, framework: str) -> Reference:
         """Execute a problem's file; a ProblemError says what is missing."""
-        module = run_source(source, "problem")
+        with looking():
+            module = run_source(source, "problem")
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(module, name, None)):
                 raise ProblemError(f"no {name}")
         seed_everything(0)
-        init = module.get_init_inputs()
+        with looking():
+            init = module.get_init_inputs()
         return cls(module, framework, list(init), {})
 
     def inputs(self, seed: int) -> list[Any]:
         """What `get_inputs` gives under a seed."""
         seed_everything(seed)
-        made = self.module.get_inputs()
+        with looking():  # a problem for a GPU makes its inputs there
+            made = self.module.get_inputs()
         if not isinstance(made, list | tuple) or not made:
             raise ProblemError(f"get_inputs() gave {type(made).__name__} with nothing in it")
         return list(made)
@@ -177,7 +181,7 @@ class Reference:
 
     def made(self, seed: int) -> Any:
         """A new model with the weights of a seed, as no call has changed it yet."""
-        with weights_of(seed):
+        with weights_of(seed), looking():
             model = self.module.Model(*self.arguments(seed))
         return model.eval() if self.evaluates else model
 
