@@ -87,13 +87,23 @@ def _plan_tiles(
     gap = _gap(plan, planned)
     return (
         Tile(Text("with the plan", "按计划"), seconds_words(planned.low, planned.high), gap, "good" if pays else "plain"),
-        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("medians of warm calls", "热调用的中位数")),
+        Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), _outside(plan)),
         Tile(Text("all that can move", "能移的全移"), seconds_words(estimates["all_device"].low, estimates["all_device"].high),
              Text(f"{len(movable)} of {len(plan.operators)} operators can", f"{len(plan.operators)} 个算子中 {len(movable)} 个可移")),
         Tile(Text("moved over the bus", "总线传输"), human(planned.transfer_bytes, "B"),
              Text(f"{planned.transfers:,} transfers, {human(planned.transfer_seconds, 's')}", f"{planned.transfers:,} 次，{human(planned.transfer_seconds, 's')}")),
         Tile(Text("results", "结果"), Text("not compared yet", "尚未比对"), Text("`flow run` compares them", "由 `flow run` 比对")),
     )  # fmt: skip
+
+
+def _outside(plan: MigrationPlan) -> Text:
+    if not plan.other_seconds:
+        return Text("medians of warm calls", "热调用的中位数")
+    other = human(plan.other_seconds, "s")
+    return Text(
+        f"{other} of it outside of operators; medians of warm calls",
+        f"其中算子之外 {other}；热调用的中位数",
+    )
 
 
 def _gap(plan: MigrationPlan, planned: Estimate) -> Text:

@@ -210,6 +210,8 @@ class MigrationPlan:
     workers: int = 0
     consumer: str = "cpu"
     """Where the results are needed: `cpu`, or `device`."""
+    other_seconds: float = 0.0
+    """On the CPU outside of operators, whatever moves; part of every estimate."""
     allow_rounding: bool = False
     """Calls that are only within a tolerance of the original move, too."""
 

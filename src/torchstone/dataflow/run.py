@@ -38,6 +38,7 @@ from torchstone.dataflow.script import (
     run_subject,
     terminated_by_exception,
 )
+from torchstone.dataflow.time_use import other_seconds
 from torchstone.dataflow.tracing.journal import journal_of, read_journal
 from torchstone.dataflow.tracing.tracer import EnhancedTracer, without_our_frames
 from torchstone.dataflow.view.chrome import chrome_trace
@@ -110,6 +111,7 @@ def trace_command(options: TraceOptions) -> Report:
         data = graph_data(
             traced.dag, tracer.notes, subject, tracer.about["program_hash"], tracer.wall_seconds
         )
+        data["other_seconds"] = other_seconds((*tracer.time_uses, *tracer.worker_time_uses))
         save = Path(options.save)
         keep_out_of_version_control(save)
         write_atomically(save, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
@@ -139,6 +141,7 @@ def plan_command(options: PlanOptions) -> Report:
         "workers": options.workers,
         "consumer": options.consumer,
         "allow_rounding": options.allow_rounding,
+        "other_seconds": _seconds(data.get("other_seconds"), options.trace),
         "program": str(data.get("program", "")),
         "program_hash": str(data.get("program_hash", "")),
     }
@@ -154,6 +157,18 @@ def plan_command(options: PlanOptions) -> Report:
     return report_on_plan(
         PlanReport(plan, by_parts, subject, options.save, is_partial), dag, folded
     )
+
+
+def _seconds(given: object, where: str) -> float:
+    """0 where the program was ended before its time was added up."""
+    if given is None:
+        return 0.0
+    if not isinstance(given, int | float) or not 0 <= given < float("inf"):
+        raise InputError(
+            f"{where}: other_seconds", repr(given)[:60], Text("seconds, 0 or more", "非负的秒数"),
+            Text("make it anew with `torchstone flow trace`", "请用 `torchstone flow trace` 重新生成"),
+        )  # fmt: skip
+    return float(given)
 
 
 def load_trace(path: Path) -> tuple[ExecutionDAG, Mapping[str, Any]]:

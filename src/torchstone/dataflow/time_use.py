@@ -49,6 +49,9 @@ class ThreadTime:
 
 
 _Row = tuple[str, Kind, str, int]
+_IMPORTING: _Row = ("import", "import", "", 0)
+_IMPORTERS = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+"""Modules whose calls run modules: `import_module`, `exec_module` of a loader."""
 
 
 def time_uses(thread: ThreadTime) -> list[TimeUse]:
@@ -57,7 +60,9 @@ def time_uses(thread: ThreadTime) -> list[TimeUse]:
     calls: Counter[_Row] = Counter()
     python: Counter[str] = Counter()
     for name, kind, site, count, spent in _calls(thread):
-        if kind == "python":
+        if kind == "import":
+            own[_IMPORTING] += spent
+        elif kind == "python":
             python[name] += spent
             calls[name, kind, "", 0] += count
         else:
@@ -75,6 +80,11 @@ def time_uses(thread: ThreadTime) -> list[TimeUse]:
     return sorted(made, key=lambda item: -item.seconds)
 
 
+def other_seconds(uses: Iterable[TimeUse]) -> float:
+    """Work outside of operators, without imports and waiting: a plan leaves it where it is."""
+    return sum(use.seconds for use in uses if use.kind in ("python", "library"))
+
+
 def _calls(thread: ThreadTime) -> Iterable[tuple[str, Kind, Site, int, int]]:
     for event in thread.events:
         if event.end:
@@ -83,6 +93,8 @@ def _calls(thread: ThreadTime) -> Iterable[tuple[str, Kind, Site, int, int]]:
             yield name, "python" if user else "operator", event.site, 1, event.own
     for item in thread.unrecorded:
         kind: Kind = "python" if item.callee.user else "library"
+        if item.callee.module in _IMPORTERS:
+            kind = "import"
         yield item.callee.name, kind, item.site, item.calls, item.own
 
 
@@ -111,7 +123,7 @@ def _divided(python: Mapping[str, int], spots: Mapping[Spot, int]) -> Counter[_R
 
 def _row_of(spot: Spot) -> _Row:
     if spot.doing == "import":
-        return "import", "import", "", 0
+        return _IMPORTING
     if spot.doing == "wait":
         return "wait", "wait", spot.file, spot.line
     return spot.function or MODULE, "python", "", 0

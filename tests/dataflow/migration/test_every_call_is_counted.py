@@ -87,10 +87,12 @@ def test_a_plan_that_was_traced_in_one_function_moves_calls_in_another() -> None
 def test_a_plan_that_matches_nothing_or_only_part_says_so(
     entries: dict[str, str], stayed: int, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "migration"):
+    with caplog.at_level(logging.DEBUG, "migration"):
         stats = run_elsewhere({"context_device_map": entries}).get_stats()
     assert stats["calls_stayed"] == stayed
     assert f"The plan matched {said}" in caplog.text
+    assert "held by the program in" in caplog.text
+    assert ("no entry of the plan" in caplog.text) == bool(stayed)
 
 
 def test_planned_calls_that_all_fell_back_are_a_finding() -> None:

@@ -18,6 +18,7 @@ from torchstone.dataflow import (
     IterativeOptimizer,
     KWayPartitioner,
 )
+from torchstone.dataflow.answer import plan_answer
 from torchstone.dataflow.placement.kernel_count import UNKNOWN, KernelCount
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.partitioner import Partition
@@ -145,6 +146,20 @@ def test_a_model_on_the_device_takes_the_results_there() -> None:
     assert seconds["plan"].transfers == seconds["all_cpu"].transfers == 1
 
 
+def test_time_outside_of_operators_stays_and_is_part_of_the_gain() -> None:
+    alone, within = (plan_from_data(plan_for(pipeline(), other_seconds=s)) for s in (0.0, 2.0))
+    assert within.context_device_map == alone.context_device_map
+    for one, other in zip(alone.estimates, within.estimates, strict=True):
+        assert other.seconds == pytest.approx(one.seconds + 2.0)
+    answers = [plan_answer(plan, "job.py", "") for plan in (alone, within)]
+    assert [answer.state for answer in answers] == ["good", "plain"]
+    assert answers[0].headline.en.startswith("Move cv2.resize, cv2.cvtColor to cuda:0: 17 ms → ")
+    assert answers[1].headline.en.startswith("Moving hardly pays: 2.017 s → ")
+    assert "2 s of it outside of operators" in str(answers[1].tiles[1].note)
+    shared = plan_from_data(plan_for(pipeline(), other_seconds=2.0, workers=4))
+    assert shared.other_seconds == 0.5
+
+
 def test_times_are_medians_of_warm_calls() -> None:
     dag = pipeline(images=5)
     resizes = [node for node in dag.nodes.values() if node.name == "cv2.resize"]
@@ -257,8 +272,10 @@ def test_moves_never_make_the_objective_worse() -> None:
 def test_logging_as_in_the_guide(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="optimizer"):
         OptimizerManager(k=2).optimize(pipeline())
-    said = [record.getMessage() for record in caplog.records]
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
     assert said == ["开始图粗化聚类...", "粗化完成: 33 -> 9 节点", "开始K-way划分 (k=2)..."]
+    details = [record.getMessage() for record in caplog.records if record.levelno < logging.INFO]
+    assert [text.partition(":")[0] for text in details] == ["锚点", "迭代优化", "分区 0", "分区 1"]
 
 
 def test_wrong_use(tmp_path: Path) -> None:
@@ -266,7 +283,13 @@ def test_wrong_use(tmp_path: Path) -> None:
         KWayPartitioner(0)
     with pytest.raises(UsageError):
         OptimizerManager().optimize("graph")  # type: ignore[arg-type]
-    for wrong in ({"gpu_count": -1}, {"batch": 0}, {"goal": "speed"}, {"workers": -1}):
+    for wrong in (
+        {"gpu_count": -1},
+        {"batch": 0},
+        {"goal": "speed"},
+        {"workers": -1},
+        {"other_seconds": float("inf")},
+    ):
         with pytest.raises(UsageError):
             plan_for(pipeline(), **wrong)
     (tmp_path / "p.json").write_text('{"name": "cuda:0", "speedups": {"cv2.resize": -2.0}}')

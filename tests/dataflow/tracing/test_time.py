@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageFile
 from torch.utils.data import DataLoader, Dataset
 
 from torchstone.core.errors import InputError
@@ -44,6 +46,7 @@ EVENTS = [
 UNRECORDED = [
     UnrecordedCalls(site(7), Callee("open", "io"), 3, 250),
     UnrecordedCalls(site(8), Callee("tokenise", "job", user=True), 3, 50),
+    UnrecordedCalls(site(9), Callee("importlib.import_module", "importlib"), 1, 20),
 ]
 
 
@@ -62,10 +65,10 @@ def test_own_times_add_up_to_the_wall_time() -> None:
     assert found["cv2.resize", "operator"] == 300
     assert found["open", "library"] == 250
     assert found["tokenise", "python"] + found["split_words", "python"] == 50
-    assert found["import", "import"] == 50  # a quarter of what `load` took itself
+    assert found["import", "import"] == 20 + 50  # a quarter of what `load` took itself
     # 2000 without `load` (of which 300 are resize), stack, and the calls that left no event
     rest = found[MODULE, "python"] + found["wait", "wait"]
-    assert rest == 2000 - 300 - 40 - 250 - 50 - 200
+    assert rest == 2000 - 300 - 40 - 250 - 50 - 20 - 200
 
 
 def test_the_sampler_gives_all_time_to_where_the_thread_is() -> None:
@@ -126,6 +129,25 @@ def test_all_time_is_accounted_for_and_its_largest_part_is_named() -> None:
     answer = trace_answer(traced, [], graph_picture(dag, dag), 0, TraceSubject("job"))
     assert re.search(r"of (that|the rest): Tokenizer", answer.headline.en)
     assert re.match(r"Tokenizer.*Python code: vectorise it", answer.lines[0].en)
+
+
+def shrunk(file: io.BytesIO) -> Image.Image:
+    return Image.open(file).resize((8, 8))
+
+
+def test_decoding_is_not_the_time_of_the_call_that_needs_it() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64)).save(file, "PNG")
+    before = ImageFile.ImageFile.load
+    tracer = EnhancedTracer(track_memory=False)
+    with tracer.tracing_context():
+        shrunk(file)
+    assert ImageFile.ImageFile.load is before
+    (resize,) = [n for n in tracer.dag_builder.dag.operators() if n.name.endswith("Image.resize")]
+    (load,) = [use for use in tracer.time_uses if use.name == "PIL.ImageFile.ImageFile.load"]
+    inside = resize.performance["execution_time"] - resize.performance["self_time"]
+    assert inside == pytest.approx(load.seconds)
+    assert load.kind == "library"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 
 from torchstone.dataflow.plan import ContextIndex, MigrationPlan, context_key
 from torchstone.observe.where import PROGRAM
+
+logger = logging.getLogger("migration")
 
 _FRAMES = 64
 """Frames that are looked at: a pipeline is rarely called from deeper."""
@@ -112,6 +115,7 @@ class Placement:
     def _decide(self, site: CallSite, function: str) -> Decision:
         match = self._index.find(site.path, function, site.line)
         context = context_key(site.path, function)
+        logger.debug("%s at %s: %s", context, site, match or "no entry of the plan")
         if match is None:
             return Decision(self._default, False, "", context)
         kept_at = self._kept.get(match.key.partition("@")[0])

@@ -64,10 +64,22 @@ class OptimizerManager:
             )  # fmt: skip
         logger.info("开始图粗化聚类...")
         folded = self.coarsening.coarsen(dag)
+        if not self.coarsening.anchors:
+            logger.info("未发现重复锚点，跳过聚类")
         logger.info("粗化完成: %d -> %d 节点", len(dag.nodes), len(folded.nodes))
+        logger.debug("锚点: %s", {name: len(ids) for name, ids in self.coarsening.anchors.items()})
         logger.info("开始K-way划分 (k=%d)...", self.partitioner.k)
         initial = self.partitioner.partition(folded)
         optimized = self.iterative.optimize(initial, folded)
+        logger.debug("迭代优化: %s", self.iterative.stats)
+        for part in optimized:
+            logger.debug(
+                "分区 %d: 中心 %d, %d 节点, 负载 %.6f s",
+                part.id,
+                part.center,
+                len(part.nodes),
+                part.total_compute,
+            )
         result: dict[str, Any] = {
             "statistics": {
                 "coarsening": asdict(self.coarsening.statistics),
@@ -107,7 +119,8 @@ class OptimizerManager:
         """The plan that no placement beats for the goal, parts or not.
 
         `device`, `goal` (latency, throughput), `batch`, `workers`, `consumer` (cpu, device),
-        `allow_rounding`, `program`, `program_hash`. Without a `profile` the device is measured where
+        `allow_rounding`, `other_seconds` (of the pipeline outside of operators: it stays), `program`,
+        `program_hash`. Without a `profile` the device is measured where
         torch has it, else assumed; without `supported` the functions of the catalogue can move."""
         return best_plan(dag, _request(gpu_count, **options)).to_data()
 
@@ -123,11 +136,12 @@ def _request(
     workers: int = 0,
     consumer: str = "cpu",
     allow_rounding: bool = False,
+    other_seconds: float = 0.0,
     program: str = "",
     program_hash: str = "",
 ) -> PlanRequest:
     if (
-        gpu_count < 0 or batch < 1 or workers < 0
+        gpu_count < 0 or batch < 1 or workers < 0 or not 0 <= other_seconds < float("inf")
         or goal not in ("latency", "throughput") or consumer not in ("cpu", "device")
     ):  # fmt: skip
         raise UsageError(
@@ -143,7 +157,7 @@ def _request(
         profile=profile,
         supported=supported_functions() if supported is None else supported,
         goal=goal,
-        setting=Setting(batch, workers, consumer == "device", allow_rounding),
+        setting=Setting(batch, workers, consumer == "device", allow_rounding, other_seconds),
         program=program,
         program_hash=program_hash,
     )

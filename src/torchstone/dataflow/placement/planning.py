@@ -151,6 +151,7 @@ def _plan(
         workers=setting.workers,
         consumer="device" if setting.consumer_on_device else "cpu",
         allow_rounding=setting.allow_rounding,
+        other_seconds=problem.other_seconds,
     )
 
 
@@ -310,6 +311,14 @@ def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ..
                  "未安装可迁移函数目录：没有函数可以迁移")
         )  # fmt: skip
     setting = request.setting
+    if setting.other_seconds:
+        other = human(setting.other_seconds, "s")
+        said.append(
+            Text(
+                f"{other} outside of operators (Python, files, decoding) stay whatever moves",
+                f"算子之外的 {other}（Python、文件、解码）无论如何都保留",
+            )
+        )
     if setting.batch > 1:
         said.append(
             Text(

@@ -63,6 +63,8 @@ class PlacementProblem:
 
     operators: tuple[Operator, ...]
     data: tuple[Datum, ...]
+    other_seconds: float = 0.0
+    """Of the CPU, whatever moves: Python, files, decoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class Split:
 
 def cost_of(problem: PlacementProblem, moved: frozenset[int] | set[int]) -> Split:
     """The cost with these operators (by place) on the device."""
-    cpu = sum(op.cpu_seconds for place, op in enumerate(problem.operators) if place not in moved)
+    stay = (op.cpu_seconds for place, op in enumerate(problem.operators) if place not in moved)
+    cpu = problem.other_seconds + sum(stay)
     device = sum(problem.operators[place].device_seconds or 0.0 for place in moved)
     bus, nbytes, transfers = 0.0, 0, 0
     for datum in problem.data:
@@ -135,6 +138,8 @@ class Setting:
     consumer_on_device: bool = False
     """What takes the results is on the device anyway."""
     allow_rounding: bool = False
+    other_seconds: float = 0.0
+    """Of the pipeline outside of operators: Python, files, decoding."""
 
 
 def problem_from(
@@ -158,6 +163,7 @@ def problem_from(
             for node, warm in zip(placed, seconds, strict=True)
         ),
         tuple(_data(dag, places, profile, setting)),
+        setting.other_seconds / max(setting.workers, 1),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from torchstone.dataflow.graph.export import graph_data
 from torchstone.dataflow.time_use import ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.tracing.body import Block, BodyDone, block_of
 from torchstone.dataflow.tracing.callees import Callees
+from torchstone.dataflow.tracing.decoding import DecodingHook
 from torchstone.dataflow.tracing.function_filter import FunctionFilter
 from torchstone.dataflow.tracing.imports import ImportHook
 from torchstone.dataflow.tracing.instrument import Instrumentation, is_user_file, user_functions
@@ -237,6 +238,7 @@ class _Run:
         self.recorder = Recorder(values, callees, tracer.max_depth, tracer.max_events)
         self.instrumentation = Instrumentation(self.recorder)
         self.imports = ImportHook(self.instrumentation)
+        self.decoding = DecodingHook(self.recorder)
         self.workers = WorkerTraces(self.recorder)
         self.spawning = hook_for(
             TraceSettings(
@@ -254,6 +256,7 @@ class _Run:
             sys.setrecursionlimit(self.frames + _frames_of_hooks(tracer.max_depth))
             self.instrumentation.instrument(list(user_functions(is_user_file)))
             self.imports.install()
+            self.decoding.install()
             self.spawning.install()
             if tracer.journal is not None:
                 self.journal = Journal(tracer.journal, self.recorder, tracer.about)
@@ -272,6 +275,7 @@ class _Run:
         if sys.getrecursionlimit() == self.frames + _frames_of_hooks(self.max_depth):
             sys.setrecursionlimit(self.frames)
         self.spawning.remove()
+        self.decoding.remove()
         self.imports.remove()
         self.instrumentation.restore()
         self.workers.end()

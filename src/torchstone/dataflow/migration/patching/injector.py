@@ -103,7 +103,10 @@ class PatchInjector:
             wrapper = self._wrappers.get(id(value))
             return wrapper if wrapper is not None and wrapper.original_func is value else value
 
-        for make, take_back in list(find_changes(replace, *self._roots)):
+        found = list(find_changes(replace, *self._roots))
+        names = ", ".join(wrapper.func_path for wrapper in self.wrappers)
+        logger.debug("replaced: %s; held by the program in %d more places", names, len(found))
+        for make, take_back in found:
             self.change(make, take_back)
 
     def _skip(self, function: str, reason: Text, failed: bool) -> None:
