@@ -18,7 +18,7 @@ from importlib import resources
 _FILE = "published_rules.json"
 _WORD = re.compile(r"[A-Za-z0-9+/=_.~-]{12,}+")
 """What may be a secret; the shortest that a rule knows has 14 characters."""
-_BEFORE, _AFTER, _LONGEST = 64, 8, 1024
+_BEFORE, _AFTER, _LONGEST = 64, 64, 1024
 """Characters before a word in which its keyword stands, after it in which it ends, and of the word itself."""
 
 
