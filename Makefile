@@ -19,7 +19,7 @@ demo: setup ## every tool once on an example, a screenful each
 test: setup ## run the tests; ARGS goes to pytest
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-side: setup ## run the tests that need other environments: three more OpenCV versions, Ray (minutes)
+side: setup ## run the tests that need other environments: four more OpenCV versions, Ray (minutes)
 	$(BIN)/python -m pytest -m side $(ARGS)
 
 matrix: setup ## run every tool with other versions of torch and Python; CELLS="oldest=PYTHON …" uses environments that exist

@@ -4,7 +4,7 @@ python scripts/side_environment.py .venv-timm [--no-deps] timm torchvision
 
 It is for packages that would break this environment or that only a benchmark needs. Nothing heavy
 is installed twice: the new environment sees the packages of this one, its own come first. Versions
-are those of constraints.txt. A second call does nothing until a version or this file changes.
+are those of constraints.txt where the package is given without one. A second call does nothing until a version or this file changes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,20 @@ def _fill(folder: Path, python: Path, packages: list[str], options: list[str]) -
     # not just its path: the .pth files in it (that of torchstone) are to be read too
     (theirs / "parent.pth").write_text(f"import site; site.addsitedir({ours!r})\n", "utf-8")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    constraints = folder / "constraints.txt"
+    constraints.write_text(_constraints(packages), "utf-8")
     subprocess.run(
-        [*pip, "install", "-qq", "-c", str(CONSTRAINTS), *options, *packages],
+        [*pip, "install", "-qq", "-c", str(constraints), *options, *packages],
         check=True,
         stdout=sys.stderr,
     )
+
+
+def _constraints(packages: list[str]) -> str:
+    """Without those of packages whose version is given."""
+    given = {name.partition("==")[0].lower() for name in packages if "==" in name}
+    lines = CONSTRAINTS.read_text("utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if line.partition("==")[0].strip().lower() not in given)
 
 
 def _fingerprint(packages: list[str], options: list[str]) -> str:

@@ -85,6 +85,7 @@ def _summary(found: list[KernelCounter], sizes: list[tuple[int, int]]) -> Kernel
         max(max(item.uploads for item in found), 0),
         round(statistics.median(traffic), 1),
         round(statistics.median(made), 1),
+        max(min(item.launches, item.ends + 1) for item in found),
     )
 
 
@@ -95,7 +96,8 @@ def main() -> None:
             continue
         cases = sorted(count_entry(spec).items())
         found[name] = {
-            case: [c.low, c.usual, c.high, c.uploads, c.traffic, c.operations] for case, c in cases
+            case: [c.low, c.usual, c.high, c.uploads, c.traffic, c.operations, c.fused]
+            for case, c in cases
         }
     lines = [f"{json.dumps(name)}: {json.dumps(cases)}" for name, cases in found.items()]
     path = Path(kernels.__file__).with_name("kernel_counts.json")

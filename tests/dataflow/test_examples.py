@@ -31,6 +31,16 @@ assert migrator.default_device == "cpu"
 assert "cv2.resize" in migrator.registry
 assert migrator.processors.get_input_processor("image") is not None
 assert migrator.context_tracker.depth == 0
+from optimizer.optimizer_manager import OptimizerManager as manager
+assert manager is OptimizerManager
+from training_profiler import watch_training, analyze_tensor
+from llm_perf_opt.runners.dsocr_session import DeepSeekOCRSession
+from llm_perf_opt.runners.dsocr_analyzer import AnalysisConfig, DeepseekOCRStaticAnalyzer
+from llm_perf_opt.profiling.export import write_static_compute_json, write_static_compute_markdown
+import torchstone, torchstone.cost
+assert watch_training is torchstone.watch_training
+assert analyze_tensor is torchstone.analyze_tensor
+assert DeepseekOCRStaticAnalyzer is torchstone.cost.DeepseekOCRStaticAnalyzer
 try:
     from optimizer import nothing
 except ImportError:

@@ -11,6 +11,8 @@ from torchstone.core.text import Text
 from torchstone.dataflow.placement.planning import seconds_words
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
 
+WORTH = 1.05
+"""Times faster from which on a plan is worth it: what is less is within the spread of the times."""
 _NAMED = 3
 """Functions and reasons that are named in a sentence."""
 
@@ -22,6 +24,7 @@ def plan_answer(
     estimates = {item.name: item for item in plan.estimates}
     here, planned = estimates["all_cpu"], estimates["plan"]
     moved = [op for op in plan.operators if op.device != "cpu"]
+    pays = bool(moved) and here.seconds >= WORTH * planned.high
     if moved:
         names, gain = _names(moved), _gain(here, planned)
         before, after = human(here.seconds, "s"), seconds_words(planned.low, planned.high)
@@ -29,6 +32,11 @@ def plan_answer(
             f"Move {names.en} to {_devices(moved)}: {before} → {after} ({gain}×)",
             f"把 {names.zh} 移到 {_devices(moved)}：{before} → {after}（{gain} 倍）",
         )
+        if not pays:
+            headline = Text(
+                f"Moving hardly pays: {before} → {after} ({gain}×) with {names.en} on {_devices(moved)}",
+                f"迁移几乎没有收益：把 {names.zh} 移到 {_devices(moved)} 后 {before} → {after}（{gain} 倍）",
+            )
     elif not any(op.device_seconds is not None for op in plan.operators):
         headline = Text(
             f"Nothing can move: no operator of {subject} has a counterpart on the device",
@@ -41,13 +49,13 @@ def plan_answer(
         )
     return Answer(
         headline=headline,
-        state="good" if moved else "plain",
+        state="good" if pays else "plain",
         about=(
             Fact(Text("device", "设备"), ", ".join(d for d in plan.devices if d != "cpu") or "cpu"),
             Fact(Text("goal", "目标"), _GOALS.get(plan.goal, plan.goal)),
             *(Fact(Text("times there", "设备用时依据"), how) for how in plan.assumptions[:1]),
         ),
-        tiles=_plan_tiles(plan, estimates, moved),
+        tiles=_plan_tiles(plan, estimates, pays),
         pictures=(_bars(plan), *((graph,) if graph is not None else ())),
         lines=tuple(_stays(plan)),
         assumptions=(*plan.assumptions, _UNPROVEN),
@@ -72,13 +80,13 @@ def _gain(here: Estimate, planned: Estimate) -> str:
 
 
 def _plan_tiles(
-    plan: MigrationPlan, estimates: dict[str, Estimate], moved: Sequence[PlannedOperator]
+    plan: MigrationPlan, estimates: dict[str, Estimate], pays: bool
 ) -> tuple[Tile, ...]:
     planned = estimates["plan"]
     movable = [op for op in plan.operators if op.device_seconds is not None]
     gap = _gap(plan, planned)
     return (
-        Tile(Text("with the plan", "按计划"), seconds_words(planned.low, planned.high), gap, "good" if moved else "plain"),
+        Tile(Text("with the plan", "按计划"), seconds_words(planned.low, planned.high), gap, "good" if pays else "plain"),
         Tile(Text("all on the CPU", "全部在 CPU"), human(estimates["all_cpu"].seconds, "s"), Text("medians of warm calls", "热调用的中位数")),
         Tile(Text("all that can move", "能移的全移"), seconds_words(estimates["all_device"].low, estimates["all_device"].high),
              Text(f"{len(movable)} of {len(plan.operators)} operators can", f"{len(plan.operators)} 个算子中 {len(movable)} 个可移")),

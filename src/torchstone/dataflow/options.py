@@ -96,6 +96,11 @@ class PlanOptions:
         "what is only within a tolerance of the original may move, too",
         "允许迁移仅在容差内相等的调用",
     )
+    fuse: bool = option(
+        False,
+        "calls are compiled on the device, which leaves few kernels of each",
+        "调用在设备上会被编译，每次调用只剩少数 kernel",
+    )
     parts: int = option(2, "parts of the graph in the statistics", "统计中的分区数", metavar="K")
     save: str = option(
         ".torchstone/flow/plan.json", "the file for the plan, which `flow run` reads",

@@ -69,7 +69,8 @@ class ContextIndex:
     """The entries of a plan by function, for calls to be matched with.
 
     A call is matched with the entry whose path equals its own, else with the entry that shares the
-    longest end of the path with it, else by the name of the function alone. Frames above the traced
+    longest end of the path with it, of these with the one that has most functions in the same order,
+    else by the name of the function alone. Frames above the traced
     block are in no entry, and a program may be called from elsewhere than it was when it was traced.
     """
 
@@ -88,14 +89,15 @@ class ContextIndex:
         listed = self._entries.get(function) or self._entries.get(bare, [])
         names = tuple(map(normalize_context_key, path))
         best: list[_Entry] = []
-        best_rank = (-1, False, False)
+        best_rank = (-1, False, 0, False)
         for entry in listed:
             shared = _common_end(entry.path, names)
             at_line = entry.line == line and line > 0
             if entry.line and not at_line:
-                rank = (0, False, False)  # another line of the function: only its name is shared
+                rank = (0, False, 0, False)  # another line of the function: only its name is shared
             else:
-                rank = (shared, shared == max(len(entry.path), len(names)), at_line)
+                is_exact = shared == max(len(entry.path), len(names))
+                rank = (shared, is_exact, _in_order(entry.path, names), at_line)
             if rank > best_rank:
                 best, best_rank = [], rank
             if rank == best_rank:
@@ -113,6 +115,21 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     for left, right in zip(reversed(one), reversed(other), strict=False):
         if left != right:
             break
+        count += 1
+    return count
+
+
+def _in_order(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many names of one are met, in their order from the end, in the other: generators that wait
+    for each other stand between two functions in one run and not in the other."""
+    left = list(other)
+    count = 0
+    for name in reversed(one):
+        while left and left[-1] != name:
+            left.pop()
+        if not left:
+            break
+        left.pop()
         count += 1
     return count
 

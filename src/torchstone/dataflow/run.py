@@ -133,7 +133,7 @@ def plan_command(options: PlanOptions) -> Report:
     )
     asked = {
         "device": options.device,
-        "profile": replace(profile, name=options.device),
+        "profile": replace(profile, name=options.device, compiles=profile.compiles or options.fuse),
         "goal": options.goal,
         "batch": options.batch,
         "workers": options.workers,

@@ -16,6 +16,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.quantity import human
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text
+from torchstone.dataflow.answer import WORTH
 from torchstone.dataflow.comparison import Difference, Outcome
 from torchstone.dataflow.migration.ledger import Fallback
 from torchstone.dataflow.plan import MigrationPlan
@@ -196,19 +197,13 @@ def proof_of(runs: Runs) -> Text:
 
 
 def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
-    proof = proof_of(runs)
+    proof, speed = proof_of(runs), _speed(plan, runs)
     state: State = "good" if runs.is_proven else "bad" if runs.wrong else "warning"
     proving = human(float(runs.stats.get("proof_seconds", 0.0)), "s")
-    speed = (
-        Text("the speed is not known", "速度未知") if runs.notes or runs.failure
-        else Text(f"{runs.speed:.2f}× the speed", f"速度为原来的 {runs.speed:.2f} 倍")
-    )  # fmt: skip
-    happened = runs.moved or not plan.context_device_map
-    is_good = runs.is_proven and happened and (runs.speed >= 1 or bool(runs.notes))
     return Answer(
         Text(f"{runs.subject} with the plan: {proof.en}, {speed.en}",
              f"{runs.subject} 按计划运行：{proof.zh}，{speed.zh}"),
-        "bad" if runs.wrong else "good" if is_good else "warning",
+        _state(plan, runs),
         tiles=(
             Tile(Text("proof", "证明"), proof, Text("same seeds, all arrays the program left", "相同种子，程序留下的全部数组"), state),
             Tile(Text("as it is", "原样运行"), human(runs.original.seconds, "s"), _ONE_RUN),
@@ -218,6 +213,28 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
         ),
         lines=(*_speed_words(plan, runs), *(() if runs.notes else runs.verdicts)),
     )  # fmt: skip
+
+
+def _speed(plan: MigrationPlan, runs: Runs) -> Text:
+    if not plan.context_device_map:
+        return Text("nothing moves", "没有迁移任何算子")
+    if runs.notes or runs.failure:
+        return Text("the speed is not known", "速度未知")
+    return Text(f"{runs.speed:.2f}× the speed", f"速度为原来的 {runs.speed:.2f} 倍")
+
+
+def _state(plan: MigrationPlan, runs: Runs) -> State:
+    """Good: equal, and faster by more than two runs of a program differ; or equal where the speed of
+    the device cannot be measured."""
+    if runs.wrong:
+        return "bad"
+    if not runs.is_proven:
+        return "warning"
+    if not plan.context_device_map:
+        return "plain"
+    if not runs.moved or (runs.speed < 1 and not runs.notes):
+        return "warning"
+    return "good" if runs.notes or runs.speed >= WORTH else "plain"
 
 
 def _speed_words(plan: MigrationPlan, runs: Runs) -> tuple[Text, ...]:

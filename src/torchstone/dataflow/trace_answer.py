@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.pictures import DataGraph
@@ -16,6 +16,9 @@ from torchstone.dataflow.view.pictures import time_stack
 
 _NAMED = 3
 """Parts that are named in sentences."""
+_IMPORTS = 0.05
+"""Share of the imports from which on the others are shares of the rest: a trace is mostly shorter than
+what is traced, and imports are paid once."""
 _WAITS = 0.3
 """Share of waiting, imports left out, from which on the workers' time is what matters."""
 
@@ -36,6 +39,17 @@ class TraceSubject:
     name: str
     failure: str = ""
     saved: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The parts that are named, the largest first, and what they are shares of."""
+
+    uses: Sequence[TimeUse]
+    whole: float
+    imports: float
+    """Seconds that are paid once and left out of the whole; 0 where they are one part among others."""
+    of_workers: bool
 
 
 _NAMES = {
@@ -85,7 +99,11 @@ def trace_answer(
     operators = sum(item.calls for item in totals)
     in_operators = sum(item.seconds for item in totals)
     made = human(sum(item.bytes_out for item in totals), "B")
-    uses, whole = _decisive(traced)
+    decisive, whole = _decisive(traced)
+    uses = _by_class(decisive)
+    imports = sum(item.seconds for item in uses if item.kind == "import")
+    once = imports if imports > _IMPORTS * whole else 0.0
+    rest = [item for item in uses if item.kind != "import"] if once else uses
     tiles = (
         Tile(Text("time of the block", "代码块用时"), human(traced.wall_seconds, "s"), Text("all of it accounted for", "全部计入")),
         Tile(Text("time in operators", "算子用时"), human(in_operators, "s"), Text(f"{operators:,} operators, {classes:,} after folding", f"{operators:,} 个算子，折叠后 {classes:,} 类")),
@@ -94,7 +112,7 @@ def trace_answer(
     how = Text("own time of each part", "各部分自身用时")
     warnings = [*_raised(failure), *_no_operator(totals)]
     return Answer(
-        headline=_headline(subject.name, traced, uses, whole),
+        headline=_headline(subject.name, traced, Shares(rest, whole - once, once, decisive is traced.worker_uses)),
         state="warning" if warnings else "plain",
         warnings=tuple(warnings),
         tiles=tiles,
@@ -102,7 +120,7 @@ def trace_answer(
             time_stack([(use_name(item), item.seconds) for item in uses], how),
             graph,
         ),
-        lines=tuple(_line(item, whole) for item in uses[:_NAMED]),
+        lines=tuple(_line(item, whole - once) for item in rest[:_NAMED]),
         next=(f"torchstone flow plan {subject.saved}",) if subject.saved and totals else (),
     )  # fmt: skip
 
@@ -118,24 +136,50 @@ def _decisive(traced: TracedTime) -> tuple[Sequence[TimeUse], float]:
     return traced.uses, traced.wall_seconds
 
 
-def _headline(
-    subject: str, traced: TracedTime, uses: Sequence[TimeUse], whole: float
-) -> Text:  # fmt: skip
-    if not uses or not whole:
-        return Text(f"{subject}: nothing was run", f"{subject}：没有执行任何代码")
-    wall = human(traced.wall_seconds, "s")
-    workers = uses is traced.worker_uses
-    named = uses[:_NAMED]
+def _by_class(uses: Sequence[TimeUse]) -> list[TimeUse]:
+    """The largest first, with the methods of a class as one part: a tokeniser that is spread over five of
+    them is one thing to a reader. The table has each."""
+    groups: dict[tuple[str, str, int], list[TimeUse]] = {}
+    for place, use in enumerate(uses):
+        is_python = use.kind == "python" and use.name != MODULE
+        key = (use.name.partition(".")[0], "", 0) if is_python else (use.name, use.kind, place)
+        groups.setdefault(key, []).append(use)
+    merged = [_together(name, items) for (name, _, _), items in groups.items()]
+    return sorted(merged, key=lambda item: -item.seconds)
+
+
+def _together(name: str, items: Sequence[TimeUse]) -> TimeUse:
+    if len(items) == 1:
+        return items[0]
+    inner = [item.name.rpartition(".")[2] for item in items if item.name != name]
+    named = [one for one in inner if not one.startswith("<")][:_NAMED]
+    return replace(
+        next((item for item in items if item.file), items[0]),
+        name=f"{name} ({', '.join(named)})" if named else name,
+        seconds=sum(item.seconds for item in items),
+        calls=0,
+    )
+
+
+def _headline(subject: str, traced: TracedTime, shares: Shares) -> Text:
+    wall, once = human(traced.wall_seconds, "s"), human(shares.imports, "s")
+    paid = Text(f", {once} of it importing modules once", f"，其中导入模块 {once}（仅一次）")
+    spent = paid if shares.imports else Text("", "")
+    if not shares.uses or shares.whole <= 0:
+        return Text(f"{subject} takes {wall}{spent.en}", f"{subject} 用时 {wall}{spent.zh}")
     parts = [
-        ", ".join(f"{words(use_name(item), lang)} {item.seconds / whole:.0%}" for item in named)
+        ", ".join(
+            f"{words(use_name(item), lang)} {item.seconds / shares.whole:.0%}"
+            for item in shares.uses[:_NAMED]
+        )
         for lang in ("en", "zh")
     ]
-    where = Text(
-        "of its workers' time" if workers else "of that", "工作进程时间" if workers else "其中"
-    )
+    where = Text("of the rest", "其余时间中") if shares.imports else Text("of that", "其中")
+    if shares.of_workers:
+        where = Text("of its workers' time", "工作进程时间")
     return Text(
-        f"{subject} takes {wall}; {where.en}: {parts[0]}",
-        f"{subject} 用时 {wall}；{where.zh}：{parts[1].replace(', ', '、')}",
+        f"{subject} takes {wall}{spent.en}; {where.en}: {parts[0]}",
+        f"{subject} 用时 {wall}{spent.zh}；{where.zh}：{parts[1].replace(', ', '、')}",
     )
 
 

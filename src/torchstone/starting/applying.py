@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.makers import make_bytes
 from torchstone.starting.replacements.checkpoints import replace_downloads
 from torchstone.starting.replacements.datasets import replace_dataset
@@ -26,6 +27,7 @@ from torchstone.starting.supplies import (
     MadeFile,
     MadePretrained,
     MadeResource,
+    MadeValues,
     MadeWeights,
     NameStandIn,
     OldName,
@@ -67,6 +69,7 @@ def apply_supplies(
             replace_dataset(supply.name)
         elif isinstance(supply, MadePretrained):
             replace_pretrained(note)
+    put_cuts([item for item in supplies if isinstance(item, MadeValues)])
     made = {item.path: item.form for item in supplies if isinstance(item, MadeFile)}
     replace_loaders(made, map_path)
     stood_in = [item for item in supplies if isinstance(item, StandIn)]
@@ -74,6 +77,8 @@ def apply_supplies(
         packages = [item.package for item in stood_in]
         everywhere = [item.package for item in stood_in if item.for_libraries]
         sys.meta_path.append(StandInFinder(packages, is_own, note, everywhere))
+        broken = [item.package for item in stood_in if item.is_broken]
+        sys.meta_path.insert(0, StandInFinder(broken, is_own, note, broken))
 
 
 def _put_name(supply: OldName) -> None:

@@ -26,6 +26,8 @@ from torchstone.starting.requirements import Requirement, wanted_packages
 _SECONDS = 1800.0
 _MOST_TRIES = 24
 """Each try of the resolver takes away one thing that the index does not have."""
+_ALL_TRIES = 8
+"""Tries with all that is declared; files of conda name dozens of libraries of the system."""
 _NONE_FOUND = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)")
 _CONFLICT = re.compile(r"Cannot install (.+?) because")
 _BEFORE_2 = re.compile(r"<\s*2(?![\d])|[=~]=\s*[01]\.|<=?\s*1\b|<=?\s*1\.")
@@ -63,10 +65,10 @@ def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
     basis = json.dumps([sys.version, *map(_own_version, held), *map(str, wanted)])
     prefix = cache / hashlib.sha256(basis.encode()).hexdigest()[:16]
     done = prefix / "built.json"
+    folder = _make_folder(prefix)  # known or new: our own packages may lie elsewhere than last time
     if done.is_file():
         known = json.loads(done.read_text("utf-8"))
         return Built(str(prefix), tuple(known["installed"]), tuple(known["failed"]))
-    folder = _make_folder(prefix)
     run = run or _run_client
     wheels, failed = _resolve(wanted, held, prefix, run)
     if wheels:
@@ -127,7 +129,12 @@ def _resolve(
     failed: list[str] = []
     command = [sys.executable, *_CLIENT, "--dry-run", "--ignore-installed", "--only-binary", ":all:",
                "--report", "-", "--constraint", str(limits)]  # fmt: skip
-    for _ in range(_MOST_TRIES):
+    for count in range(_MOST_TRIES):
+        if (
+            count == _ALL_TRIES
+        ):  # packages of another index: those that nothing imports are given up
+            failed += [str(item) for item in left.values() if not item.is_imported]
+            left = {key: item for key, item in left.items() if item.is_imported}
         if not left:
             break
         finished = run([*command, *map(str, left.values())])

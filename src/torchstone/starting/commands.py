@@ -148,7 +148,8 @@ def _arguments(words: list[str]) -> tuple[str, ...]:
     """Up to the end of the command; what the reader is to fill in is left out with its option."""
     kept: list[str] = []
     for word in itertools.takewhile(lambda item: item not in _SHELL, words):
-        if not _UNKNOWN.search(word):
+        is_option = word.startswith("-") and "=" not in word and "$" not in word
+        if is_option or not _UNKNOWN.search(word):
             kept.append(word)
         elif "=" not in word and kept and kept[-1].startswith("-") and "=" not in kept[-1]:
             kept.pop()

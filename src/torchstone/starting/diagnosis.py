@@ -24,6 +24,7 @@ from torchstone.starting.obstacles import (
     MissingWeights,
     NoNetwork,
     Obstacle,
+    OpenValues,
     OtherVersion,
 )
 from torchstone.starting.stand_ins.values import ValueNeededError
@@ -33,6 +34,7 @@ from torchstone.starting.versions import (
     obstacle_of_attribute,
     obstacle_of_import,
     obstacle_of_keyword,
+    package_that_breaks,
 )
 
 _CLIENTS = frozenset(
@@ -60,12 +62,16 @@ _RESOURCES = ("datasets", "tiktoken", "spacy", "nltk")
 def find_obstacle(error: BaseException, unfound: tuple[str, ...] = ()) -> Obstacle | None:
     """The obstacle behind an exception, looked for in the whole chain; None where it is the program's
     own. `unfound` are paths that the program looked for, the latest last."""
+    if decided := getattr(error, "decided", None):
+        return OpenValues(decided)
     for one in chain_of(error):
-        found = _of_frames(one) if isinstance(one, _OF_FETCHING) else None
+        fetches = isinstance(one, (*_OF_FETCHING, ValueNeededError))
+        found = _of_frames(one) if fetches else None
         found = found or _of_one(one, unfound)
         if found is not None:
             return found
-    return None
+    broken = package_that_breaks(error)
+    return BrokenPackage(broken) if broken else None
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

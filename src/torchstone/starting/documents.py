@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchstone.core.files import read_regular
-from torchstone.runtime.script_start import start_script
+from torchstone.runtime.script_start import package_root, start_script
 from torchstone.sources.notebook import read_notebook
+from torchstone.starting.cuts.replacing import compile_with_cuts, has_cuts
 
 _BYTES = 16 << 20
 _FENCE = re.compile(r"^\s*```\s*(\w*)")
@@ -53,13 +54,14 @@ def python_of(name: str, text: str) -> str:
 
 def start_program(script: str) -> None:
     """Run a script, a notebook from its first cell to its last, or a block of a text."""
-    if not is_document(script):
-        start_script(script)
-        return
     match = _EXAMPLE.fullmatch(script)
     path = Path(match[1] if match else script).resolve()
-    code = python_of(script, read_regular(path, _BYTES).decode("utf-8", "replace"))
+    if not is_document(script) and (not has_cuts(script) or package_root(path) is not None):
+        start_script(script)
+        return
+    code = read_regular(path, _BYTES).decode("utf-8", "replace")
+    code = python_of(script, code) if is_document(script) else code
     sys.path.insert(0, str(path.parent))
     main = sys.modules["__main__"]
     main.__dict__.update(__name__="__main__", __file__=str(path), display=print)
-    exec(compile(code, str(path), "exec", dont_inherit=True), main.__dict__)
+    exec(compile_with_cuts(code, str(path)), main.__dict__)

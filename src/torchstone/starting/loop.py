@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 from torchstone.core.place import Place
 from torchstone.starting.obstacles import Obstacle
 from torchstone.starting.repair import Repair
-from torchstone.starting.supplies import MadeFile, Supply
+from torchstone.starting.supplies import MadeFile, MadeValues, Supply
 
 T = TypeVar("T")
-MOST_RUNS = 16
+MOST_RUNS = 24
 """Each run imports torch again, a few seconds; most projects lack fewer things."""
 MOST_CPU_SECONDS = 90.0
 """Of processor time in all runs together; what was reached by then is reported."""
@@ -63,7 +63,14 @@ def run_with_repairs(
 
 
 def _kept(old: tuple[Supply, ...], new: tuple[Supply, ...]) -> tuple[Supply, ...]:
-    """What was supplied before, without files that turn out to be folders or of another form."""
+    """What was supplied before, without files that turn out to be folders or of another form, and without
+    values about which more is known now."""
+    again = {(item.path, item.scope) for item in new if isinstance(item, MadeValues)}
+    old = tuple(
+        item
+        for item in old
+        if not isinstance(item, MadeValues) or (item.path, item.scope) not in again
+    )
     files = [item.path for item in new if isinstance(item, MadeFile)]
     return tuple(
         item

@@ -5,8 +5,10 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
+from collections.abc import Sequence
 
-from torchstone.starting.obstacles import Misfit
+from torchstone.starting.obstacles import EmptyData, Misfit, Obstacle
+from torchstone.starting.supplies import MadeFile, MadeValues, PlainPackage, Supply
 
 _NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base \d+|could not convert string to float): '([^']*)'"
@@ -46,10 +48,24 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
     return None
 
 
+def has_made_data(supplies: Sequence[Supply]) -> bool:
+    """Whether part of the data was made: any exception may come from that."""
+    return any(isinstance(item, MadeFile | MadeValues | PlainPackage) for item in supplies)
+
+
+def obstacle_of_made_data(
+    error: BaseException, message: str = "", unfound: tuple[str, ...] = ()
+) -> Obstacle:
+    """Made data may not fit, or what was looked for beside them is the next part."""
+    latest = tuple(reversed(unfound))[:8]
+    misfit = find_misfit(error, message)
+    return misfit if misfit is not None and not latest else EmptyData(latest)
+
+
 def _column(given: object) -> str:
     """`'OT'`, or `"['OT'] not in index"`."""
-    match = re.search(r"\['([^']+)'", str(given))
-    return match[1] if match else str(given)
+    names = re.findall(r"'([^']+)'", str(given))
+    return "\n".join(names) if names and "not in" in str(given) else str(given)
 
 
 def _not_in_list(error: BaseException, text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torchstone.core.place import Place
+from torchstone.starting.cuts.forms import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,27 @@ class MissingOperators:
     package: str
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A value of code that was cut out: its form, or the parts that it has."""
+
+    path: str
+    scope: str
+    place: tuple[str, ...]
+    name: str
+    form: Form | None = None
+    parts: tuple[str, ...] = ()
+    """Steps to the values that it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenValues:
+    """Values whose form was open, and what the program showed about them."""
+
+    kind: ClassVar[str] = "open-values"
+    decided: tuple[Decided, ...]
+
+
 Obstacle = (
     MissingPackage
     | OtherVersion
@@ -173,4 +195,5 @@ Obstacle = (
     | OtherKeyword
     | BrokenCall
     | MissingResource
+    | OpenValues
 )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from torchstone.core.files import read_regular
 from torchstone.core.place import Place
+from torchstone.starting.cuts.deciding import decide
+from torchstone.starting.cuts.scopes import find_cuts
 from torchstone.starting.files.forms import forms_of
 from torchstone.starting.files.reading import read_code
 from torchstone.starting.files.refining import refine_files
@@ -26,6 +28,7 @@ from torchstone.starting.obstacles import (
     MissingResource,
     MissingWeights,
     Obstacle,
+    OpenValues,
     OtherKeyword,
     OtherVersion,
 )
@@ -40,6 +43,7 @@ from torchstone.starting.supplies import (
     MadeFile,
     MadePretrained,
     MadeResource,
+    MadeValues,
     MadeWeights,
     NameStandIn,
     OldName,
@@ -72,8 +76,19 @@ class Repair:
     ) -> tuple[Supply, ...]:
         """New supplies; none where the same was supplied before and did not help. `stack` are the
         project's lines that the exception went through."""
+        if isinstance(obstacle, OpenValues):
+            return decide(obstacle, given)
         found = self._data_for(obstacle, stack, given) or self._code_for(obstacle, stack, given)
-        return tuple(item for item in found if item not in given)
+        new = tuple(item for item in found if item not in given)
+        return new or self._cut(stack, given)
+
+    def _cut(self, stack: Sequence[Place], given: Sequence[Supply]) -> tuple[Supply, ...]:
+        """Made values in the place of the code that cannot do without what is missing."""
+        known = {(item.path, item.scope) for item in given if isinstance(item, MadeValues)}
+        for cut in find_cuts(stack, self._source):
+            if (cut.path, cut.scope) not in known:
+                return (MadeValues(cut.path, cut.scope, cut.is_dataset, cut.leaves),)
+        return ()
 
     def _code_for(
         self, obstacle: Obstacle, stack: Sequence[Place], given: Sequence[Supply]
@@ -85,7 +100,7 @@ class Repair:
             case MissingPackage(name):
                 return self._package(name)
             case BrokenPackage(name):
-                return (PlainPackage(name) if name in PLAIN else StandIn(name),)
+                return (PlainPackage(name) if name in PLAIN else StandIn(name, is_broken=True),)
             case OtherVersion():
                 return _name(obstacle)
             case OtherKeyword(package, name, keyword):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchstone.sources.requirements import stated_in
@@ -61,6 +61,8 @@ class Requirement:
 
     name: str
     versions: str = ""
+    is_imported: bool = field(default=False, compare=False)
+    """By a file of the project."""
 
     def __str__(self) -> str:
         return f"{self.name}{self.versions}"
@@ -99,7 +101,7 @@ def wanted_packages(root: Path) -> tuple[Requirement, ...]:
             del declared[key]
     for name in sorted(imports.needed - set(imports.modules) - set(sys.stdlib_module_names)):
         package = _key(DISTRIBUTIONS.get(name, name))
-        declared.setdefault(package, Requirement(package))
+        declared[package] = replace(declared.get(package, Requirement(package)), is_imported=True)
     if "tensorboard" in imports.through_torch:
         declared.setdefault("tensorboard", Requirement("tensorboard"))
     declared["setuptools"] = _WITH_PKG_RESOURCES

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torchstone.core.text import Text
+from torchstone.starting.cuts.forms import Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,15 @@ class StandIn:
     package: str
     for_libraries: bool = False
     """Installed libraries see it too: one of them cannot be imported without the package."""
+    is_broken: bool = False
+    """It is installed, and cannot be imported."""
 
     def say(self) -> Text:
+        if self.is_broken:
+            return Text(
+                f"the package {self.package} cannot be imported here: a stand-in that does nothing",
+                f"此处无法导入软件包 {self.package}：使用不做任何事的替身",
+            )
         return Text(
             f"the package {self.package} is not installed: a stand-in that does nothing",
             f"未安装软件包 {self.package}：使用不做任何事的替身",
@@ -244,6 +252,29 @@ class MadeInputs:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class MadeValues:
+    """Values in the place of a dataset or a function that reads what is missing."""
+
+    kind: ClassVar[str] = "made-values"
+    path: str
+    scope: str
+    is_dataset: bool
+    leaves: tuple[Leaf, ...]
+
+    def say(self) -> Text:
+        forms = "; ".join(
+            f"{item.name or '.'.join(step[1:] for step in item.place) or 'value'}: {item.form.say()}"
+            for item in self.leaves
+            if item.form is not None
+        )
+        name = f"{self.path}: {self.scope}"
+        return Text(
+            f"{name} reads what is missing here: made values in its place ({forms})",
+            f"{name} 所读取的数据在此缺失：以生成的值代替（{forms}）",
+        )
+
+
 Supply = (
     SearchPath
     | StandIn
@@ -260,4 +291,5 @@ Supply = (
     | MadeWeights
     | DeclaredOperators
     | MadeInputs
+    | MadeValues
 )

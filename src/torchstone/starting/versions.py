@@ -12,7 +12,13 @@ import traceback
 from types import ModuleType
 
 from torchstone.observe.where import is_of_package
-from torchstone.starting.obstacles import MissingPackage, Obstacle, OtherKeyword, OtherVersion
+from torchstone.starting.obstacles import (
+    BrokenPackage,
+    MissingPackage,
+    Obstacle,
+    OtherKeyword,
+    OtherVersion,
+)
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
@@ -28,7 +34,20 @@ def obstacle_of_import(error: ImportError) -> Obstacle | None:
             return OtherVersion(home, part, version_of(top))
         return MissingPackage(top)
     match = _CANNOT_IMPORT.search(str(error)[:600])
-    return _of_name(match[2], match[1]) if match else None
+    if match and "(unknown location)" in str(error):  # an empty folder of its name
+        return BrokenPackage(match[2].partition(".")[0])
+    return _of_name(match[2], match[1]) if match else _of_refusal(error)
+
+
+def _of_refusal(error: ImportError) -> Obstacle | None:
+    """An installed package that asks for another one in words of its own."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not frames or not is_of_package(frames[-1]):
+        return None
+    asked = [word.lower() for word in re.findall(r"[A-Za-z]\w+", str(error)[:200])]
+    home = frames[-1].rpartition("-packages/")[2].removesuffix("/__init__.py").removesuffix(".py")
+    named = next((word for word in asked if word in home.split("/")), "")
+    return MissingPackage(named or home.partition("/")[0])
 
 
 def _of_name(module: str, name: str) -> Obstacle | None:
@@ -133,6 +152,20 @@ def raising_package(error: BaseException) -> str:
         return ""
     package = own[-1].rpartition("-packages/")[2].partition("/")[0]
     return "" if package in _NOT_THEIRS else package
+
+
+def package_that_breaks(error: BaseException) -> str:
+    """The installed package whose import raised the exception; empty where none was being imported."""
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    importing = [code.co_filename for code in frames if code.co_name == "<module>"]
+    if isinstance(error, SyntaxError) and error.filename:  # written for another version of Python
+        importing.append(error.filename)
+    names = [
+        name.rpartition("-packages/")[2].partition("/")[0]
+        for name in importing
+        if is_of_package(name)
+    ]
+    return next((name for name in names if name not in _NOT_THEIRS), "")
 
 
 def last_package(error: BaseException) -> str:

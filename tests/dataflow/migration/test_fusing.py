@@ -70,6 +70,22 @@ def test_a_loader_s_batches_are_fused() -> None:
     check_loader(lambda graph: graph)
 
 
+def check_single_calls(compiler: Any = None) -> None:
+    migrator = PipelineMigrator.from_plan(PLAN, fuse=True)
+    if compiler is not None:
+        migrator._migration.fuser.compile = compiler
+    expected = cv2.resize(IMAGES[0], (16, 12))
+    with migrator:
+        got = [cv2.resize(IMAGES[0], (16, 12)) for _ in range(BATCHES + 2)]
+    assert all(np.array_equal(one, expected) for one in got)
+    assert migrator.get_stats()["fused"] == {"cv2.resize": "fused"}
+
+
+def test_single_calls_of_a_kind_are_fused() -> None:
+    check_single_calls(lambda graph: graph)
+
+
 @pytest.mark.side
-def test_a_loader_s_batches_are_fused_by_the_real_compiler() -> None:
+def test_the_real_compiler_gives_the_same_bits() -> None:
     check_loader()
+    check_single_calls()

@@ -170,7 +170,7 @@ def test_parts_go_to_the_devices_in_their_order() -> None:
         return manager.get_migration_plan(given, folded, count, **options)["context_device_map"]
 
     four = devices(parts, 4)
-    assert len(set(four.values())) > 2
+    assert set(four.values()) == {f"cuda:{number}" for number in range(4)}
     assert devices(list(reversed(parts)), 4) != four
     assert devices([], 4) == {}
     assert set(devices(parts, 1).values()) == {"cuda:0"}
@@ -178,6 +178,12 @@ def test_parts_go_to_the_devices_in_their_order() -> None:
     assert plan.partition_device_map == {str(part.id): f"cuda:{place}" for place, part in enumerate(parts)}  # fmt: skip
     seconds = {item.name: item for item in plan.estimates}
     assert seconds["optimum"].seconds <= seconds["plan"].seconds
+    stays = manager.get_migration_plan(parts, folded, 4, **{**options, "supported": SUPPORTED})
+    named = stays["partition_device_map"]  # a part of which nothing can move takes no device
+    assert "cpu" in named.values()
+    assert set(named.values()) - {"cpu"} == {
+        f"cuda:{number}" for number in range(4 - list(named.values()).count("cpu"))
+    }
     one = plan_from_data(manager.get_migration_plan(parts, folded, 1, **options)).estimates[0]
     assert seconds["plan"].transfer_bytes > one.transfer_bytes  # from device to device
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchstone.dataflow.graph.builder import DAGBuilder
-from torchstone.dataflow.graph.dag import PRODUCES, USES
+from torchstone.dataflow.graph.dag import OPERATOR, PRODUCES, REGION, USES
 from torchstone.dataflow.plan import SEPARATOR, context_key
 from torchstone.dataflow.tracing.instrument import transparent_names
 from torchstone.dataflow.tracing.recorder import Event
@@ -114,7 +114,7 @@ def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> 
     item.node = node_id
     node = into.dag.nodes[node_id]
     seconds = (event.end - event.start) * 1e-9
-    node.role = "region" if item.is_region else "operator"
+    node.role = REGION if item.is_region else OPERATOR
     node.file, node.line, node.thread = event.site.file, event.site.line, item.thread
     node.start = (event.start - started) * 1e-9
     outer = item.parent

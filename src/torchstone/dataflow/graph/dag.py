@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 FUNCTION, VARIABLE = "function_call", "variable"
 USES, PRODUCES = "uses", "produces"
+OPERATOR, REGION = "operator", "region"
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class ExecutionDAG:
 
     def operators(self) -> Iterator[DAGNode]:
         """Calls that do work of their own."""
-        return (node for node in self.functions() if node.role != "region")
+        return (node for node in self.functions() if node.role != REGION)
 
     def topological_order(self) -> list[int]:
         """Every node behind what it depends on; nodes of a cycle are left out."""

@@ -122,6 +122,8 @@ class PipelineMigrator:
             for note in self.notes():
                 logger.warning("%s", note.en)
             functions = functions_in(self.context_device_map, STAY)
+            if not functions:
+                logger.warning("The plan moves nothing: none of its calls has a device.")
             injector = PatchInjector(functions, self.registry, self._migration, self._roots)
             stats = injector.apply_all()
             self._injector = injector

@@ -22,6 +22,19 @@ RAISING = Refusal(
 )
 
 
+LAYOUT = Refusal(
+    Text(
+        "an array that is not laid out row by row: the result would be laid out otherwise, and sums "
+        "of it rounded otherwise",
+        "数组不是按行存储：结果的内存布局会不同，其求和的舍入也会不同",
+    ),
+    Text(
+        "pass numpy.ascontiguousarray(...) of it, or allow it with --allow-rounding",
+        "请传入 numpy.ascontiguousarray(...)，或加 --allow-rounding",
+    ),
+)
+
+
 IN_WORKER = Refusal(
     Text(
         "in a worker of a DataLoader, and it cannot be recorded for the main process",

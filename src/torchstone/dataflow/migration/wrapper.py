@@ -15,6 +15,7 @@ import torch
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
 from torchstone.dataflow.migration.deferred.fusing import Fuser
+from torchstone.dataflow.migration.deferred.steps import can_record
 from torchstone.dataflow.migration.device_array import call_on_host
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import hashable, map_leaves
@@ -25,6 +26,7 @@ from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.proof.sampling import Sampler
 from torchstone.dataflow.migration.refusals import (
     IN_WORKER,
+    LAYOUT,
     LEAVE_IT,
     RAISING,
     SUBCLASS,
@@ -133,7 +135,7 @@ class UniversalWrapper:
         call = Call(args, kwargs)
         try:
             bound = self.spec.bind(args, kwargs)
-            case = self._refusal_of_numpy(args) or self.spec.judge(bound)
+            case = self._refusal_of_numpy((*args, *kwargs.values())) or self.spec.judge(bound)
             if isinstance(case, Case) and self.migration.defer is not None:
                 recorded = self.migration.defer(self, bound, call, str(site))
                 if recorded is not None:  # certified where it is computed, which may not be here
@@ -165,12 +167,16 @@ class UniversalWrapper:
             return False
         return self.migration.sampler.wants(self.func_path, case)
 
-    def _refusal_of_numpy(self, args: tuple[Any, ...]) -> Refusal | None:
-        """numpy asks subclasses of arrays what its functions mean, and may raise where torch goes on."""
+    def _refusal_of_numpy(self, values: tuple[Any, ...]) -> Refusal | None:
+        """numpy asks subclasses of arrays what its functions mean, may raise where torch goes on, and
+        lays its results out as its arguments are."""
         if not self.func_path.startswith(("numpy.", "scipy.")):
             return None
-        if any(map(_is_subclass, args)):
+        arrays = [item for value in values for item in _plain_arrays(value)]
+        if any(type(item) is not np.ndarray for item in arrays):
             return SUBCLASS
+        if not self.migration.allow_rounding and not all(map(_is_row_major, arrays)):
+            return LAYOUT
         if any(action in ("raise", "call") for action in np.geterr().values()):
             return RAISING
         return None
@@ -265,8 +271,25 @@ class UniversalWrapper:
         arguments = self._inject_kwargs(arguments)  # 4
         arguments = self._apply_structural_ops(arguments)  # 5
         backend = self._get_backend()  # 6
-        result = backend(**arguments)  # 7
+        result = self._run(backend, arguments)  # 7
         return self._process_output(result, transfer)  # 8
+
+    def _run(self, backend: Callable[..., Any], arguments: Arguments) -> Any:
+        """Calls of a kind that comes again are compiled where the device can."""
+        data = self.spec.data[0] if can_record(self.spec) else ""
+        image = arguments.get(data)
+        if not isinstance(image, torch.Tensor) or not self.migration.fuser.compiles(image.device):
+            return backend(**arguments)
+        rest = {name: value for name, value in arguments.items() if name != data}
+        try:
+            kind = hashable(rest)
+            hash(kind)
+        except TypeError:  # arguments that cannot be compared are no kind
+            return backend(**arguments)
+        steps = (self.func_path, kind)
+        return self.migration.fuser.run(
+            lambda part: backend(**rest, **{data: part}), image, steps, self.func_path
+        )
 
     def _execute_factory_op(self, bound: Arguments, transfer: Transfer) -> Any:
         """Data apart from configuration; the instance for a configuration is made once."""
@@ -362,15 +385,23 @@ def plain_handles(bound: Arguments) -> Arguments:
     return {name: plain(value) if _is_handle(value) else value for name, value in bound.items()}
 
 
-def _is_subclass(value: Any) -> bool:
-    """A masked array, a matrix, a memory map; also in a list of arrays."""
-    if type(value) in (list, tuple):
-        return any(isinstance(item, np.ndarray) and _is_subclass(item) for item in value)
-    return (
-        isinstance(value, np.ndarray)
-        and type(value) is not np.ndarray
-        and not hasattr(value, "torchstone_materialise")
-    )
+def _plain_arrays(value: Any) -> list[np.ndarray]:
+    """The array, or those of a list; without arrays of ours. Masked arrays, matrices and memory maps
+    are among them."""
+    items = value if type(value) in (list, tuple) else (value,)
+    return [
+        item
+        for item in items
+        if isinstance(item, np.ndarray) and not hasattr(item, "torchstone_materialise")
+    ]
+
+
+def _is_row_major(array: np.ndarray) -> bool:
+    """Whether numpy lays out what it makes of it row by row: contiguous arrays and parts of them."""
+    if array.flags.c_contiguous:
+        return True
+    steps = [abs(step) for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
+    return steps == sorted(steps, reverse=True)
 
 
 def _is_handle(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ def look_up(node: DAGNode, inputs: Sequence[DAGNode]) -> CataloguedCall:
     case, is_exact = "", True
     if spec is not None and call is not None:
         try:
-            judged = spec.judge(spec.bind(*call))
+            judged = spec.judge(_with_lists(spec.args_trans, spec.bind(*call)))
         except (TypeError, ValueError, AttributeError, IndexError):
             judged = None  # what stands for its data does not do: the run will tell
         if isinstance(judged, Refusal):
@@ -52,6 +52,15 @@ def look_up(node: DAGNode, inputs: Sequence[DAGNode]) -> CataloguedCall:
             case, is_exact = judged.name, judged.exact
     kernels = counts.get(case) or counts.get("") or UNKNOWN
     return CataloguedCall(is_exact=is_exact, case=case, kernels=kernels)
+
+
+def _with_lists(rules: Mapping[str, str], bound: dict[str, Any]) -> dict[str, Any]:
+    """A list whose items were folded into one stands as that one item."""
+    lists = [name for name, rule in rules.items() if rule in ("arrays", "images")]
+    return {
+        name: [value] if name in lists and not isinstance(value, list | tuple) else value
+        for name, value in bound.items()
+    }
 
 
 def call_of(

@@ -17,7 +17,7 @@ from statistics import median
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.dag import FUNCTION, PRODUCES, DAGNode, Edge, ExecutionDAG
+from torchstone.dataflow.graph.dag import FUNCTION, PRODUCES, REGION, DAGNode, Edge, ExecutionDAG
 from torchstone.dataflow.plan import SEPARATOR, normalize_context_key
 
 _CALL_NUMBER = re.compile(r"#\d+$")
@@ -97,7 +97,7 @@ class GraphCoarsening:
             else:
                 place = (node.node_type, name, node.kind, node.dtype)
             places[node.node_id] = place
-            if node.role != "region":
+            if node.role != REGION:
                 values[place][node.arguments] += 1
         made = _places_of_one_form(dag, places)
         telling = {

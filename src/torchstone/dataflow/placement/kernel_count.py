@@ -18,7 +18,10 @@ class KernelCount:
     """Bytes that kernels read and write, for each byte of the call's data."""
     operations: float = 1.0
     """Elements that kernels make, for each byte of the result: one operation each."""
+    fused: int = 1
+    """Kernels that are left where the call is compiled as a whole: elementwise ones become one, a
+    reduction or a scatter ends it."""
 
 
-UNKNOWN = KernelCount(1, 4, 16, traffic=4.0, operations=4.0)
+UNKNOWN = KernelCount(1, 4, 16, traffic=4.0, operations=4.0, fused=4)
 """Of an entry without figures: wide enough for most entries that have some."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,26 +74,32 @@ def best_plan(dag: ExecutionDAG, request: PlanRequest) -> MigrationPlan:
 def plan_of_partitions(
     partitions: Sequence[Partition], dag: ExecutionDAG, request: PlanRequest
 ) -> MigrationPlan:
-    """Each part on a device of its own, in the order in which they are given; with fewer devices than
-    parts they take turns. What cannot move stays. The optimum stands beside it."""
+    """Each part of which anything can move on a device of its own, in the order in which they are given;
+    with fewer devices than parts they take turns. What cannot move stays. The optimum stands beside it."""
     problem = _problem(dag, request)
-    devices = request.devices
-    home_of = {
-        node_id: devices[number % len(devices)]
-        for number, part in enumerate(partitions)
-        for node_id in part.nodes
-        if devices
-    }
+    able = {op.node for op in problem.operators if op.device_seconds is not None}
+    named = _devices_of_parts(partitions, able, request.devices)
+    home_of = {node_id: named[part.id] for part in partitions for node_id in part.nodes}
     homes = {
         place: home_of[op.node]
         for place, op in enumerate(problem.operators)
-        if op.device_seconds is not None and op.node in home_of
+        if op.node in able and home_of.get(op.node, CPU) != CPU
     }
     moved, bound = _decide(problem, request.goal)
     best = _estimate("optimum", problem, dict.fromkeys(moved, "device"), request.goal)
     plan = _plan(dag, request, problem, homes, bound, (best,))
-    named = {str(part.id): devices[number % len(devices)] if devices else CPU for number, part in enumerate(partitions)}  # fmt: skip
-    return replace(plan, partition_device_map=named)
+    return replace(plan, partition_device_map={str(key): name for key, name in named.items()})
+
+
+def _devices_of_parts(
+    partitions: Sequence[Partition], able: set[int], devices: Sequence[str]
+) -> dict[int, str]:
+    """A part of which nothing can move would leave its device idle: it stays on the CPU."""
+    named: dict[int, str] = {}
+    turn = itertools.cycle(devices or [CPU])
+    for part in partitions:
+        named[part.id] = CPU if able.isdisjoint(part.nodes) else next(turn)
+    return named
 
 
 def _problem(dag: ExecutionDAG, request: PlanRequest) -> PlacementProblem:
@@ -290,6 +297,13 @@ def _estimate(
 
 def _assumptions(profile: DeviceProfile, request: PlanRequest) -> tuple[Text, ...]:
     said = [profile.how]
+    if profile.compiles:
+        said.append(
+            Text(
+                "calls of a kind that comes again are compiled there: as many kernels as they have reductions, and one",
+                "重复出现的同类调用会在设备上编译：每次调用的 kernel 数为其归约数加一",
+            )
+        )
     if not any(True for names in request.supported.values() for _ in names):
         said.append(
             Text("no catalogue of movable functions is installed: nothing can move",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,13 @@ _DEAR = (
     8  # operations in float64 or of whole numbers, in which most entries compute, in float32 ones
 )
 _MEASURED_BYTES = 8 * 2**20
+_COMPILING = ("cuda", "xpu")
+"""Devices whose compiler, Triton, is looked for."""
+
+
+def can_compile(device: str) -> bool:
+    """Whether torch.compile makes kernels for the device here."""
+    return device.partition(":")[0] in _COMPILING and importlib.util.find_spec("triton") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ class DeviceProfile:
     """Function → times faster than on the CPU, as measured."""
     speedup: float | None = None
     """For functions that have none of their own; None: by the bytes they touch."""
+    compiles: bool = False
+    """Calls of a kind that comes again are compiled there: fewer launches, fewer bytes between them."""
     how: Text = Text("assumed", "假设")
 
     def time_of(self, function: str, work: Work, kernels: KernelCount) -> Interval:
@@ -75,13 +85,17 @@ class DeviceProfile:
         uploads = calls * kernels.uploads * self.latency_seconds
         if speedup is not None:  # as measured, launches and all
             return Interval(cpu_seconds / speedup, cpu_seconds / speedup)
-        quick = calls * kernels.low * self.launch_seconds * _QUICK
-        slow = calls * kernels.high * self.launch_seconds + uploads
+        fewest = min(kernels.low, kernels.fused)  # whether it is compiled or not
+        launches, traffic = kernels.high, kernels.traffic
+        if self.compiles:
+            launches, traffic = min(launches, kernels.fused), min(traffic, float(kernels.fused))
+        quick = calls * fewest * self.launch_seconds * _QUICK
+        slow = calls * launches * self.launch_seconds + uploads
         if not self.memory_bytes_per_second:
             return Interval(quick + cpu_seconds, slow + cpu_seconds)
         rate = self.memory_bytes_per_second
         least = work.bytes_touched / (rate * _BEST_SHARE)
-        most = work.bytes_touched * kernels.traffic / (rate * _SHARE)
+        most = work.bytes_touched * traffic / (rate * _SHARE)
         if self.operations_per_second:
             operations = work.bytes_made * kernels.operations
             least = max(least, operations / (self.operations_per_second * _BEST_SHARE))
@@ -135,7 +149,7 @@ def _measured(assumed: DeviceProfile) -> DeviceProfile | None:
     latency = _copy_seconds(small, assumed.name)
     rate = _MEASURED_BYTES / max(_copy_seconds(large, assumed.name) - latency, 1e-9)
     return replace(
-        assumed, bytes_per_second=rate, latency_seconds=latency,
+        assumed, bytes_per_second=rate, latency_seconds=latency, compiles=can_compile(assumed.name),
         how=Text(f"copies to {assumed.name} measured: {rate / 1e9:.3g} GB/s, {latency * 1e6:.3g} µs",
                  f"实测到 {assumed.name} 的拷贝：{rate / 1e9:.3g} GB/s，{latency * 1e6:.3g} µs"),
     )  # fmt: skip

@@ -181,7 +181,9 @@ def _public(module: str, name: str) -> str:
     parts = module.split(".")
     for end in range(1, len(parts)):
         home = ".".join(parts[:end])
-        if getattr(sys.modules.get(home), head, None) is not None:
+        found = getattr(sys.modules.get(home), head, None)
+        # PIL.Image, which holds the class Image, is a module of PIL
+        if found is not None and not isinstance(found, ModuleType):
             return f"{home}.{name}"
     return ".".join((*(part for part in parts if not part.startswith("_")), name))
 

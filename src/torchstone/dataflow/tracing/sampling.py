@@ -15,9 +15,16 @@ EVERY_SECONDS = 0.005
 _FRAMES = 200
 _CALLERS = 8
 _WAITING = (
-    "torch/utils/data/dataloader.py", "multiprocessing/queues.py", "multiprocessing/connection.py", "concurrent/futures/_base.py",
-)  # fmt: skip
-"""Code that waits for another process or thread."""
+    "/selectors.py",
+    "/threading.py",
+    "/queue.py",
+    "/multiprocessing/connection.py",
+    "/multiprocessing/queues.py",
+    "/multiprocessing/popen_fork.py",
+    "/concurrent/futures/_base.py",
+)
+"""Code that waits for another process or thread where it is the innermost that runs: a loader without
+workers has some of it around its own work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,8 @@ class ThreadSampler:
         self._last = now
 
     def _spot(self, frame: FrameType) -> Spot:
-        doing = ""
+        innermost = frame.f_code.co_filename.replace("\\", "/")
+        doing = "wait" if innermost.endswith(_WAITING) else ""
         users: list[FrameType] = []
         walked: FrameType | None = frame
         for _ in range(_FRAMES):
@@ -78,8 +86,6 @@ class ThreadSampler:
                 users.append(walked)
             elif name.startswith("<frozen importlib"):
                 doing = "import"
-            elif not doing and not users and name.replace("\\", "/").endswith(_WAITING):
-                doing = "wait"
             walked = walked.f_back
         if not users:
             return Spot("", 0, "", doing)

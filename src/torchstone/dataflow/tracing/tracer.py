@@ -18,6 +18,7 @@ from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
 from torchstone.dataflow.graph.assemble import ThreadTrace, assemble
 from torchstone.dataflow.graph.builder import DAGBuilder
+from torchstone.dataflow.graph.dag import OPERATOR
 from torchstone.dataflow.graph.export import graph_data
 from torchstone.dataflow.time_use import ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.tracing.body import Block, BodyDone, block_of
@@ -124,7 +125,7 @@ class EnhancedTracer:
         self._account(run, traces)
         for node_id in range(before, self.dag_builder.node_counter):
             node = self.dag_builder.dag.nodes[node_id]
-            if node.role == "operator":
+            if node.role == OPERATOR:
                 self.performance_monitor.record(node.name, node.seconds)
         self.notes += run.notes
         self.source_files |= {name for name, file in run.instrumentation.files.items() if file}

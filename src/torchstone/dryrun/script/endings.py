@@ -19,9 +19,9 @@ from torchstone.observe.compat.fakes import (
 from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
 from torchstone.starting.arguments import find_missing_arguments
 from torchstone.starting.diagnosis import chain_of, find_obstacle
-from torchstone.starting.misfits import find_misfit
-from torchstone.starting.obstacles import BrokenCall, EmptyData
-from torchstone.starting.supplies import MadeFile
+from torchstone.starting.misfits import has_made_data, obstacle_of_made_data
+from torchstone.starting.obstacles import BrokenCall, EmptyData, NoNetwork
+from torchstone.starting.supplies import MadeValues
 from torchstone.starting.versions import raising_package, version_of
 
 _PRETEND_ERRORS = (
@@ -69,19 +69,17 @@ def failed(session: Session, error: BaseException) -> Record:
     place, inside = last_place(error)
     cause = cause_of(error)
     obstacle = find_missing_arguments(error) or find_obstacle(error, session.unfound())
+    if cause == "network" and obstacle is None:
+        obstacle = NoNetwork(_text_of(error)[:120])
     if cause == "program" and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
     if cause == "program" and refused is None and (package := raising_package(error)):
         cause, obstacle = "library", BrokenCall(package, version_of(package))
-    if cause in ("program", "library") and any(
-        isinstance(item, MadeFile) for item in session.settings.supplies
-    ):
-        # part of the data was made: it may not fit, or what was looked for beside it is the next part
-        unfound = tuple(reversed(session.unfound()))[:8]
-        misfit = find_misfit(error, refused.message if refused is not None else "")
-        obstacle = misfit if misfit is not None and not unfound else EmptyData(unfound)
+    if cause in ("program", "library") and has_made_data(session.settings.supplies):
+        cause, said = "program", refused.message if refused is not None else ""
+        obstacle = obstacle_of_made_data(error, said, session.unfound())
     if isinstance(obstacle, EmptyData):
         obstacle = replace(obstacle, places=tuple(map(session.looked_for, obstacle.paths)))
     stop = Stop(
@@ -94,7 +92,8 @@ def failed(session: Session, error: BaseException) -> Record:
         stack=own_stack(error),
         obstacle=obstacle,
     )
-    if refused is not None and stop.cause == "program":
+    guessed = any(isinstance(item, MadeValues) for item in session.settings.supplies)
+    if refused is not None and stop.cause == "program" and not guessed:
         return Record(ending="error", error=refused, stop=stop, ending_place=refused.place)
     return Record(ending="error", stop=stop, ending_place=place)
 

@@ -157,7 +157,7 @@ def prepare(session: Session, sink: Sink) -> World:
             register_fake_device()
             hold_back_errors(session)
         pretend_cuda(session, calls)
-        use_foreach_kernels()
+        use_foreach_kernels("cpu" if settings.play_ranks else FAKE_DEVICE)
         autocast_on_meta(Undo(), lambda _: None, {FAKE_DEVICE: "cuda"})
     limit_run(session)
     overlay = None
@@ -173,6 +173,7 @@ def prepare(session: Session, sink: Sink) -> World:
     found = overlay.to_read if overlay is not None else lambda path: path
     apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in, found)
     answers = Answers(session)
+    calls.check_values = answers.known.check_function
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
     return World(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from torchstone.observe.compat.versions import TorchTooOldError
 
 _set_up: Callable[..., None] | None
@@ -13,6 +15,8 @@ try:
 except ImportError:  # torch 2.9 and older have no device guard for Python
     _set_up = None
 
+native: Any = torch._C
+"""What is below all of torch."""
 HAS_PYTHON_BACKEND = _set_up is not None
 FAKE_DEVICE = "pretend" if HAS_PYTHON_BACKEND else "lazy"
 """Where fake tensors "on cuda" live. Autograd needs a guard for their device: the lazy backend of a

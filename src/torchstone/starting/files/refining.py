@@ -51,8 +51,9 @@ def _refined(form: str, misfit: Misfit) -> str:
 
 def _table(settings: str, misfit: Misfit) -> str:
     separator, *columns = settings.split("|")
-    if misfit.what == "column" and misfit.wanted not in columns:
-        return f"table:{'|'.join((separator, *columns, misfit.wanted))}"
+    new = [name for name in misfit.wanted.split("\n") if name not in columns]
+    if misfit.what == "column" and new:
+        return f"table:{'|'.join((separator, *columns, *new))}"
     if misfit.what == "size":
         values = [name for name in columns if not is_time(name.lstrip("!#"))]
         times = [name for name in columns if name not in values]

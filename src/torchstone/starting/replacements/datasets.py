@@ -124,7 +124,8 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, dic
     )
     calls = [item for item in args if callable(item)]
     named = dict(zip(("transform", "target_transform"), calls, strict=False))
-    return split is True or "train" in str(split), {**named, **kwargs}
+    is_held_out = split is False or str(split).lower().startswith(("test", "val"))
+    return not is_held_out, {**named, **kwargs}
 
 
 def _image(form: _Form, index: int, mode: str = "") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import inspect
@@ -29,7 +30,7 @@ def _without(real: Any, keyword: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if keyword in kwargs:
             value = kwargs.pop(keyword)
-            name = _only_missing(real, args, kwargs)
+            name = _only_missing(real, args, kwargs) or _alike(real, keyword, kwargs)
             kwargs |= {name: value} if name else {}  # it has another name by now
         return real(*args, **kwargs)
 
@@ -47,6 +48,16 @@ def _only_missing(real: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
         and item.name not in kwargs
     ]
     return names[0] if len(names) == 1 else ""
+
+
+_ALIKE = 0.75
+"""`evaluation_strategy` and `eval_strategy` are, `batch_size` and `bad_size` are not."""
+
+
+def _alike(real: Any, keyword: str, kwargs: dict[str, Any]) -> str:
+    """The argument that the keyword was renamed to; empty where none is like it."""
+    names = [name for name in inspect.signature(real).parameters if name not in kwargs]
+    return next(iter(difflib.get_close_matches(keyword, names, 1, _ALIKE)), "")
 
 
 def _replace_in_package(top: str, real: Any, changed: Any) -> None:

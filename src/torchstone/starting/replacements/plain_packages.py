@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
 import sys
 from types import ModuleType
+from typing import Any
 
 
 def put_plain(package: str) -> None:
@@ -13,6 +16,7 @@ def put_plain(package: str) -> None:
     for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
         del sys.modules[name]  # what failed to load half way
     _put(package, module)
+    sys.meta_path.insert(0, _Parts(package))
 
 
 def _put(name: str, holder: object) -> None:
@@ -26,3 +30,22 @@ def _put(name: str, holder: object) -> None:
         if isinstance(value, type) and key.islower() and not key.startswith("_"):
             _put(f"{name}.{key}", value)
             setattr(made, key, sys.modules[f"{name}.{key}"])
+
+
+class _Parts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules that the implementation does not have, where a name of theirs is often its parent's:
+    `gym.spaces.box` has the names of `gym.spaces`."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if not fullname.startswith(f"{self._package}."):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        parent = sys.modules[module.__name__.rpartition(".")[0]]
+        for key, value in vars(parent).items():
+            if not key.startswith("__"):
+                setattr(module, key, value)

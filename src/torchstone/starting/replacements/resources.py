@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_ROWS = 256
+_ROWS = 4096
+"""Programs set a part of a few thousand aside for evaluation."""
 _WORDS = (
     "the a of to and in small model runs sees makes red house river city good bad new old".split()
 )

@@ -21,6 +21,7 @@ def test_counts_are_those_of_the_entry(name: str) -> None:
     for case, found in count_entry(catalogue()[name], draws=24, most=3).items():
         assert kept[case].low <= found.low <= found.high <= kept[case].high, case
         assert found.uploads <= kept[case].uploads
+        assert found.fused <= kept[case].fused
     assert kept[""].high <= MOST[name]
 
 

@@ -29,6 +29,7 @@ from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
 from torchstone.starting.diagnosis import find_obstacle, own_lines
 from torchstone.starting.documents import start_program
+from torchstone.starting.misfits import has_made_data, obstacle_of_made_data
 from torchstone.starting.supplies import Supply
 
 CPU_SECONDS = 20.0
@@ -127,4 +128,6 @@ def run_script(start: Start, run: Run, places: Where) -> None:
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = places.last_raised(error)
         run.obstacle = find_obstacle(error)
+        if run.obstacle is None and has_made_data(start.supplies):
+            run.obstacle = obstacle_of_made_data(error)
         run.stack = own_lines(error, places.is_own)

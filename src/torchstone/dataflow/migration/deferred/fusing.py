@@ -1,4 +1,4 @@
-"""The steps of a batch as one function that `torch.compile` makes of them.
+"""The steps of a batch, or of one call, as one function that `torch.compile` makes of them.
 
 Entries are integer and float arithmetic in many operators. Compiled together they are a few kernels:
 resize, colours and scaling of a batch need one. A compiler may round another way, so that a compiled
@@ -7,7 +7,6 @@ function is used only when it gave the same bits as the steps one by one on a ba
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -17,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchstone.dataflow.placement.profile import can_compile
+
 logger = logging.getLogger("migration")
 
 OnBatch = Callable[[Tensor], Tensor]
@@ -25,8 +26,6 @@ BATCHES = 4
 kinds of random sizes come once."""
 KINDS = 8
 """Kinds that are compiled for one migrator."""
-COMPILING = ("cuda", "xpu")
-"""Devices whose compiler, Triton, is looked for."""
 
 
 @dataclass(slots=True)
@@ -42,7 +41,7 @@ class Fuser:
 
     def run(self, compute: OnBatch, batch: Tensor, steps: Hashable, name: str) -> Tensor:
         """What `compute` makes of the batch; equal `steps` compute the same."""
-        if not self._compiles(batch.device):
+        if not self.compiles(batch.device):
             return compute(batch)
         kind = (steps, tuple(batch.shape), batch.dtype, batch.device)
         if kind in self._made:
@@ -53,10 +52,8 @@ class Fuser:
             self._made[kind] = self._fused(compute, batch, result, name)
         return result
 
-    def _compiles(self, device: torch.device) -> bool:
-        if self.is_wanted is not None:
-            return self.is_wanted
-        return device.type in COMPILING and importlib.util.find_spec("triton") is not None
+    def compiles(self, device: torch.device) -> bool:
+        return can_compile(device.type) if self.is_wanted is None else self.is_wanted
 
     def _fused(self, compute: OnBatch, batch: Tensor, expected: Tensor, name: str) -> OnBatch:
         """The compiled function, or `compute` where there is none that gives the same bits."""

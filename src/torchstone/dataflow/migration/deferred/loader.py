@@ -30,6 +30,7 @@ from torchstone.dataflow.migration.deferred.batch import (
 from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
 from torchstone.dataflow.migration.deferred.recording import (
     ACTIVE,
+    Made,
     record_or_repeat,
     recording_stream,
 )
@@ -144,14 +145,15 @@ class _Recorder:
         image = bound[data]
         arguments = {name: value for name, value in bound.items() if name not in (data, "dst")}
         try:
-            written = RecordedCall(_without_image(call, image), Fate(line))
+            fate = Fate(line)
+            written = RecordedCall(_without_image(call, image), fate)
             recorded = step("call", wrapper.func_path, arguments, written)
             if type(image) is not Deferred or not image._steps:
                 image = Deferred(np.array(image), (), self._session, self._compute_early)
             made = image.recorded(recorded)
         except (TypeError, RuntimeError, NotImplementedError):
             return None
-        ACTIVE.made = True
+        ACTIVE.made.append(Made(self._migration.ledger, wrapper.func_path, fate))
         return made
 
     def _compute_early(self, base: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:

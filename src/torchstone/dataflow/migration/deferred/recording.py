@@ -14,15 +14,28 @@ from typing import Any
 import numpy as np
 import torch
 
+from torchstone.core.text import Text
 from torchstone.dataflow.comparison import differences, outcome_of
+from torchstone.dataflow.migration.deferred.steps import Fate
 from torchstone.dataflow.migration.deferred.tensor_handle import is_uncomputed, real
+from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import leaves
+from torchstone.dataflow.migration.refusals import first_line
 
 logger = logging.getLogger("migration")
 
 ACTIVE = threading.local()
-"""Of this thread: `fetching`, whether calls are recorded; `made`, whether any was; `is_off`, for whom
-nothing is recorded any more."""
+"""Of this thread: `fetching`, whether calls are recorded; `made`, those of the sample at hand; `is_off`,
+for whom nothing is recorded any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A recorded call, and where it is counted."""
+
+    ledger: Ledger
+    function: str
+    fate: Fate
 
 
 @contextlib.contextmanager
@@ -36,16 +49,36 @@ def recording() -> Iterator[None]:
         ACTIVE.fetching = before
 
 
+_NOTHING = Text("", "")
+_COMPUTE_AT_ONCE = Text(
+    "let calls be computed at once: PipelineMigrator.from_plan(…, defer=False)",
+    "请让调用立即计算：PipelineMigrator.from_plan(…, defer=False)",
+)
+_OTHER_ITEMS = Text(
+    "; this stream gives other items when it is begun again: the rest comes from another pass through it",
+    "；该数据流重新开始后给出的样本不同：其余样本来自另一遍遍历",
+)
+
+
 def is_off(recorder: Any) -> bool:
     return getattr(ACTIVE, "is_off", None) is recorder
 
 
-def stop_recording(recorder: Any, error: Exception) -> None:
-    """In this process: a handle met code that takes only real arrays."""
+def stop_recording(recorder: Any, error: Exception, more: Text = _NOTHING) -> None:
+    """In this process: a handle met code that takes only real arrays. Calls of the sample at hand that
+    nobody has computed fall back."""
     ACTIVE.is_off = recorder
-    logger.warning(
-        "Migration failed: %s. Falling back to CPU. (samples are no longer recorded)", error
+    said = first_line(error)
+    reason = Text(
+        f"its result met code that takes only real arrays ({said.en}){more.en}",
+        f"其结果遇到了只接受真实数组的代码（{said.zh}）{more.zh}",
     )
+    logger.warning(
+        "Migration failed: %s. Falling back to CPU: nothing more is recorded.", reason.en
+    )
+    for made in ACTIVE.made:
+        if made.fate.settle():
+            made.ledger.fall_back(made.function, reason, _COMPUTE_AT_ONCE, made.fate.line, 0.0)
 
 
 def record_or_repeat(make: Callable[[], Any], recorder: Any) -> Any:
@@ -55,7 +88,7 @@ def record_or_repeat(make: Callable[[], Any], recorder: Any) -> Any:
     if is_off(recorder):
         return make()
     state = RandomState.now()
-    ACTIVE.made = False
+    ACTIVE.made = []
     try:
         with recording():
             return make()
@@ -100,8 +133,9 @@ def recording_stream(original: Callable[..., None], recorder: Any) -> Callable[.
 
 class Stream:
     """An iterable dataset whose items are recorded. A generator that raised cannot be asked again:
-    the stream is begun again from the same random state and read up to where it was. One that is its
-    own iterator cannot be begun again and is not recorded."""
+    the stream is begun again from the same random state and read up to where it was. What it gives from
+    there on is not what it would have given if it gives other items the second time, which is reported.
+    One that is its own iterator cannot be begun again and is not recorded."""
 
     def __init__(self, dataset: Any, recorder: Any) -> None:
         self._dataset = dataset
@@ -117,7 +151,7 @@ class Stream:
     def __next__(self) -> Any:
         if self._items is self._dataset or is_off(self._recorder):
             return next(self._items)
-        ACTIVE.made = False
+        ACTIVE.made = []
         try:
             with recording():
                 item = next(self._items)
@@ -126,26 +160,24 @@ class Stream:
         except Exception as error:
             if not ACTIVE.made:
                 raise
-            stop_recording(self._recorder, error)
-            self._begin_again(error)
+            made = ACTIVE.made  # the items that are read again are no part of it
+            more = _NOTHING if self._begin_again() else _OTHER_ITEMS
+            ACTIVE.made = made
+            stop_recording(self._recorder, error, more)
             return next(self._items)
         self._given += 1
         self._last = item
         return item
 
-    def _begin_again(self, error: Exception) -> None:
+    def _begin_again(self) -> bool:
+        """Read up to where the stream was; whether the last item came again."""
         last = outcome_of({"item": real(self._last)})
         self._state.restore()
         self._items = iter(self._dataset)
         again: Any = None
         for _ in range(self._given):
             again = next(self._items, None)
-        if differences(last, outcome_of({"item": again})):
-            error.add_note(
-                "torchstone: an image that was to be computed later met code that takes only real arrays, "
-                "and this dataset does not give the same items twice: PipelineMigrator.from_plan(…, defer=False)"
-            )
-            raise error
+        return not differences(last, outcome_of({"item": again}))
 
 
 def _collate_or_repeat(collate: Callable[[Any], Any], recorder: Any) -> Callable[[Any], Any]:
@@ -154,6 +186,7 @@ def _collate_or_repeat(collate: Callable[[Any], Any], recorder: Any) -> Callable
         if is_off(recorder) or not any(map(is_uncomputed, leaves(items))):
             return collate(items)
         state = RandomState.now()
+        ACTIVE.made = []
         try:
             with recording():
                 return collate(items)

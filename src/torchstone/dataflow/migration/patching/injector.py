@@ -93,7 +93,9 @@ class PatchInjector:
             return 0
         wrapper = UniversalWrapper(original, spec.name, spec, self._migration)
         self._wrappers[id(original)] = wrapper
-        self.change(*attribute_change(holder, name, wrapper))
+        same = [other for other, value in vars(holder).items() if value is original]
+        for other in same or [name]:  # numpy.abs is numpy.absolute
+            self.change(*attribute_change(holder, other, wrapper))
         return 1
 
     def _replace_bindings(self) -> None:

@@ -20,6 +20,11 @@ from torchstone.dataflow.placement.kernel_count import KernelCount
 from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.operators import OperatorMode
 
+_FUSED = frozenset(
+    "index embedding gather take cat stack constant_pad_nd clone copy_ _to_copy arange full zeros ones scalar_tensor "
+    "fill_ zero_ full_like zeros_like ones_like flip roll reflection_pad2d replication_pad2d linspace".split()
+)
+"""Beside elementwise operators: a compiler reads or writes what they do inside the next kernel."""
 _MADE_WITHOUT_KERNEL = ("empty", "new_empty", "detach", "lift_fresh", "_unsafe_view", "alias")
 
 
@@ -32,12 +37,15 @@ class KernelCounter(OperatorMode):
         self.traffic = 0
         self.elements = 0
         self.uploads = 0
+        self.ends = 0
+        """Kernels that end what a compiler can make one kernel of."""
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
         name = func._schema.name.rpartition("::")[2]
         if not func.is_view and name not in _MADE_WITHOUT_KERNEL:
             self.launches += 1
+            self.ends += torch.Tag.pointwise not in func.tags and name not in _FUSED
             made = _tensors(result)
             self.traffic += sum(map(_bytes, [*_tensors((args, kwargs)), *made]))
             self.elements += sum(item.numel() for item in made)
@@ -99,4 +107,5 @@ def _range(counts: list[KernelCount]) -> KernelCount:
         max(item.uploads for item in counts),
         max(item.traffic for item in counts),
         max(item.operations for item in counts),
+        max(item.fused for item in counts),
     )

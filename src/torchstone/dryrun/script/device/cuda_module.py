@@ -11,6 +11,7 @@ import torch
 from torchstone.dryrun.script.device.names import PretendCuda
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.compat.backends import native
 
 
 class _Nothing:
@@ -133,8 +134,20 @@ def answer_module(session: Session, cuda: PretendCuda) -> None:
     for name in ("start", "stop", "init"):
         put(torch.cuda.profiler, name, lambda *args, **kwargs: None)
     _answer_accelerator(cuda, values)
+    if not hasattr(native, "_cuda_getDevice"):  # a build without CUDA has none of these
+        put(native, "__getattr__", _answer_native)
+        put(torch.cuda, "default_generators", tuple(torch.Generator() for _ in range(cuda.count)))
     put(torch, "Generator", _generator())
     put(torch.amp.GradScaler, "_maybe_opt_step", _always_step)
+
+
+def _answer_native(name: str) -> Any:
+    """What is below the functions of `torch.cuda` that nothing here answers for."""
+    if name.startswith("_cuda_"):
+        return lambda *_, **__: 0
+    raise AttributeError(
+        f"module '{native.__name__}' has no attribute '{name}'", name=name, obj=native
+    )
 
 
 def _always_step(_: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:

@@ -14,8 +14,9 @@ from torchstone.observe.compat.optimizers import (
 )
 
 
-def use_foreach_kernels() -> None:
-    """Fake parameters count as CUDA's do: for the default of optimizers and of gradient clipping."""
+def use_foreach_kernels(device: str) -> None:
+    """Fake parameters on the device that stands for CUDA count as CUDA's do: for the default of
+    optimizers and of gradient clipping. A program that stays on the CPU keeps the CPU's default."""
     known = devices_with_foreach_kernels()
-    put(*DEVICES_BY_OPTIMIZERS, lambda: [*known, "cpu"])
+    put(*DEVICES_BY_OPTIMIZERS, lambda: [*known, device])
     add_foreach_type(FakeTensor)

@@ -11,12 +11,14 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.text import Text
+from torchstone.dryrun.eager.values import KnownValues
+from torchstone.dryrun.eager.verdicts import Verdicts
 from torchstone.dryrun.script.fakes.assertions import asserted_value
 from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
-from torchstone.dryrun.script.fakes.writes import written_tensors
+from torchstone.dryrun.script.fakes.writes import count_writes, written_tensors
 from torchstone.dryrun.script.session import Session, is_fake, tensors_in
 from torchstone.dryrun.shapes.history import step_of
-from torchstone.dryrun.shapes.refusals import CHECKS, check_out
+from torchstone.observe.compat.autograd import current_node
 from torchstone.observe.compat.fakes import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -36,6 +38,10 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 _ALL = ("Tensor.all", "torch.all", "torch._is_all_true")
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
+_PACK = aten._pack_padded_sequence.default
+_IS_VALUE, _SIZE_IS_VALUE = object(), object()
+"""In the place of results that a fake kernel cannot give. No exception of its own is under way when the
+values are looked at: what is raised then is the program's error alone."""
 
 
 class Answers(TorchDispatchMode):
@@ -48,7 +54,8 @@ class Answers(TorchDispatchMode):
         self.session = session
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
-        self._factories: dict[Any, bool] = {}
+        self._verdicts = Verdicts()
+        self.known = KnownValues(self.is_stale)
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""
         self.on_replaced: Callable[[torch.Tensor, torch.Tensor], None] | None = None
@@ -89,7 +96,10 @@ class Answers(TorchDispatchMode):
         on_device = is_pretend(kwargs.get("device"))
         if not tensors and (on_device or self._makes_much(func, args, kwargs)):
             with self.session.mode:
-                return self._observed(func, args, kwargs, func(*args, **kwargs))
+                made = func(*args, **kwargs)
+            self.known.follow(func, args, kwargs, made)
+            return self._observed(func, args, kwargs, made)
+        as_called = args
         if on_device and not fake:
             args = tree_map_only(torch.Tensor, self._fake, args)
         elif not fake:
@@ -106,20 +116,52 @@ class Answers(TorchDispatchMode):
             result = self._observed(func, args, kwargs, func(*args, **kwargs))
             tell(result)
             return result
-        if (check := CHECKS.get(func)) is not None:
-            check(args, kwargs)
-        if kwargs and "out" in func._overloadname:
-            check_out(func, args, kwargs)
+        given, named = self._without_real(func, args, kwargs, tensors) if fake else (args, kwargs)
+        result = self._checked(func, given, named)
+        if result is _IS_VALUE:
+            known = self.known.result_of(func, args, kwargs)
+            return self._value(func, args) if known is None else known
+        if result is _SIZE_IS_VALUE:
+            return self._of_known_size(func, args, kwargs)
+        self._ask_eager(func, args, as_called, kwargs, result)
+        result = self._observed(func, args, kwargs, result)
+        return result if self.with_choices is None else self.with_choices(func, args, result)
+
+    def _checked(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The result of the fake kernel where eager torch accepts the call too, or what eager makes of
+        one that only the fake kernel refuses; a mark where the result or its size is a value."""
         try:
-            given, named = (
-                self._without_real(func, args, kwargs, tensors) if fake else (args, kwargs)
-            )
-            result = self._observed(func, args, kwargs, func(*given, **named))
-            return result if self.with_choices is None else self.with_choices(func, args, result)
+            result = func(*args, **kwargs)
         except DataDependentOutputException:
-            return self._value(func, args)
+            return _IS_VALUE
         except DynamicOutputShapeException:
-            return self._some_elements(func, args, kwargs)
+            return _SIZE_IS_VALUE
+        except Exception as error:
+            return self._like_eager(func, args, kwargs, error)
+        count_writes(func, args)
+        return result
+
+    def _ask_eager(
+        self, func: Any, args: Any, as_called: Any, kwargs: dict[str, Any], result: Any
+    ) -> None:
+        """Raise what eager torch raises for this call; after the backward pass if one is under way, for
+        torch cannot be left in the middle of it."""
+        try:
+            self._verdicts.check(func, args, kwargs, result)
+            self.known.follow(func, as_called, kwargs, result)
+        except Exception as error:
+            if current_node() is None:
+                raise
+            self.session.held_back = self.session.held_back or error
+
+    def _like_eager(self, func: Any, args: Any, kwargs: Any, error: Exception) -> Any:
+        """What eager torch gives for a call that a fake kernel cannot answer, without its values."""
+        made = self._verdicts.accepted_result(func, args, kwargs)
+        if made is None:
+            raise error
+        device = tensors_in(args, kwargs)[0].device
+        fake = partial(fake_input, self.session.mode, device=device)
+        return tree_map_only(torch.Tensor, fake, made)
 
     def _without_real(
         self, func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]
@@ -205,12 +247,27 @@ class Answers(TorchDispatchMode):
         session.assume(".item()", repr(value))
         return value
 
+    def _of_known_size(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What `nonzero` and its like give where the values are known; else a guess."""
+        self._verdicts.check(func, args, kwargs, None)
+        known = self.known.result_of(func, args, kwargs)
+        if known is None or func is _PACK:  # sizes of packed batches stay on the CPU
+            return self._some_elements(func, args, kwargs)
+        device = tensors_in(args, kwargs)[0].device
+
+        def make(value: torch.Tensor) -> torch.Tensor:
+            made = fake_input(self.session.mode, value, device)
+            self.known.keep(made, value)
+            return made
+
+        return tree_map_only(torch.Tensor, make, known)
+
     def _some_elements(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`nonzero` and its like: half of the elements, at least one."""
         source = args[0]
         count = max(1, source.numel() // 2)
         name = func._schema.name.removeprefix("aten::")
-        if name == "_pack_padded_sequence":
+        if func is _PACK:
             return self._packed(source, args[1], args[2])
         total = source.numel()
         if not (known := self._known_masks(name, args)):
@@ -219,6 +276,8 @@ class Answers(TorchDispatchMode):
             )
         with self.session.mode:
             made = _dynamic_result(name, func, args, kwargs, source, count, known)
+        if made is None:
+            return self._like_eager(func, args, kwargs, DynamicOutputShapeException(func))
         weights = args[1] if len(args) > 1 else kwargs.get("weights")
         if name == "bincount" and weights is None:  # with weights they are no counts
             self.session.totals[StorageWeakRef(made.untyped_storage())] = source.numel()
@@ -316,7 +375,7 @@ def _dynamic_result(
         return _unique(name, args, source, count, ints)
     if name == "index":  # a boolean mask
         return _masked_index(args, ints, known)
-    raise DynamicOutputShapeException(func)
+    return None
 
 
 def _unique(name: str, args: Any, source: torch.Tensor, count: int, ints: Any) -> Any:

@@ -39,6 +39,8 @@ class Calls(TorchFunctionMode):
         """Maps the names of devices in arguments."""
         self.checks: list[Check] = []
         """Look at each call that went well."""
+        self.check_values: Callable[[Any, Any, dict[str, Any]], None] = lambda *call: None
+        """Raises what eager torch raises for values that are known."""
         self.repair: Repair | None = None
         """Tries other calls in the place of one that was refused."""
         self.writers: Callable[[str], tuple[Place, ...]] = lambda message: ()
@@ -62,6 +64,7 @@ class Calls(TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
             self.session.raise_held_back()
+            self.check_values(func, args, kwargs)
         except EndOfRun:
             raise
         except Exception as error:

@@ -39,8 +39,11 @@ def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
         return mode.from_tensor(tensor, static_shapes=True)
 
 
-def fake_input(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
-    """A fake in the place of a real input of one operator, whose storage nobody shares: many times faster."""
+def fake_input(
+    mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device | None = None
+) -> torch.Tensor:
+    """A fake in the place of a real input of one operator, whose storage nobody shares: many times
+    faster. On the device of the real tensor if no other is named."""
     if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided:
         return make_fake(mode, tensor)
     if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
@@ -49,7 +52,7 @@ def fake_input(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
         meta = torch.ops.aten.empty_strided.default(
             tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META
         )
-    return FakeTensor(mode, meta, tensor.device)
+    return FakeTensor(mode, meta, device or tensor.device)
 
 
 def _has_own_storage(tensor: torch.Tensor) -> bool:

@@ -32,7 +32,7 @@ def not_an_image(
 ) -> Refusal | None:
     """None for an image of these dtypes and channels, else why the call stays."""
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        return refuse(f"{type(value).__name__} is no array", f"{type(value).__name__} 不是数组")
+        return refuse(f"{type(value).__name__} is not an array", f"{type(value).__name__} 不是数组")
     if str(value.dtype) not in dtypes.split():
         return refuse(
             f"no kernel for {value.dtype} images",

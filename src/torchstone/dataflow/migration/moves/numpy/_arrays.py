@@ -23,7 +23,7 @@ def not_an_array(value: Any) -> Refusal | None:
     if not hasattr(value, "dtype") or not hasattr(value, "shape") or isinstance(value, np.generic):
         kind = type(value).__name__
         return refuse(
-            f"{kind} is no array", f"{kind} 不是数组",
+            f"{kind} is not an array", f"{kind} 不是数组",
             "make an array of it before the call", "请在调用前把它转换为数组",
         )  # fmt: skip
     try:

@@ -1,0 +1,1 @@
+"""What eager torch says to a call that a fake tensor took part in."""
