@@ -289,6 +289,7 @@ class _Course:
             else:
                 call = self.run.call(self.session, self.run.as_case(known), model=CHANGED)
             self.main.reweighed.append((item["way"], call))
+            self.main.weights_move |= bool(item["moves"])
             if call.ended is not None or call.error is not None:
                 return
 

@@ -53,20 +53,32 @@ class Referee(SlenderPlanner):
         return {"tree": tree, "seed": case.seed}, buffers
 
     def swapped(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
-        """A new case: the same inputs with two inner elements of each array exchanged."""
+        """A new case: the same inputs with two inner elements of each array exchanged; where that changes nothing in
+        the answer (a maximum, a sum), the numbers of another draw in their place."""
         case = self.cases[number]
-        made = families.changed(case.inputs, families.exchanged)
-        self._add("own", case.seed, made)
-        answers, others = self.cases[-1].answers, case.answers
+        shapes = families.shapes_of(case.inputs)
+        others = [
+            item.inputs for item in self.cases if item.family == "own" and item.seed != case.seed
+        ]
+        drawn = [item for item in others if families.shapes_of(item) == shapes]
+        differs = False
+        for made in (families.changed(case.inputs, families.exchanged), *drawn):
+            self._add("own", case.seed, made)
+            differs = self._moved(case, self.cases[-1])
+            if differs:
+                break
+        header, buffers = self.inputs(len(self.cases) - 1)
+        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
+
+    def _moved(self, case: Case, other: Case) -> bool:
+        """Whether the right answer to one case is wrong for the other."""
         allowed = self.allowed(case, 0)
-        differs = any(
+        return any(
             bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
             if a.reference.is_floating_point()
             else not torch.equal(a.reference, b.reference)
-            for a, b in zip(answers, others, strict=True)
+            for a, b in zip(other.answers, case.answers, strict=True)
         )
-        header, buffers = self.inputs(len(self.cases) - 1)
-        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
     def allowed(self, case: Case, output: int) -> float:
         """How many units an output may be off."""
