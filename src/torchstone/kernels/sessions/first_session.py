@@ -26,6 +26,11 @@ FEWER = 3
 """So many cases of each family are enough where they are costly."""
 MOST_FAMILIES_WORK = 30000
 """When so many interpreted operations are spent, no further case of a family is begun."""
+HEAVY_BYTES = 32 << 20
+"""Weights above this size make every case costly, however small its inputs are: a case is judged by eight runs of the
+reference, each of which reads all of them."""
+MOST_HEAVY = 12
+"""Cases of other sizes that are tried where weights are heavy."""
 MOST_SMALL_WORK = 1500
 """Above this for a call where everything is small, everything becomes tiny."""
 TINY = -2
@@ -124,7 +129,7 @@ class _Course:
         work = max(call.work for call in self.main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
-        most = FEWER if work > MOST_WORK else 0
+        most = 1 if self._is_heavy() else FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
             cases = self._smaller("plan", size_level=size_level, most=most)
             self.main.small = cases is not None
@@ -159,6 +164,16 @@ class _Course:
         cases: list[dict[str, Any]] = plan["cases"]
         return cases
 
+    def _is_heavy(self) -> bool:
+        return int(self.run.facts["weights_bytes"]) > HEAVY_BYTES
+
+    def _afforded(self, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """All cases of a plan, or evenly chosen ones where each costs much."""
+        if not self._is_heavy() or len(cases) <= MOST_HEAVY:
+            return cases
+        self.main.left_out += len(cases) - MOST_HEAVY
+        return [cases[i * len(cases) // MOST_HEAVY] for i in range(MOST_HEAVY)]
+
     def _well(self) -> bool:
         """The session lives, and nothing was answered wrongly so far."""
         return self.session.ended is None and all(
@@ -169,7 +184,7 @@ class _Course:
         """One side at a time, short and then long, beside the shortest others."""
         plan, _ = self.run.ask_referee("slender", beyond=2 * largest_block(self.main.own))
         costs = larger.Slender()
-        for case in plan["cases"]:
+        for case in self._afforded(plan["cases"]):
             if costs.expected(case) > costs.left:
                 self.main.left_out += 1
                 continue
@@ -215,7 +230,7 @@ class _Course:
         ]
         seen = [dearest, *comparable]
         waiting = larger.Larger.plan(
-            plan["cases"], [(call.sizes, call.work) for call in seen], most_work
+            self._afforded(plan["cases"]), [(call.sizes, call.work) for call in seen], most_work
         )
         while case := waiting.take():
             call = self.run.call(self.session, case)
