@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from torchstone.kernels.gates import timing as timing_gate
-from torchstone.kernels.sessions import larger, timing
+from torchstone.kernels.sessions import larger
+from torchstone.kernels.sessions import stopwatch as timing
 from torchstone.kernels.sessions.workshop import Workshop
 
 

@@ -10,6 +10,7 @@ import torch
 
 from torchstone.core.errors import UsageError
 from torchstone.kernels import Candidate, verify
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.harness.judging.block_sums import keep_output
 from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
 from torchstone.kernels.harness.reference.running import Reference
@@ -17,7 +18,7 @@ from torchstone.kernels.problem import problem_from_source
 from torchstone.kernels.sessions.effort import Effort
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verdicts.verdict import GateResult, Outcome
+from torchstone.kernels.verdicts.verdict import Outcome
 from torchstone.kernels.verifier import outcome_of
 
 PROBLEM = """import torch

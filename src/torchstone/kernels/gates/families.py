@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import POISONED, Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.causes import advice_for
@@ -16,7 +17,6 @@ from torchstone.kernels.verdicts.said import (
     pictures,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="families",

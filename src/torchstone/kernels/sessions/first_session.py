@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchstone.kernels.sessions import larger
 from torchstone.kernels.sessions.calls import POISONED, REARRANGED, Call, Main, new_call
+from torchstone.kernels.sessions.processes import Processes
 from torchstone.kernels.sessions.workshop import Session, SessionError
-
-if TYPE_CHECKING:
-    from torchstone.kernels.sessions.run import Run
 
 FULL = 2
 """The level of sizes at which nothing is cut that can be held."""
@@ -51,7 +49,7 @@ CHANGED = 1
 """The seed of the model whose weights are changed between calls."""
 
 
-def run(verification: Run) -> Main:
+def run(verification: Processes) -> Main:
     """Everything that the first session shows; the families only where its own inputs went well."""
     cases: list[dict[str, Any]] = verification.facts["cases"]
     main = Main()
@@ -82,7 +80,7 @@ def run(verification: Run) -> Main:
 class _Course:
     """A candidate that has been built, and what it has shown so far."""
 
-    run: Run
+    run: Processes
     main: Main
     session: Session
     probes: list[Call] = field(default_factory=list)

@@ -10,19 +10,19 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
 from torchstone.kernels.harness.inputs.strides import LAYOUTS, laid_out
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.choices import chosen_places
 from torchstone.kernels.harness.judging.diagnosis import causes_of
-from torchstone.kernels.harness.judging.form import form_faults
+from torchstone.kernels.harness.judging.form_faults import form_faults
 from torchstone.kernels.harness.judging.full_size_desk import FullSize
 from torchstone.kernels.harness.judging.launches_judged import origin_of, twin
-from torchstone.kernels.harness.judging.modes import evaluated, judge_state, modes
-from torchstone.kernels.harness.judging.probes import probe
+from torchstone.kernels.harness.judging.mode_answers import evaluated, judge_state, modes
 from torchstone.kernels.harness.judging.settings import settings, ways
+from torchstone.kernels.harness.judging.trivial_kernels import probe
 from torchstone.kernels.harness.reference.running import (
     as_tensor,
     state_of,

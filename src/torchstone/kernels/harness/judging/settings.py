@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torchstone.kernels.harness.calling import bursts, weights
+from torchstone.kernels.harness.calling import bursts
+from torchstone.kernels.harness.calling import weight_changes as weights
 from torchstone.kernels.harness.inputs.planning import REFUSED
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
 from torchstone.kernels.harness.reference.running import (
